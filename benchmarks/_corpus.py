@@ -9,9 +9,9 @@ import numpy as np
 
 from finecomb.annotators.simulated import Simulated, crowd, plant, simulate
 from finecomb.core.records import Annotator, Document, Settings
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.formats import save
-from finecomb.protocols import shipped
+from finecomb.protocols import load_shipped
 
 SYLLABLES = "ba do ri mu ten la so pik ver an el ost un gra fi zu".split()
 
@@ -29,8 +29,8 @@ def documents(count: int, words: int, seed: int = 0) -> list[Document]:
 
 def corpus(
     count: int = 1300, annotators: int = 10, words: int = 104, rate: float = 3.45, seed: int = 0
-) -> Iterator[Item]:
-    protocol = shipped("scarecrow")
+) -> Iterator[StudyItem]:
+    protocol = load_shipped("scarecrow")
     texts = documents(count, words, seed)
     truth = {each.document: each for each in plant(texts, protocol, rate, seed)}
     people = crowd(annotators, Simulated("reader", recall=0.65, precision=0.8, jitter=1.0), 0.1, seed)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from finecomb.core import frames
 from finecomb.core.records import Annotator, Settings
 from finecomb.formats import folder
-from finecomb.protocols import shipped
+from finecomb.protocols import load_shipped
 
 WORDS, LETTERS, READERS, MARKS, BATCH = 104, 5, 10, 3, 2_000
 SYLLABLES = "ba do ri mu ten la so pik ver an el ost un gra fi zu".split()
@@ -100,7 +100,7 @@ def _fitted(table: pl.DataFrame, name: str) -> pl.DataFrame:
 
 def parquet_study(path: Path, marks: int, seed: int = 0) -> Path:
     """A study of Parquet tables with about so many marks."""
-    protocol = shipped("scarecrow")
+    protocol = load_shipped("scarecrow")
     labels = [label.name for label in protocol.labels]
     parts = path / "parts"
     parts.mkdir(parents=True)
@@ -116,13 +116,13 @@ def parquet_study(path: Path, marks: int, seed: int = 0) -> Path:
     shutil.rmtree(parts)
     people = [Annotator(id=id, kind="human" if id != "truth" else "gold") for id in PEOPLE]
     for name, rows in (("annotators", [frames.annotator_row(person) for person in people]), ("units", [])):
-        frames.frame(frames.FRAMES[name], rows).write_parquet(path / f"{name}.parquet")
+        frames.build_frame(frames.FRAMES[name], rows).write_parquet(path / f"{name}.parquet")
     return path
 
 
 def lines_study(path: Path, marks: int, seed: int = 0) -> Path:
     """The same study as one file of JSON lines."""
-    protocol = shipped("scarecrow")
+    protocol = load_shipped("scarecrow")
     labels = [label.name for label in protocol.labels]
     with path.open("w", encoding="utf-8") as file:
         file.write(f'{{"settings":{Settings(protocols=(protocol.id,)).to_json()}}}\n')

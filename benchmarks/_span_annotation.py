@@ -6,7 +6,7 @@ from pathlib import Path
 
 from finecomb import formats
 from finecomb.core.records import Annotation, Annotator, Document
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 
 
 def campaign(data: Path, split: str) -> Study:
@@ -14,7 +14,7 @@ def campaign(data: Path, split: str) -> Study:
     folder = data / "span_annotation"
     options = formats.Options(texts=folder / "outputs")
     people = formats.read(folder / "annotations" / "human" / "d2t-eval" / split, options=options)
-    items: dict[tuple[type, str], Item] = {(type(item), getattr(item, "id", "")): item for item in people.items()}
+    items: dict[tuple[type, str], StudyItem] = {(type(item), getattr(item, "id", "")): item for item in people.items()}
     protocol = people.protocol().id
     for model in sorted((folder / "annotations" / "model" / "d2t-eval" / split).iterdir()):
         name = model.name.removeprefix("zeroshot-")

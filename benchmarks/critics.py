@@ -25,8 +25,14 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks._docs import markdown, write_table
 from benchmarks._ratios import conditions, note_ratio
-from finecomb.corpora.critics.ngrams import Ngrams
-from finecomb.corpora.critics.topics_em import Beliefs, CorrelatedTopics, em, infer, word_log_likelihood
+from finecomb.corpora.critics.ngrams import KneserNeyModel
+from finecomb.corpora.critics.topics_em import (
+    CorrelatedTopics,
+    VariationalPosteriors,
+    em_steps,
+    infer_posteriors,
+    word_log_likelihood,
+)
 
 Floats = NDArray[np.float64]
 DOCUMENTS, HELD_OUT, WORDS, VOCABULARY, TRUE_TOPICS = 5000, 300, 240, 8000, 60
@@ -64,15 +70,15 @@ def corpus(seed: int = 0) -> Corpus:
     return Corpus(csr_array(bags[:DOCUMENTS]), first, second, truth)
 
 
-def completion(model: CorrelatedTopics, texts: Corpus, beliefs: Beliefs | None = None) -> float:
-    beliefs = beliefs or infer(model, texts.first)
+def completion(model: CorrelatedTopics, texts: Corpus, beliefs: VariationalPosteriors | None = None) -> float:
+    beliefs = beliefs or infer_posteriors(model, texts.first)
     return word_log_likelihood(model, texts.second, beliefs) / float(texts.second.sum())
 
 
 def ours(texts: Corpus, topics: int) -> list[Mark]:
     """Held-out likelihood after every fourth step, the clock stopped while it is taken."""
     marks: list[Mark] = []
-    steps, spent, last = em(texts.fit, topics, np.random.default_rng(0)), 0.0, -np.inf
+    steps, spent, last = em_steps(texts.fit, topics, np.random.default_rng(0)), 0.0, -np.inf
     enough = TOLERANCE * float(texts.fit.sum())
     for number in range(200):
         start = time.process_time()
@@ -108,7 +114,7 @@ def _peer_held_out(model: tomotopy.CTModel, texts: Corpus, topics: int) -> float
     parameters = CorrelatedTopics(words, np.array(model.prior_mean, float), covariance)
     rows = [model.make_doc(row) for row in _documents(texts.first)]
     shares = np.maximum(model.infer(rows, iterations=50, workers=1)[0], 1e-12)
-    value = completion(parameters, texts, Beliefs(np.log(shares), np.ones(shares.shape)))
+    value = completion(parameters, texts, VariationalPosteriors(np.log(shares), np.ones(shares.shape)))
     try:
         return max(value, completion(parameters, texts))
     except np.linalg.LinAlgError:  # a covariance that is not positive definite
@@ -203,8 +209,8 @@ def ngram_models() -> None:
         texts = [rng.zipf(1.3, rng.integers(20, 400)) % size for _ in range(5000)]
         tokens = sum(map(len, texts))
         for order in (3, 5):
-            model = Ngrams.fit(texts, order, size)
-            counted = rate(tokens, functools.partial(Ngrams.fit, texts, order, size))
+            model = KneserNeyModel.fit(texts, order, size)
+            counted = rate(tokens, functools.partial(KneserNeyModel.fit, texts, order, size))
             scored = rate(tokens, functools.partial(model.log_probs, texts))
             print(
                 f"  {tokens:,} tokens of {size:,} kinds, order {order}: {counted:.1f} M tokens/s counted, "

@@ -15,10 +15,10 @@ from dataclasses import replace
 import numpy as np
 
 from finecomb.core.records import Document, Segment
-from finecomb.corpora.critics import compare, scores
+from finecomb.corpora.critics import compare, score_documents
 from finecomb.corpora.critics.base import CriticScores
-from finecomb.corpora.critics.comparison import Comparison, combined
-from finecomb.corpora.critics.criticism import Criticism, criticize, split
+from finecomb.corpora.critics.comparison import Comparison, combine_splits
+from finecomb.corpora.critics.criticism import Criticism, criticize, split_for_fitting
 
 STATES = "abcdefgh"
 RUNS, DRAWS = 400, 199
@@ -90,7 +90,7 @@ def plain_null(seed: int) -> dict[str, float]:
     table = process(rng)
     real, generated = corpus(rng, table, 80, "r"), corpus(rng, table, 40, "g")
     result = judged(real, generated, seed)
-    fitted_on = replace(result, real=scores(result.critic, split(real, seed=seed)[0]))
+    fitted_on = replace(result, real=score_documents(result.critic, split_for_fitting(real, seed=seed)[0]))
     return {
         "held-out real documents": tested(result, seed).p,
         "fitted documents taken for real": tested(fitted_on, seed).p,
@@ -135,7 +135,7 @@ def split_null(seed: int) -> dict[str, float]:
         result = judged(real, generated, 100 * seed + number)
         rows.append(compare(result.real, result.systems, draws=DRAWS, seed=seed))
     pvalues = [mean(row).p for row in rows]
-    return {"--splits 5": mean(combined(rows)).p, "range of p over five splits": max(pvalues) - min(pvalues)}
+    return {"--splits 5": mean(combine_splits(rows)).p, "range of p over five splits": max(pvalues) - min(pvalues)}
 
 
 def null_table(runs: int) -> None:

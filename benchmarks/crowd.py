@@ -16,11 +16,11 @@ from benchmarks._ratios import conditions
 from benchmarks.server import command, first_lines, stopped
 from finecomb import formats
 from finecomb.annotators.simulated.simulated_people import CrowdTraits
-from finecomb.collection.database.location import place
+from finecomb.collection.database.location import parse_location
 from finecomb.collection.database.store import open_store
-from finecomb.core.records import PHASES, Settings
-from finecomb.protocols import shipped
-from finecomb.server.rehearsal import RehearsalClock, walk_together
+from finecomb.core.records import ONBOARDING_PHASES, Settings
+from finecomb.protocols import load_shipped
+from finecomb.server.rehearsal import RehearsalClock, simulate_concurrent_visits
 
 PEOPLE = int(os.environ.get("FINECOMB_BENCH_PEOPLE", "200"))
 TEXTS, EACH, WORKERS = 60, 10, 2
@@ -28,19 +28,19 @@ TEXTS, EACH, WORKERS = 60, 10, 2
 
 def main() -> None:
     """Serve, let everybody come, compare with what the design asks for, and write the table."""
-    protocol = shipped("scarecrow")
+    protocol = load_shipped("scarecrow")
     with tempfile.TemporaryDirectory() as temporary, postgresql() as url:
         study = Path(temporary) / "study"
-        settings = Settings(protocols=(protocol.id,), annotators=EACH, skip=PHASES)
+        settings = Settings(protocols=(protocol.id,), annotators=EACH, skip=ONBOARDING_PHASES)
         formats.save([settings, protocol, *documents(TEXTS, 100)], study)
         db = f"{url}#{uuid.uuid4().hex}"
         process = command("serve", str(study), "--port", "0", "--db", db, "--workers", str(WORKERS))
         try:
             lines = first_lines(process)
             port = int(lines[2].split()[-1].partition("/join/")[0].rpartition(":")[2])
-            store = open_store(place(db))
+            store = open_store(parse_location(db))
             start = time.perf_counter()
-            visits = walk_together(store, RehearsalClock(), CrowdTraits(), port, PEOPLE, PEOPLE, seed=0)
+            visits = simulate_concurrent_visits(store, RehearsalClock(), CrowdTraits(), port, PEOPLE, PEOPLE, seed=0)
             took = time.perf_counter() - start
             annotations = list(store.study().iter_annotations())
             store.close()

@@ -29,7 +29,7 @@ from finecomb.annotators.detectors.coherence.sentence_scores import Floats, Text
 from finecomb.annotators.detectors.coherence.surprisal import Surprisals, TokenSurprisals
 from finecomb.annotators.detectors.coherence.tagger import TaggerSettings, fit_tagger
 from finecomb.annotators.model_loading import CAUSAL, ENCODER
-from finecomb.statistics.gold.unit_scores import area_under_curve, roc_points, threshold_at_precision
+from finecomb.statistics.gold.unit_scores import area_under_curve, threshold_at_precision, true_positive_rates
 
 PAGE = "detect/coherence.md"
 FALSE_ALARMS = (0.05, 0.1, 0.2, 0.3, 0.5)
@@ -263,7 +263,7 @@ def _roc(results: Results) -> list[list[object]]:
         truth = [np.concatenate([text.targets(())[:, -1] for text in texts]) for texts, _, _ in folds]
         chances = [np.concatenate([row.sentences[:, -1] for row in scores]) for _, scores, _ in folds]
         areas = [area_under_curve(*pair) for pair in zip(chances, truth, strict=True)]
-        points = [roc_points(*pair, FALSE_ALARMS) for pair in zip(chances, truth, strict=True)]
+        points = [true_positive_rates(*pair, FALSE_ALARMS) for pair in zip(chances, truth, strict=True)]
         rows.append([name, len(folds), spread(areas), *(spread(part) for part in zip(*points, strict=True))])
     return rows
 

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks._docs import markdown, write_table
-from finecomb.statistics.inference.confidence_sequence import FIRST_COUNT, betting_interval, watched_mean
-from finecomb.statistics.inference.mean_interval import Spread, interval
-from finecomb.statistics.judges.ppi import TextValues, powered_mean
-from finecomb.statistics.judges.text_allocation import spreads, stratum_probabilities
+from finecomb.statistics.inference.confidence_sequence import MIN_COUNT_TEXTS, betting_interval, monitored_mean
+from finecomb.statistics.inference.mean_interval import ErrorMoments, hall_interval
+from finecomb.statistics.judges.ppi import TextValues, ppi_mean
+from finecomb.statistics.judges.text_allocation import stratum_deviations, stratum_probabilities
 
 Floats = NDArray[np.float64]
 Texts = tuple[Floats, Floats, Floats]  # people's values, those of a judge of correlation .7, those of a judge of noise
@@ -90,8 +90,8 @@ def held(intervals: Floats, truth: float) -> Held:
 
 
 def student(values: TextValues) -> tuple[float, float]:
-    mean = powered_mean(values)
-    return interval(mean.value, Spread(mean.spread.variance, 0.0, mean.spread.df))
+    mean = ppi_mean(values)
+    return hall_interval(mean.value, ErrorMoments(mean.spread.variance, 0.0, mean.spread.df))
 
 
 def many_texts(values: TextValues) -> tuple[float, float]:
@@ -102,7 +102,7 @@ def many_texts(values: TextValues) -> tuple[float, float]:
     power = np.cov(human, read)[0, 1] / (judge.var(ddof=1) * (1 + n / others))
     value = power * unread.mean() + (human - power * read).mean()
     variance = power**2 * unread.var() / others + (human - power * read).var() / n
-    return interval(value, Spread(float(variance)))
+    return hall_interval(value, ErrorMoments(float(variance)))
 
 
 def studies(world: World, n: int, studies: int, seed: int) -> dict[str, Held]:
@@ -113,9 +113,9 @@ def studies(world: World, n: int, studies: int, seed: int) -> dict[str, Held]:
         human, judge, noise = world.draw(rng)
         for name, other in (("judge", judge), ("noise", noise)):
             values = TextValues(human[:n], np.arange(n), other[None])
-            results.setdefault(name, []).append(powered_mean(values).interval(signed=world.signed))
+            results.setdefault(name, []).append(ppi_mean(values).interval(signed=world.signed))
         values = TextValues(human[:n], np.arange(n), judge[None])
-        results.setdefault("classic", []).append(powered_mean(values.plain()).interval(signed=world.signed))
+        results.setdefault("classic", []).append(ppi_mean(values.plain()).interval(signed=world.signed))
         results.setdefault("student", []).append(student(values.plain()))
         results.setdefault("published", []).append(many_texts(values))
     return {name: held(np.array(each), world.mean) for name, each in results.items()}
@@ -158,7 +158,7 @@ def count_strata(rng: np.random.Generator) -> Floats:
 
 
 def stratified_interval(values: Floats, read: NDArray[np.int64]) -> tuple[float, float]:
-    return powered_mean(TextValues(values[read], read, np.zeros((0, len(values))), STRATA)).interval()
+    return ppi_mean(TextValues(values[read], read, np.zeros((0, len(values))), STRATA)).interval()
 
 
 def fewest_first(draw: StratumValues, n: int, rng: np.random.Generator) -> tuple[float, float]:
@@ -174,7 +174,7 @@ def neyman(draw: StratumValues, n: int, rng: np.random.Generator) -> tuple[float
     counts = np.zeros(5, dtype=np.int64)
     for _ in range(n):
         parts = [values[order[:count]] for order, count in zip(orders, counts, strict=True)]
-        chances = stratum_probabilities(sizes, counts, spreads(parts), sizes - counts)
+        chances = stratum_probabilities(sizes, counts, stratum_deviations(parts), sizes - counts)
         counts[rng.choice(5, p=chances)] += 1
     read = np.concatenate([order[:count] for order, count in zip(orders, counts, strict=True)])
     return stratified_interval(values, read)
@@ -210,14 +210,14 @@ def watching_table(count: int, seed: int = 2) -> None:
         rows.append([name, "bounded", "1 to 300", f"{wrong / count:.3f}"])
     for name, dispersion in (("errors per text, mean 2, k = .5", 0.5), ("the same, k = .2", 0.2)):
         wrong = sum(_ever_wrong(np.random.default_rng([seed, study]), dispersion) for study in range(count))
-        rows.append([name, "counts", f"{FIRST_COUNT} to 300", f"{wrong / count:.3f}"])
+        rows.append([name, "counts", f"{MIN_COUNT_TEXTS} to 300", f"{wrong / count:.3f}"])
     write_table(PAGE, "watching", markdown(["values", "kind", "watched after texts", "wrong at any time"], rows))
 
 
 def _ever_wrong(rng: np.random.Generator, dispersion: float) -> bool:
     values = rng.negative_binomial(dispersion, dispersion / (dispersion + 2), 300).astype(float)
-    for texts in range(FIRST_COUNT, 301):
-        watched = watched_mean(values[:texts])
+    for texts in range(MIN_COUNT_TEXTS, 301):
+        watched = monitored_mean(values[:texts])
         if not watched.low <= 2 <= watched.high:
             return True
     return False

@@ -20,11 +20,11 @@ from benchmarks._docs import markdown, write_table
 from benchmarks._ratios import conditions, note_ratio
 from finecomb.core.study import Study
 from finecomb.engine.engines import LocalEngine
-from finecomb.engine.partitions import WorkSpread
-from finecomb.engine.process_pool import cores
+from finecomb.engine.partitions import Executor
+from finecomb.engine.process_pool import core_count
 from finecomb.statistics.agreement.gamma.best_alignment import best_alignment
 from finecomb.statistics.agreement.gamma.continuum import Continuum, continua
-from finecomb.statistics.agreement.gamma.pooled_gamma import gap, measure_view
+from finecomb.statistics.agreement.gamma.pooled_gamma import gamma_gap, measure_view
 from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings
 from finecomb.statistics.selection.view import View, view
 
@@ -88,10 +88,10 @@ def peer(texts: list[Continuum]) -> dict[str, float]:
 def corpus_seconds(count: int) -> dict[str, float]:
     chosen = seen(count, 10, RATE)
     began = time.perf_counter()
-    texts = measure_view(chosen, GammaSettings(), 0, WorkSpread(LocalEngine(cores())))
+    texts = measure_view(chosen, GammaSettings(), 0, Executor(LocalEngine(core_count())))
     took = time.perf_counter() - began
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    proven = sum(not gap([each]) for each in texts if not each.why)
+    proven = sum(not gamma_gap([each]) for each in texts if not each.why)
     return {
         "wall": took,
         "seconds": sum(each.ru_utime + each.ru_stime for each in used),
@@ -148,7 +148,7 @@ def main() -> None:
     write_table(PAGE, "gamma alone", markdown(ALONE, (alone_row(*size) for size in sizes)))
     found = run("corpus", 130, 10)
     proven = f"{found['proven']:.0f} of {found['texts']:.0f}"
-    row = ("130", "10", "30", f"{found['seconds']:.0f}", f"{found['wall']:.0f} s on {cores()} cores", proven)
+    row = ("130", "10", "30", f"{found['seconds']:.0f}", f"{found['wall']:.0f} s on {core_count()} cores", proven)
     write_table(PAGE, "gamma of a corpus", markdown(CORPUS, [row]))
 
 

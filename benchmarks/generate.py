@@ -9,7 +9,7 @@ from pathlib import Path
 from finecomb.annotators.llm.local_models import install_hint
 from finecomb.core.records import Document, ModelSettings
 from finecomb.corpora.generation.decoding import decoding_grid
-from finecomb.corpora.generation.generation import GenerationSettings, generate, open_endpoint, plan
+from finecomb.corpora.generation.generation import GenerationSettings, generate, open_endpoint, plan_generation
 from finecomb.corpora.generation.lengths import LengthRule
 from finecomb.corpora.generation.local_model import TransformersEndpoint
 
@@ -28,7 +28,7 @@ def main() -> None:
         rule=LengthRule(),
         tries=1,
     )
-    run_plan = plan(settings, [Document(id="p", text=SENTENCE)])
+    run_plan = plan_generation(settings, [Document(id="p", text=SENTENCE)])
     started = time.monotonic()
     endpoint = open_endpoint(run_plan)
     assert isinstance(endpoint, TransformersEndpoint)

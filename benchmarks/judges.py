@@ -13,10 +13,10 @@ from finecomb.core.estimate import Signature
 from finecomb.core.protocol import Label, Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
-from finecomb.core.study import Item, Study
-from finecomb.statistics.judges.anchoring_effect import help_effect
+from finecomb.core.study import Study, StudyItem
+from finecomb.statistics.judges.anchoring_effect import estimate_anchoring_effect
 from finecomb.statistics.judges.calibration import calibrate
-from finecomb.statistics.judges.estimates import estimate
+from finecomb.statistics.judges.estimates import estimate_means
 from finecomb.statistics.judges.reliability_probes import paired_effect
 
 Floats = NDArray[np.float64]
@@ -52,7 +52,7 @@ def anchoring_table() -> None:
 
 
 def _effect(effect: float, crossed: bool, run: int) -> tuple[float, float]:
-    return help_effect(*helped_study(effect, crossed, np.random.default_rng([5, run]))).interval()
+    return estimate_anchoring_effect(*helped_study(effect, crossed, np.random.default_rng([5, run]))).interval()
 
 
 def probe_table() -> None:
@@ -77,7 +77,7 @@ def _is_found(effect: float, texts: int, run: int) -> bool:
 # --- speed -------------------------------------------------------------------------------------------------------
 
 
-def corpus(seed: int = 0) -> Iterator[Item]:
+def corpus(seed: int = 0) -> Iterator[StudyItem]:
     """1,200 texts of 100 words, read by four people and six judges."""
     rng = np.random.default_rng(seed)
     protocol = Protocol(
@@ -119,7 +119,7 @@ def speed() -> None:
     took = time.process_time() - before
     print(f"calibrate: {TEXTS:,} texts, {JUDGES} judges, 1,000 resamples: {took:.1f} s of processor time (bar: 30)")
     before = time.process_time()
-    estimate(study, judges, ("count", "coverage"), by="model")
+    estimate_means(study, judges, ("count", "coverage"), by="model")
     print(
         f"estimate: {TEXTS:,} texts, {JUDGES} judges: {time.process_time() - before:.1f} s of processor time (bar: 3)"
     )

@@ -16,8 +16,8 @@ from benchmarks._span_annotation import campaign
 from finecomb.core.estimate import Estimate
 from finecomb.core.study import Study
 from finecomb.statistics.gold.scores import score
-from finecomb.statistics.judges.calibration import CalibrationOptions, alpha_of, calibrate
-from finecomb.statistics.judges.estimates import Estimates, estimate
+from finecomb.statistics.judges.calibration import CalibrationOptions, calibrate, find_alpha
+from finecomb.statistics.judges.estimates import Estimates, estimate_means
 
 READ = 28
 
@@ -38,10 +38,10 @@ def people_table(study: Study) -> None:
         result = calibrate(study, judge, CalibrationOptions(levels=("token",)))
         found = next(each.estimate for each in result.found if each.columns["part"] == "all")
         ratio = next(each.estimate for each in result.bias if each.columns["label"] == "any")
-        alphas = [_cell(alpha_of(result.agreement, who)) for who in ("judge", "difference")]
+        alphas = [_cell(find_alpha(result.agreement, who)) for who in ("judge", "difference")]
         wins = f"{sum(person.wins for person in result.test.people)} of {len(result.test.people)}"
         rows.append([judge, *alphas, wins, _cell(result.test.chance), _cell(found), _cell(ratio), result.verdict])
-    people = _cell(alpha_of(result.agreement, "people"))
+    people = _cell(find_alpha(result.agreement, "people"))
     head = ["judge", f"alpha with a person (two people: {people})", "difference", "wins", "at least as close"]
     head += ["finds of a person's marks", "marks for one of a person's", "answer"]
     write_table("judges/calibrate.md", "iaa", markdown(head, rows))
@@ -69,12 +69,12 @@ def estimate_table(study: Study) -> None:
     documents = study.documents["id"].to_list()
     read = np.random.default_rng(0).permutation(documents)[:READ].tolist()
     part = study.only((pl.col("annotator") != person) | pl.col("document").is_in(read))
-    truth = estimate(study, measures=("count",), people=[person], strata=()).find(method="people alone")
+    truth = estimate_means(study, measures=("count",), people=[person], strata=()).find(method="people alone")
     rows = [["all 84 texts read by the person", f"{truth.value:.2f}", "", "", ""]]
-    alone = estimate(part, judges[:1])
+    alone = estimate_means(part, judges[:1])
     rows += [_row(method, alone, method) for method in ("people alone", "in fixed shares")]
-    rows += [_row(f"and {judge}", estimate(part, [judge]), "with judges") for judge in judges]
-    rows.append(_row("and all six", estimate(part, judges), "with judges"))
+    rows += [_row(f"and {judge}", estimate_means(part, [judge]), "with judges") for judge in judges]
+    rows.append(_row("and all six", estimate_means(part, judges), "with judges"))
     head = [f"from {READ} human texts", "marks per text", "worth, texts", "the judge adds", "advice"]
     write_table("judges/estimates.md", "dev", markdown(head, rows))
 

@@ -17,10 +17,10 @@ import numpy as np
 
 from benchmarks._corpus import corpus
 from finecomb.collection import researcher_actions_storage
-from finecomb.collection.database.incremental_read import read_again
-from finecomb.collection.database.location import FILE, place
+from finecomb.collection.database.incremental_read import refresh_snapshot
+from finecomb.collection.database.location import DATABASE_FILENAME, parse_location
 from finecomb.collection.database.store import Store, open_store
-from finecomb.server.researchers.document_views import Wanted, document_list, document_page
+from finecomb.server.researchers.document_views import DocumentQuery, document_list, document_page
 from finecomb.server.researchers.snapshot_cache import SnapshotCache
 
 CHANGED = "d00500/reader-3"
@@ -39,8 +39,8 @@ def change(store: Store, desk: SnapshotCache) -> None:
     undo = researcher_actions_storage.restore_annotation, ("bench", CHANGED)
     do = researcher_actions_storage.exclude_annotation, ("bench", CHANGED, "to see")
     job, asked = undo if excluded else do
-    store.change_now(job, *asked)
-    desk.forget()
+    store.change_study_sync(job, *asked)
+    desk.invalidate()
 
 
 async def delays(compute: Callable[[], object]) -> np.ndarray:
@@ -57,19 +57,19 @@ async def delays(compute: Callable[[], object]) -> np.ndarray:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        store = open_store(place(Path(folder) / FILE), corpus())
+        store = open_store(parse_location(Path(folder) / DATABASE_FILENAME), corpus())
         desk = SnapshotCache(store)
-        first = read_again(store)
+        first = refresh_snapshot(store)
         print(first.study)
-        spent("reading the study at first", lambda: read_again(store))
+        spent("reading the study at first", lambda: refresh_snapshot(store))
         change(store, desk)
-        spent("reading it again after one change", lambda: read_again(store, first))
+        spent("reading it again after one change", lambda: refresh_snapshot(store, first))
         spent("overview at first", lambda: desk.ask(lambda made: made.overview))
         change(store, desk)
         spent("overview after one change", lambda: desk.ask(lambda made: made.overview))
         spent("overview when nothing changed", lambda: desk.ask(lambda made: made.overview))
-        spent("documents, first page", lambda: desk.ask(lambda made: document_list(made.documents, Wanted())))
-        search = Wanted(search="zuver", show="disputed")
+        spent("documents, first page", lambda: desk.ask(lambda made: document_list(made.documents, DocumentQuery())))
+        search = DocumentQuery(search="zuver", show="disputed")
         spent("documents, searched and filtered", lambda: desk.ask(lambda made: document_list(made.documents, search)))
         spent("one document", lambda: desk.ask(lambda pages: document_page(pages.snapshot, pages.documents, "d00500")))
         spent("one annotator at first", lambda: desk.ask(lambda made: made.people.page("reader-1")))

@@ -19,7 +19,7 @@ from pathlib import Path
 from rapidfuzz import fuzz
 
 from finecomb import formats
-from finecomb.core.quotes import Placement, Quote, place
+from finecomb.core.quotes import Placement, Quote, place_quotes
 from finecomb.core.text_folding import Range, occurrences
 
 FILES = (
@@ -159,7 +159,7 @@ def cases(name: str, spans: list[Source], count: int = CASES, seed: int = SEED) 
 
 
 def ours(case: Case) -> Placement:
-    return place([case.quote], case.text)[0]
+    return place_quotes([case.quote], case.text)[0]
 
 
 def first_occurrence(case: Case) -> Placement:

@@ -19,7 +19,7 @@ from benchmarks._corpus import corpus
 from benchmarks._docs import markdown, write_table
 from benchmarks._ratios import conditions
 from finecomb.core.study import Study
-from finecomb.reporting.site.report_content import source
+from finecomb.reporting.site.report_content import build_report_source
 from finecomb.reporting.site.report_folder import write_report
 
 MOST_SECONDS, MOST_MEGABYTES, MOST_PAINT, MOST_WAIT = 20.0, 30.0, 2000.0, 100.0  # s, MB, ms, ms
@@ -46,7 +46,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "report"
         before = time.process_time()
-        write_report(source(study, "benchmark"), folder, "today")
+        write_report(build_report_source(study, "benchmark"), folder, "today")
         spent = time.process_time() - before
         size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / 1e6
         written = [

@@ -12,7 +12,7 @@ from benchmarks._docs import markdown, write_table
 from benchmarks._ratios import conditions
 from finecomb.core.records import Document, Segment
 from finecomb.corpora.critics.base import latent_ppl
-from finecomb.corpora.critics.scoring import scores
+from finecomb.corpora.critics.scoring import score_documents
 from finecomb.corpora.critics.sections import Sections
 
 TYPES = [f"type-{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
@@ -51,7 +51,7 @@ def main() -> None:
             pass
         making = 20 * (time.process_time() - making)
         start = time.process_time()
-        result = scores(critic, documents(1, count))
+        result = score_documents(critic, documents(1, count))
         spent = time.process_time() - start - making
         rate, ppl = count / spent, latent_ppl(result, draws=0).value
         print(f"{count:>7,} documents: {rate:,.0f} a CPU second, peak {megabytes():,.0f} MB, Latent PPL {ppl:.2f}")

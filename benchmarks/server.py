@@ -30,8 +30,8 @@ from benchmarks._postgres import postgresql
 from benchmarks._potato import VERSION, potato, save_body
 from benchmarks._ratios import conditions, note_ratio
 from finecomb import formats, protocols
-from finecomb.collection.database.location import FILE
-from finecomb.core.records import PHASES, Document, Settings
+from finecomb.collection.database.location import DATABASE_FILENAME
+from finecomb.core.records import ONBOARDING_PHASES, Document, Settings
 from finecomb.core.tokens import words
 
 SECONDS = 6.0
@@ -249,7 +249,7 @@ def started(process: subprocess.Popen[str]) -> Iterator[tuple[psutil.Process, li
 def make_study(folder: Path) -> None:
     asked = protocols.load("scarecrow")
     texts = [Document(id=f"text-{number}", text=TEXT) for number in range(50)]
-    formats.save([Settings(protocols=(asked.id,), annotators=1000, skip=PHASES), asked, *texts], folder)
+    formats.save([Settings(protocols=(asked.id,), annotators=1000, skip=ONBOARDING_PHASES), asked, *texts], folder)
 
 
 @dataclass(frozen=True)
@@ -285,7 +285,7 @@ async def compare(annotators: int, pause: float, setup: Setup) -> tuple[Measured
                 for round in range(3)
             ]
         if not setup.url:
-            integrity = sqlite3.connect(study / FILE).execute("PRAGMA integrity_check").fetchone()[0]
+            integrity = sqlite3.connect(study / DATABASE_FILENAME).execute("PRAGMA integrity_check").fetchone()[0]
             assert integrity == "ok", integrity
     ratio = statistics.median(one.cpu / other.cpu for one, other in rounds)
     return Measured.middle([one for one, _ in rounds]), Measured.middle([other for _, other in rounds]), ratio

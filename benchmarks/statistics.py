@@ -12,14 +12,14 @@ from benchmarks._timing import seconds
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.agreement import agree
 from finecomb.statistics.measures.annotation_measures import MEASURES, measure
-from finecomb.statistics.measures.unit_grid import lay, votes
+from finecomb.statistics.measures.unit_grid import build_grid, count_votes
 from finecomb.statistics.selection.view import View, view
 
 
 def peer(seen: View) -> float:
     """Alpha of every label by the peer, on value counts that are laid out beforehand and not timed."""
-    counted = votes(seen.study, lay(seen.study), seen.categories)
-    counts = [np.stack([counted.m - marked, marked], axis=1) for marked in counted.marked]
+    counted = count_votes(seen.study, build_grid(seen.study), seen.categories)
+    counts = [np.stack([counted.annotators_per_unit - marked, marked], axis=1) for marked in counted.marked]
     return seconds(lambda: [krippendorff.alpha(value_counts=each, level_of_measurement="nominal") for each in counts])
 
 

@@ -16,7 +16,7 @@ from benchmarks._ratios import conditions, note_ratio
 from finecomb.core.records import Document
 from finecomb.corpora.stress.corruptions import CORRUPTIONS
 from finecomb.corpora.stress.stress_metrics import Metric, SacrebleuScores
-from finecomb.corpora.stress.stress_trial import Stressed, StressTable, stress, stressed_texts
+from finecomb.corpora.stress.stress_trial import StressPair, StressTable, corrupt_documents, run_stress_trial
 
 TEXTS = 20
 
@@ -38,7 +38,7 @@ def busy(run: Callable[[], object]) -> float:
     return min(times)
 
 
-def alone(pairs: list[Stressed], name: str) -> list[float]:
+def alone(pairs: list[StressPair], name: str) -> list[float]:
     """The peer by itself: every text scored, nothing else."""
     metric = BLEU(effective_order=True) if name == "bleu" else CHRF()
     candidates = [candidate for pair in pairs for candidate in (pair.whole, pair.damaged)]
@@ -47,13 +47,13 @@ def alone(pairs: list[Stressed], name: str) -> list[float]:
 
 def trial(made: list[Document], metric: Metric) -> StressTable:
     """Ours: texts are damaged and scored, and the falls have intervals from 1,000 resamples."""
-    return stress(stressed_texts(made, CORRUPTIONS, 0), [metric])
+    return run_stress_trial(corrupt_documents(made, CORRUPTIONS, 0), [metric])
 
 
 def main() -> None:
     """Both metrics, ours with 1,000 resamples."""
     made, rows = texts(), []
-    pairs = stressed_texts(made, CORRUPTIONS, 0)
+    pairs = corrupt_documents(made, CORRUPTIONS, 0)
     for name in ("bleu", "chrf"):
         metric = Metric(name, SacrebleuScores(name), needs_references=True)
         ours = busy(functools.partial(trial, made, metric))

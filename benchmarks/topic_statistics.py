@@ -18,7 +18,7 @@ from scipy.stats import mannwhitneyu
 
 from finecomb.core.records import Document
 from finecomb.corpora.critics.base import STATISTICS
-from finecomb.corpora.critics.ngrams import Ngrams
+from finecomb.corpora.critics.ngrams import KneserNeyModel
 from finecomb.corpora.critics.priors import ProjectionError
 from finecomb.corpora.critics.topics import Topics
 from finecomb.formats import csabstruct, man
@@ -59,7 +59,7 @@ def halves(real: Texts, fit: Texts, other: Texts, rng: np.random.Generator) -> T
 def trigrams(real: Texts, fit: Texts, other: Texts, rng: np.random.Generator) -> Texts:
     words, numbers = np.unique(np.concatenate(fit), return_inverse=True)
     cuts = np.cumsum([len(text) for text in fit])[:-1]
-    model = Ngrams.fit(np.split(numbers, cuts), 3, len(words))
+    model = KneserNeyModel.fit(np.split(numbers, cuts), 3, len(words))
     drawn = model.sample(rng, len(real), max(map(len, real)))
     return [words[row[: len(text)]].tolist() for row, text in zip(drawn, real, strict=True)]
 

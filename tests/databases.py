@@ -17,13 +17,13 @@ from fastapi import FastAPI
 import finecomb as fc
 from finecomb.collection import access_storage, researcher_actions_storage
 from finecomb.collection.access_storage import Role
-from finecomb.collection.database.location import StudyLocation, place
+from finecomb.collection.database.location import StudyLocation, parse_location
 from finecomb.collection.database.store import Clock, Store, open_store
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import PHASES
-from finecomb.core.study import Item, Study
+from finecomb.core.records import ONBOARDING_PHASES
+from finecomb.core.study import Study, StudyItem
 from finecomb.server.app import create_app
-from finecomb.server.auth import TOKEN
+from finecomb.server.auth import CSRF_HEADER
 
 KINDS = ("sqlite", "postgresql")
 
@@ -41,7 +41,7 @@ def server() -> str:
 
 def new_place(kind: str, folder: Path) -> StudyLocation:
     """Where a new study can be: a file in `folder`, or under a name of its own in the private PostgreSQL."""
-    return place(folder / "study.db" if kind == "sqlite" else f"{server()}#{uuid.uuid4().hex}")
+    return parse_location(folder / "study.db" if kind == "sqlite" else f"{server()}#{uuid.uuid4().hex}")
 
 
 @functools.cache
@@ -60,7 +60,7 @@ class Clocked:
 
 
 @contextmanager
-def opened(where: StudyLocation, items: Iterable[Item], clock: Clock) -> Iterator[Store]:
+def opened(where: StudyLocation, items: Iterable[StudyItem], clock: Clock) -> Iterator[Store]:
     """A store of its own for one test."""
     store = open_store(where, items, clock)
     try:
@@ -83,17 +83,17 @@ class Client(fastapi.testclient.TestClient):
 
     def joined(self, token: str = "") -> Client:
         """Signed in: by a personal link, else by the open one as somebody new."""
-        answer = self.post(f"/api/join/{token or access_storage.open_token(self.store)}")
+        answer = self.post(f"/api/join/{token or access_storage.open_link_token(self.store)}")
         assert answer.status_code == 200, answer.text
-        self.headers[TOKEN] = answer.json()["csrf"]
+        self.headers[CSRF_HEADER] = answer.json()["csrf"]
         return self
 
     def researching(self, role: Role = "owner", id: str = "") -> Client:
         """Signed in as a researcher by a one-time link."""
-        token = self.store.do_now(researcher_actions_storage.invite, "tests", id or role, role)
+        token = self.store.run_job_sync(researcher_actions_storage.invite_researcher, "tests", id or role, role)
         answer = self.post(f"/sign-in/{token}", follow_redirects=False)
         assert answer.status_code == 303, answer.text
-        self.headers[TOKEN] = self.get("/api/admin/session").json()["csrf"]
+        self.headers[CSRF_HEADER] = self.get("/api/admin/session").json()["csrf"]
         return self
 
     def next(self) -> Any:
@@ -123,10 +123,10 @@ class Client(fastapi.testclient.TestClient):
         assert code == 200, answer
 
 
-def demo_items() -> list[Item]:
+def demo_items() -> list[StudyItem]:
     """The demo study without anybody's work, in which texts come at once and any characters may be marked."""
     study = _demo()
-    settings = study.settings.model_copy(update={"skip": PHASES})
+    settings = study.settings.model_copy(update={"skip": ONBOARDING_PHASES})
     return [settings, *map(_by_character, study.protocols.values()), *study.iter_documents()]
 
 

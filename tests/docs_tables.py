@@ -66,7 +66,7 @@ def _first_line(text: str | None) -> str:
 
 def fields(record: type[BaseModel]) -> str:
     """The fields of a record, with the prose under each."""
-    prose = records.field_prose(record)
+    prose = records.field_descriptions(record)
     rows = (
         (f"`{name}`", "yes" if field.is_required() else "", _first_line(prose.get(name)))
         for name, field in record.model_fields.items()
@@ -147,7 +147,7 @@ def protocol_list() -> str:
     """Every shipped protocol in a line."""
     rows = []
     for name in protocols.names():
-        each = protocols.shipped(name)
+        each = protocols.load_shipped(name)
         test = each.qualification
         passed = f"{test.pass_at:g} of {test.total:g} points" if test else "none"
         rows.append((f"[`{name}`](#{name})", len(each.labels), each.work.unit, each.work.annotators, passed))

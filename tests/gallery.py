@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from finecomb.annotators.simulated.paper_studies import audit_of, paper_study
-from finecomb.reporting.figures.validation_charts import save, themed
+from finecomb.reporting.figures.validation_charts import apply_theme, save_chart
 from finecomb.reporting.reproduce.exhibits import Exhibit, PaperStudy, Rendering
 from finecomb.reporting.reproduce.registry import PAPERS
 
@@ -50,7 +50,7 @@ def main() -> None:
 def _shown(exhibit: Exhibit, rendering: Rendering) -> str:
     stem = f"{exhibit.paper}-{exhibit.file}"
     if rendering.chart is not None:
-        save(themed(rendering.chart, dark=False), PICTURES / f"{stem}.svg")
+        save_chart(apply_theme(rendering.chart, dark=False), PICTURES / f"{stem}.svg")
     else:
         (PICTURES / f"{stem}.svg").write_text(next(iter(rendering.graphs.values())), encoding="utf-8")
     head = f"### {exhibit.paper.capitalize()}, {exhibit.number}: {exhibit.title.lower()}"

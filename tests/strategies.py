@@ -13,7 +13,7 @@ from finecomb.core.protocol import Label, Protocol
 from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Mark, Segment, Settings, Unit
 from finecomb.core.span import TEXT, Span
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import EVERYTHING
 
@@ -124,7 +124,9 @@ def marks(draw: st.DrawFn, id: str, document: Document, holds: frozenset[str], a
 
 
 @st.composite
-def studies(draw: st.DrawFn, holds: frozenset[str] = EVERYTHING, alphabet: str = LINES, most: int = 3) -> list[Item]:
+def studies(
+    draw: st.DrawFn, holds: frozenset[str] = EVERYTHING, alphabet: str = LINES, most: int = 3
+) -> list[StudyItem]:
     """A small sound study that uses no feature outside `holds`, as a list of records."""
     docs = [draw(documents(f"doc-{n}", holds, alphabet)) for n in range(draw(st.integers(1, most)))]
     people = [Annotator(id=f"ann-{n}", kind="human") for n in range(draw(st.integers(1, 2)))]
@@ -157,7 +159,7 @@ def studies(draw: st.DrawFn, holds: frozenset[str] = EVERYTHING, alphabet: str =
     return [Settings(protocols=(PROTOCOL.id,)), PROTOCOL, *docs, *people, *annotations]
 
 
-def canonical(items: Iterable[Item], holds: frozenset[str] = EVERYTHING) -> dict[str, Any]:
+def canonical(items: Iterable[StudyItem], holds: frozenset[str] = EVERYTHING) -> dict[str, Any]:
     """A study as plain values that do not depend on order, nor on ids or protocols that a format cannot hold."""
     result: dict[str, Any] = {"documents": {}, "annotators": {}, "annotations": []}
     for item in items:
@@ -189,7 +191,9 @@ def _annotation(annotation: Annotation, holds: frozenset[str]) -> dict[str, Any]
     return value
 
 
-def round_trip(format: Format, items: Iterable[Item], path: Path, options: Options | None = None) -> list[Item]:
+def round_trip(
+    format: Format, items: Iterable[StudyItem], path: Path, options: Options | None = None
+) -> list[StudyItem]:
     """Write `items` to `path` and read them again."""
     assert format.write is not None
     assert format.read is not None
@@ -198,4 +202,4 @@ def round_trip(format: Format, items: Iterable[Item], path: Path, options: Optio
     return list(format.read(path, options))
 
 
-Change = Callable[[Item], Item]
+Change = Callable[[StudyItem], StudyItem]

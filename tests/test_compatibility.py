@@ -18,11 +18,11 @@ from typer.testing import CliRunner
 import finecomb as fc
 from finecomb.cli import app
 from finecomb.collection import arrivals_storage, assignment_storage, onboarding_storage, pay
-from finecomb.collection.annotator_progress import Bonus, Progress
-from finecomb.collection.database.location import place
+from finecomb.collection.annotator_progress import AnnotatorMeta, Bonus
+from finecomb.collection.database.location import parse_location
 from finecomb.collection.database.store import Store, open_store
-from finecomb.collection.onboarding import Item, Step
-from finecomb.collection.task_meta import Circumstances
+from finecomb.collection.onboarding import PracticeItem, Step
+from finecomb.collection.task_meta import TaskMeta
 from finecomb.core.records import Annotation, Annotator
 
 FILES = Path(__file__).parent / "files" / "before-people"
@@ -44,7 +44,7 @@ def database(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(database: Path) -> Iterator[Store]:
-    opened = open_store(place(database))
+    opened = open_store(parse_location(database))
     try:
         yield opened
     finally:
@@ -87,7 +87,7 @@ def test_tables_are_those_of_before(command: str, kind: str, database: Path) -> 
 def test_pay_is_that_of_before(store: Store) -> None:
     with store.database.reading() as transaction:
         arrivals = arrivals_storage.arrivals(store, transaction)
-    earned = pay.earned(store.study(), arrivals, store.head.protocol)
+    earned = pay.compute_earnings(store.study(), arrivals, store.head.protocol)
     assert pay.pay_csv(earned) == (FILES / "pay.csv").read_text(encoding="utf-8")
 
 
@@ -95,7 +95,7 @@ def whereabouts(store: Store, annotator: str) -> list[Any]:
     with store.database.reading() as transaction:
         step = onboarding_storage.onboarding_state(store, transaction, annotator).step
         state = assignment_storage.assignment_state(store, transaction, annotator)
-    at = step.id if isinstance(step, Step) else step.document if isinstance(step, Item) else step
+    at = step.id if isinstance(step, Step) else step.document if isinstance(step, PracticeItem) else step
     return [at, [task.document for task in state.given], list(state.free), state.ahead, state.why]
 
 
@@ -111,17 +111,17 @@ def test_folder_and_database_hold_the_same_records(database: Path) -> None:
 def test_what_is_kept_about_a_person_has_types() -> None:
     study = fc.read(FILES / "folder")
     people = {annotator.id: annotator for annotator in study.iter_annotators()}
-    progress = Progress.of(people["reader-1"])
+    progress = AnnotatorMeta.of(people["reader-1"])
     assert (progress.name, progress.bonus) == ("Ada", Bonus(2.5, "thorough"))
     assert progress.setting == {"town": "harbour"}
     assert {"consent", "survey", "instructions"} <= progress.done_steps("before@1")
-    assert Progress.of(people["zoe"]).step("before@1", "survey") is not None
-    assert Progress.of(people["zoe"]).done_steps("before@1") == {"consent"}
+    assert AnnotatorMeta.of(people["zoe"]).step("before@1", "survey") is not None
+    assert AnnotatorMeta.of(people["zoe"]).done_steps("before@1") == {"consent"}
 
 
 def test_what_is_kept_about_a_task_has_types_and_is_written_as_it_was_read() -> None:
     annotations = list(fc.read(FILES / "folder").iter_annotations())
-    every = [Circumstances.from_meta(annotation.meta) for annotation in annotations]
+    every = [TaskMeta.from_meta(annotation.meta) for annotation in annotations]
     for annotation, circumstances in zip(annotations, every, strict=True):
         assert circumstances.to_meta() == annotation.meta
     work = [one for one, annotation in zip(every, annotations, strict=True) if annotation.phase == "work"]
@@ -135,9 +135,9 @@ def test_what_is_kept_about_a_task_has_types_and_is_written_as_it_was_read() -> 
 
 def test_types_keep_what_is_not_ours() -> None:
     meta = {"order": 3, "offered": [], "pilot": "yes", "batch": 7}
-    circumstances = Circumstances.from_meta(meta)
+    circumstances = TaskMeta.from_meta(meta)
     assert (circumstances.order, circumstances.offered, circumstances.pilot) == (3, (), False)
     assert circumstances.to_meta() == meta
     person = Annotator(id="ann", kind="human", meta={"steps": "none", "bonus": 3, "batch": 7})
-    assert Progress.of(person) == Progress()
+    assert AnnotatorMeta.of(person) == AnnotatorMeta()
     assert Annotation(id="a", document="d", annotator="ann", protocol="p", meta=meta).meta == meta

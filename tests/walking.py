@@ -94,7 +94,7 @@ def turn(client: Worker, page: Any) -> None:
 def given(client: Client, protocol: Protocol, task: Any) -> Exercise | Choice:
     """The exercise or question that a task is."""
     (found,) = client.store.annotations(tables.annotation.c.id == task["id"])
-    return onboarding.items(protocol)[found.document].given
+    return onboarding.items_by_document(protocol)[found.document].given
 
 
 def solve(client: Client, protocol: Protocol, task: Any, knows: Knows = everything) -> None:
@@ -123,7 +123,7 @@ def _mark(client: Worker, protocol: Protocol, task: Any, exercise: Exercise, kno
         solution, span = exercise.solutions[n], exercise.spans()[n]
         asked = protocol.questions_of(solution.label)
         body = {
-            "spans": [span.on_wire()],
+            "spans": [span.to_wire()],
             "quotes": [solution.quote],
             "label": solution.label,
             "answers": {each.name: some_answer(each) for each in asked if each.when is None} | dict(solution.answers),

@@ -13,7 +13,7 @@ from finecomb.collection import onboarding
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Document, Settings
 from finecomb.core.study import Study
-from finecomb.server.auth import TOKEN
+from finecomb.server.auth import CSRF_HEADER
 from tests.browser.served import Reader, Server
 from tests.walking import Knows, ahead, everything, hand_in, turn
 
@@ -38,7 +38,7 @@ class Session(httpx.Client):
     def __init__(self, reader: Reader, server: Server) -> None:
         cookies = {str(each["name"]): str(each["value"]) for each in reader.page.context.cookies()}
         super().__init__(base_url=server.address, cookies=cookies)
-        self.headers[TOKEN] = httpx.get(f"{server.address}/api/me", cookies=cookies).json()["csrf"]
+        self.headers[CSRF_HEADER] = httpx.get(f"{server.address}/api/me", cookies=cookies).json()["csrf"]
 
     def save(self, task: str, entry: str, body: Any) -> tuple[int, Any]:
         sent = {"change": uuid.uuid4().hex, "base": 0, "body": body, "active": 1}
@@ -52,7 +52,7 @@ class Session(httpx.Client):
 
 def go_to(reader: Reader, server: Server, protocol: Protocol, until: str, knows: Knows = everything) -> None:
     """Go on over HTTP up to the page, or the exercise of a part, that has this name; then look at it."""
-    known = {each.given.text: each for each in onboarding.items(protocol).values()}
+    known = {each.given.text: each for each in onboarding.items_by_document(protocol).values()}
     with Session(reader, server) as client:
         for _ in range(60):
             now = ahead(client)

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 import finecomb as fc
-from finecomb.core.records import PHASES, Settings
+from finecomb.core.records import ONBOARDING_PHASES, Settings
 from finecomb.core.study import Study
 from tests.browser.served import CHROMIUM, QUIET, Server, serving
 from tests.browser.studies import FERRY, text
@@ -31,7 +31,7 @@ def browser() -> Iterator[Browser]:
 def scarecrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One long text to mark by Scarecrow, for as many people as come."""
     protocol = fc.protocol("scarecrow")
-    settings = Settings(protocols=(protocol.id,), annotators=60, skip=PHASES)
+    settings = Settings(protocols=(protocol.id,), annotators=60, skip=ONBOARDING_PHASES)
     document = text("d1", "\n\n".join([FERRY] * 12))
     with serving(Study.from_items([settings, protocol, document]), tmp_path_factory.mktemp("served") / "study") as it:
         yield it

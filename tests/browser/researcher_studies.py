@@ -18,13 +18,13 @@ from finecomb.annotators.simulated.simulated_annotators import Simulated, simula
 from finecomb.collection import arrivals_storage
 from finecomb.collection.arrivals import ArrivalSource
 from finecomb.collection.database import tables
-from finecomb.collection.database.location import place
+from finecomb.collection.database.location import parse_location
 from finecomb.collection.database.store import open_store
-from finecomb.collection.design_cells import assigned
+from finecomb.collection.design_cells import with_cell
 from finecomb.core.design import DesignCell, design_cells
 from finecomb.core.protocol import Work
 from finecomb.core.records import (
-    PHASES,
+    ONBOARDING_PHASES,
     Annotation,
     Annotator,
     Design,
@@ -34,7 +34,7 @@ from finecomb.core.records import (
     Settings,
 )
 from finecomb.core.study import Study
-from finecomb.protocols import shipped
+from finecomb.protocols import load_shipped
 from tests.annotators.llm.scripted import Answer, ScriptedServer, text_of
 from tests.browser.served import Server
 
@@ -75,7 +75,7 @@ def designed() -> Study:
         title="Harbour news",
         protocols=(protocol.id,),
         design=DESIGN,
-        skip=PHASES,
+        skip=ONBOARDING_PHASES,
         fees=0.2,
         lease=45,
         pay_floor=15,
@@ -121,7 +121,7 @@ def _comer(
 ) -> Comer:
     excluded = Exclusion(by="ed", reason=why) if why else None
     person = Annotator(id=f"reader-{at + 1}-{number + 1}", kind="human", platform="prolific", excluded=excluded)
-    return Comer(assigned(person, cell), texts, seconds, is_working)
+    return Comer(with_cell(person, cell), texts, seconds, is_working)
 
 
 def _ratings(comer: Comer, protocol: str) -> list[Annotation]:
@@ -146,12 +146,14 @@ def let_them_come(server: Server, days: int = 11) -> None:
     server.stop()
     (server.folder / "came").touch()
     moment = [0.0]
-    store = open_store(place(server.folder / "study.db"), clock=lambda: moment[0])
+    store = open_store(parse_location(server.folder / "study.db"), clock=lambda: moment[0])
     try:
-        with store.database.writing() as transaction:
+        with store.database.write_transaction() as transaction:
             for number, comer in enumerate(comers()):
                 moment[0] = time.time() - days * DAY * (1 - ((number + 1) / len(comers())) ** 0.8)
-                arrivals_storage.arrive(store, transaction, comer.annotator.id, ArrivalSource(platform="prolific"))
+                arrivals_storage.record_arrival(
+                    store, transaction, comer.annotator.id, ArrivalSource(platform="prolific")
+                )
                 if comer.is_working:
                     here = sa.and_(tables.annotator.c.study == store.key, tables.annotator.c.id == comer.annotator.id)
                     transaction.run(sa.update(tables.annotator).where(here).values(held=time.time() + DAY))
@@ -231,7 +233,7 @@ def ask_models(page: Page, server: Server) -> None:
 
 def judged() -> Study:
     """The demo with ten readers and a language model that finds some kinds of errors and misses others."""
-    protocol = shipped("scarecrow")
+    protocol = load_shipped("scarecrow")
     texts = demo_texts()
     documents = [document_of(text) for text in texts]
     truth = {text.id: truth_of(text, protocol) for text in texts}

@@ -12,11 +12,11 @@ from playwright.sync_api import Browser, Page, expect
 import finecomb as fc
 from finecomb.annotators.detectors.boxscore.game_record import Season, with_season
 from finecomb.annotators.simulated.demo_study import demo_study
-from finecomb.core.records import PHASES, Document, ModelSettings, Settings
+from finecomb.core.records import ONBOARDING_PHASES, Document, ModelSettings, Settings
 from finecomb.core.study import Study
 from finecomb.reporting.marked_text import document_page, study_html
 from finecomb.server.annotators.schema import ErrorResponse
-from finecomb.server.error_responses import SAY, STATUS
+from finecomb.server.error_responses import MESSAGE_BY_CODE, STATUS_BY_CODE
 from tests.browser import arrival
 from tests.browser.researcher_studies import ask_models, asked, designed, judged, let_them_come
 from tests.browser.served import Reader, Server
@@ -71,7 +71,7 @@ def snac() -> Study:
 def german() -> Study:
     """Texts to mark on German pages; the protocol's own words stay as they are."""
     protocol = fc.protocol("scarecrow").model_copy(update={"name": "vogelscheuche", "language": "de"})
-    settings = Settings(title="Hafennachrichten", protocols=(protocol.id,), annotators=99, skip=PHASES)
+    settings = Settings(title="Hafennachrichten", protocols=(protocol.id,), annotators=99, skip=ONBOARDING_PHASES)
     return Study.from_items([settings, protocol, *_documents("d", LONG, context={"prompt": PROMPT})])
 
 
@@ -121,7 +121,7 @@ def empty() -> Study:
 def _study(protocol: str, *documents: Document) -> Study:
     """A study with room for every reader of the sheet."""
     chosen = fc.protocol(protocol)
-    settings = Settings(title="Harbour news", protocols=(chosen.id,), annotators=99, skip=PHASES)
+    settings = Settings(title="Harbour news", protocols=(chosen.id,), annotators=99, skip=ONBOARDING_PHASES)
     return Study.from_items([settings, chosen, *documents])
 
 
@@ -239,8 +239,8 @@ def _answered(code: str) -> Visit:
 
     def visit(page: Page, server: Server) -> None:
         reader = _joined(page, server)
-        body = ErrorResponse(code=code, say=SAY[code]).model_dump_json()  # type: ignore[index]
-        answer = {"status": STATUS[code], "content_type": "application/json", "body": body}  # type: ignore[index]
+        body = ErrorResponse(code=code, say=MESSAGE_BY_CODE[code]).model_dump_json()  # type: ignore[index]
+        answer = {"status": STATUS_BY_CODE[code], "content_type": "application/json", "body": body}  # type: ignore[index]
         page.route("**/api/tasks/**/marks/**", lambda route: route.fulfill(**answer))
         _mark(reader, "fiftieth year", "incoherent")
         expect(page.locator(f"[data-note={code}], [data-state=refused]").first).to_be_visible(timeout=20_000)
@@ -493,11 +493,11 @@ STATES = (
 
 
 def _report(folder: Path) -> Path:
-    from finecomb.reporting.site.report_content import source
+    from finecomb.reporting.site.report_content import build_report_source
     from finecomb.reporting.site.report_folder import write_report
 
     if not (folder / "report").exists():
-        write_report(source(fc.demo(), "demo", draws=100), folder / "report", "1 May 2026")
+        write_report(build_report_source(fc.demo(), "demo", draws=100), folder / "report", "1 May 2026")
     return folder / "report" / "index.html"
 
 
@@ -510,11 +510,11 @@ def _report_texts(folder: Path) -> Path:
 
 
 def _validation(folder: Path) -> Path:
-    from finecomb.reporting.validation_pages import write_report
+    from finecomb.reporting.validation_pages import write_validation_report
     from finecomb.statistics.gold.scores import score
 
     if not (folder / "validation").exists():
-        write_report(score(fc.demo(readers=4), draws=50), folder / "validation")
+        write_validation_report(score(fc.demo(readers=4), draws=50), folder / "validation")
     return folder / "validation" / "index.html"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import finecomb as fc
-from finecomb.core.records import PHASES, Annotation, Document, Settings
+from finecomb.core.records import ONBOARDING_PHASES, Annotation, Document, Settings
 from finecomb.core.study import Study
 from tests.browser.served import Server
 
@@ -32,7 +32,7 @@ STORY = (
 def study_of(protocol: str | fc.Protocol, *documents: Document) -> Study:
     """A study for marking: nothing comes before the work."""
     chosen = fc.protocol(protocol) if isinstance(protocol, str) else protocol
-    settings = Settings(title="Harbour news", protocols=(chosen.id,), annotators=3, skip=PHASES)
+    settings = Settings(title="Harbour news", protocols=(chosen.id,), annotators=3, skip=ONBOARDING_PHASES)
     return Study.from_items([settings, chosen, *documents])
 
 
@@ -45,7 +45,7 @@ def work(server: Server) -> list[Annotation]:
 
 
 def marked(annotation: Annotation) -> list[tuple[str | None, Sequence[str], list[object]]]:
-    return sorted((mark.label, mark.quotes, [span.on_wire() for span in mark.spans]) for mark in annotation.marks)
+    return sorted((mark.label, mark.quotes, [span.to_wire() for span in mark.spans]) for mark in annotation.marks)
 
 
 def quotes_hold(annotation: Annotation, document: Document) -> None:

@@ -12,7 +12,7 @@ from finecomb.annotators.detectors.boxscore.game_record import Season, with_seas
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
 from finecomb.core.record_links import with_links
-from finecomb.core.records import PHASES, Design, Settings
+from finecomb.core.records import ONBOARDING_PHASES, Design, Settings
 from finecomb.core.study import Study
 from tests.browser.accessibility import violations
 from tests.browser.served import Reader, Server, new_reader, serving
@@ -210,7 +210,7 @@ def test_the_researcher_sees_each_cell_fill(browser: Browser, tmp_path_factory: 
         pay=1.5,
         currency="USD",
     )
-    settings = Settings(title="Harbour", protocols=(protocol.id,), annotators=9, skip=PHASES, design=design)
+    settings = Settings(title="Harbour", protocols=(protocol.id,), annotators=9, skip=ONBOARDING_PHASES, design=design)
     documents = [
         text(f"{domain}-{model}-{at}", f"{REPORTS[0]} {at}", meta={"domain": domain, "model": model})
         for domain in ("news", "stories")

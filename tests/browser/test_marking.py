@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, expect
 
 import finecomb as fc
 from finecomb.core.protocol_text import parse_protocol
-from finecomb.core.records import PHASES, Annotation, Annotator, Mark, Offer, Settings
+from finecomb.core.records import ONBOARDING_PHASES, Annotation, Annotator, Mark, Offer, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 from tests.browser.served import Reader, new_reader, serving
@@ -219,7 +219,7 @@ def test_snac_part_by_part(browser: Browser, tmp_path: Path) -> None:
     ]
     inconsistent = next(mark for mark in annotation.marks if mark.label == "incon")
     assert inconsistent.antecedents is not None
-    assert [span.on_wire() for span in inconsistent.antecedents.spans] == [[6, 19]]
+    assert [span.to_wire() for span in inconsistent.antecedents.spans] == [[6, 19]]
     assert [(unit.start, unit.end) for unit in annotation.units] == edges  # also the part without a mark was judged
 
 
@@ -344,7 +344,9 @@ def test_machine_marks_are_accepted_edited_or_rejected(browser: Browser, tmp_pat
     ]
     machine = Annotator(id=SECRET, kind="detector")
     guesses = Annotation(id="g", document="r1", annotator=SECRET, protocol="accuracy@2", marks=tuple(found))
-    settings = Settings(protocols=("accuracy@2",), annotators=1, offer=Offer(annotator=SECRET, blind=0), skip=PHASES)
+    settings = Settings(
+        protocols=("accuracy@2",), annotators=1, offer=Offer(annotator=SECRET, blind=0), skip=ONBOARDING_PHASES
+    )
     study = Study.from_items([settings, fc.protocol("accuracy"), document, machine, guesses])
     with serving(study, tmp_path / "study") as server:
         reader = new_reader(browser, server)

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, expect
 
 import finecomb as fc
-from finecomb.core.records import PHASES, Annotation, Annotator, Mark, Offer, Settings
+from finecomb.core.records import ONBOARDING_PHASES, Annotation, Annotator, Mark, Offer, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 from tests.browser.served import FIND, Reader, Server, new_reader, serving
@@ -24,7 +24,9 @@ def suggesting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A text for which a machine suggests one mark."""
     guess = Mark(id="guess", spans=(Span(63, 65),), quotes=("27",), label="number")
     guesses = Annotation(id="g", document="r1", annotator=SECRET, protocol="accuracy@2", marks=(guess,))
-    settings = Settings(protocols=("accuracy@2",), annotators=9, offer=Offer(annotator=SECRET, blind=0), skip=PHASES)
+    settings = Settings(
+        protocols=("accuracy@2",), annotators=9, offer=Offer(annotator=SECRET, blind=0), skip=ONBOARDING_PHASES
+    )
     machine = Annotator(id=SECRET, kind="detector")
     study = Study.from_items([settings, fc.protocol("accuracy"), text("r1", REPORT), machine, guesses])
     with serving(study, tmp_path_factory.mktemp("served") / "study") as it:

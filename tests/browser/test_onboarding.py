@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 import finecomb as fc
-from finecomb.core.palette import looks
+from finecomb.core.palette import label_styles
 from finecomb.core.practice import Exercise
 from finecomb.core.protocol_text import parse_protocol
 from finecomb.core.records import Annotator
@@ -28,7 +28,7 @@ def people(server: Server) -> list[Annotator]:
 
 def mark(reader: Reader, protocol: fc.Protocol, exercise: Exercise, most: int | None = None) -> None:
     """Mark what is known to be wrong, the label by its key."""
-    keys = {label: look.key for label, look in looks(protocol).items()}
+    keys = {label: look.key for label, look in label_styles(protocol).items()}
     for solution in exercise.solutions[:most]:
         reader.select(solution.quote, solution.nth)
         reader.page.locator("[data-text]").focus()

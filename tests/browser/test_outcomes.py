@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, expect
 
 import finecomb as fc
-from finecomb.core.palette import looks
+from finecomb.core.palette import label_styles
 from tests.browser.arrival import arrive, go_to, study_of
 from tests.browser.served import new_reader, serving
 from tests.browser.studies import FERRY, STORY, text
@@ -21,7 +21,7 @@ LOST = {"exercise-3": "redundant", "exercise-6": "bad-math"}
 def test_a_failed_test_names_the_kinds_to_read_again_and_explains_points(browser: Browser, tmp_path: Path) -> None:
     """It named numbers of exercises, which tell nobody what to read."""
     protocol = fc.protocol("scarecrow")
-    titles = {label: look.title for label, look in looks(protocol).items()}
+    titles = {label: look.title for label, look in label_styles(protocol).items()}
     with serving(study_of(protocol, text("d1", FERRY)), tmp_path / "study") as server:
         reader = arrive(browser, server)
         page = reader.page

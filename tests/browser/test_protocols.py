@@ -18,7 +18,7 @@ import finecomb as fc
 from finecomb.collection import onboarding
 from finecomb.core.practice import Choice, Exercise
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import PHASES, Annotation, Annotator, Document, Mark, Settings
+from finecomb.core.records import ONBOARDING_PHASES, Annotation, Annotator, Document, Mark, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 from tests.browser.arrival import arrive, go_to, study_of
@@ -79,7 +79,7 @@ def steps(annotator: Annotator, protocol: Protocol) -> list[str]:
 
 
 def exercise(protocol: Protocol, name: str) -> Any:
-    (found,) = [each.given for each in onboarding.items(protocol).values() if each.given.name == name]
+    (found,) = [each.given for each in onboarding.items_by_document(protocol).values() if each.given.name == name]
     assert isinstance(found, Exercise | Choice)
     return found
 
@@ -421,7 +421,7 @@ def first_pass(protocol: Protocol) -> Study:
         for who, quote in quotes.items()
     ]
     people = [Annotator(id=who, kind="human") for who in quotes]
-    settings = Settings(title="Harbour news", protocols=(protocol.id,), annotators=2, round=1, skip=PHASES)
+    settings = Settings(title="Harbour news", protocols=(protocol.id,), annotators=2, round=1, skip=ONBOARDING_PHASES)
     return Study.from_items([settings, protocol, document, *people, *made])
 
 

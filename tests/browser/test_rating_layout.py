@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import finecomb as fc
-from finecomb.core.records import PHASES, Settings
+from finecomb.core.records import ONBOARDING_PHASES, Settings
 from finecomb.core.study import Study
 from tests.browser.accessibility import violations
 from tests.browser.served import Server, serving
@@ -51,7 +51,7 @@ def test_an_audit_is_answered_above_the_fold(browser: Browser, tmp_path: Path) -
     document = demo.document(made.document)
     longer = document.model_copy(update={"text": f"{document.text}\n\n{LONG}"})
     person = next(each for each in demo.iter_annotators() if each.id == made.annotator)
-    settings = Settings(protocols=(audit.id,), annotators=1, skip=PHASES)
+    settings = Settings(protocols=(audit.id,), annotators=1, skip=ONBOARDING_PHASES)
     study = Study.from_items([settings, audit, *demo.protocols.values(), longer, person, made])
     with serving(study, tmp_path / "study") as server:
         stands_above_the_fold(opened(browser, server))

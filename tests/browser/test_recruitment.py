@@ -15,10 +15,10 @@ from playwright.sync_api import Browser, FrameLocator, Page, Route, expect
 import finecomb as fc
 from finecomb.collection import arrivals_storage
 from finecomb.collection.arrivals import Arrival
-from finecomb.collection.database.location import FILE, place
+from finecomb.collection.database.location import DATABASE_FILENAME, parse_location
 from finecomb.collection.database.store import open_store
 from finecomb.core.protocol import Work
-from finecomb.core.records import PHASES, Document, Recruitment, Settings
+from finecomb.core.records import ONBOARDING_PHASES, Document, Recruitment, Settings
 from finecomb.core.study import Study
 from tests.browser.accessibility import violations
 from tests.browser.served import Server, serving
@@ -38,7 +38,7 @@ ACCEPTED = {
 def study(recruitment: Recruitment) -> Study:
     """One text to rate, and a consent to give."""
     asked = fc.protocol("turing").model_copy(update={"work": Work(texts=1), "conditions": ()})
-    skip = tuple(phase for phase in PHASES if phase != "consent")
+    skip = tuple(phase for phase in ONBOARDING_PHASES if phase != "consent")
     settings = Settings(title="Harbour", protocols=(asked.id,), skip=skip, recruitment=recruitment, price=1)
     texts = [Document(id=f"d{n}", text="The ferry left at dawn. Nobody waved.") for n in range(2)]
     return Study.from_items([settings, asked, *texts])
@@ -105,7 +105,7 @@ def hand_in(page: Page, where: Page | FrameLocator) -> dict[str, list[str]]:
 
 
 def came(server: Server) -> list[Arrival]:
-    store = open_store(place(server.folder / FILE))
+    store = open_store(parse_location(server.folder / DATABASE_FILENAME))
     try:
         with store.database.reading() as transaction:
             return arrivals_storage.arrivals(store, transaction)

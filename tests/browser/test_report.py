@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from finecomb.reporting.site.report_content import source
+from finecomb.reporting.site.report_content import build_report_source
 from finecomb.reporting.site.report_folder import write_report
 from tests.reporting.site.test_model_replies import RAW, judged
 from tests.reporting.site.test_report_folder import hostile_study
@@ -31,7 +31,7 @@ WIDER = "document.documentElement.scrollWidth - document.documentElement.clientW
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report") / "report"
-    write_report(replace(source(judged(), "demo", draws=50), replies={"c1": RAW}), folder, "1 May 2026")
+    write_report(replace(build_report_source(judged(), "demo", draws=50), replies={"c1": RAW}), folder, "1 May 2026")
     return folder
 
 
@@ -85,7 +85,7 @@ def test_texts_are_searched(report: Path, page: Page) -> None:
 
 def test_nothing_in_a_text_runs(page: Page, tmp_path: Path) -> None:
     folder = tmp_path / "report"
-    write_report(source(hostile_study(), "hostile", draws=20), folder, "today")
+    write_report(build_report_source(hostile_study(), "hostile", draws=20), folder, "today")
     for file in sorted(folder.rglob("*.html")):
         page.goto(file.as_uri())
         expect(page.locator("img")).to_have_count(0)

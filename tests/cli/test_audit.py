@@ -11,10 +11,10 @@ from typer.testing import CliRunner, Result
 import finecomb as fc
 from finecomb import formats
 from finecomb.cli import app
-from finecomb.collection.database.location import FILE, place
+from finecomb.collection.database.location import DATABASE_FILENAME, parse_location
 from finecomb.collection.database.store import open_store
 from finecomb.core.errors import FinecombError
-from finecomb.core.study_checks import checked
+from finecomb.core.study_checks import check_items
 from finecomb.formats import folder
 from tests.databases import Client
 
@@ -44,7 +44,7 @@ def test_exactly_the_drawn_marks_are_given_out_and_the_estimate_follows(demo: Pa
     plan = fc.read(path).settings.audit
     assert plan is not None
     assert "nobody has judged a mark yet" in refused("audit", path)
-    store = open_store(place(path / FILE), checked(folder.files(path)))
+    store = open_store(parse_location(path / DATABASE_FILENAME), check_items(folder.files(path)))
     try:
         client = Client(store).joined()
         client.put("/api/steps/instructions", json={"change": "c"})

@@ -16,7 +16,7 @@ import pytest
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.corpora.critics import compare
-from finecomb.corpora.critics.criticism import criticize, is_for_fitting, split
+from finecomb.corpora.critics.criticism import criticize, is_for_fitting, split_for_fitting
 from tests.corpora.critics.test_human_judgments import study as sections_study
 from tests.corpora.critics.test_sections import articles
 from tests.corpora.critics.worlds import titled
@@ -90,10 +90,12 @@ def test_a_notebook_and_the_command_say_the_same(corpora: Path) -> None:
 
 def test_documents_fitted_on_take_no_further_part() -> None:
     documents = [titled(str(at), ["a"]) for at in range(1000)]
-    fit, held_out = split(documents, 0.3, seed=1)
+    fit, held_out = split_for_fitting(documents, 0.3, seed=1)
     assert len(fit) + len(held_out) == 1000
     assert len(fit) == pytest.approx(300, abs=60)
-    assert {document.id for document in fit} == {document.id for document in split(documents[::-1], 0.3, seed=1)[0]}
+    assert {document.id for document in fit} == {
+        document.id for document in split_for_fitting(documents[::-1], 0.3, seed=1)[0]
+    }
     assert all(is_for_fitting(document.id, 0.3, 1) for document in fit)
 
 
@@ -295,7 +297,7 @@ def test_the_self_test_prints_table_1_beside() -> None:
 
 
 def test_progress_is_shown_to_whoever_watches() -> None:
-    from finecomb.corpora.critics.progress import track, watched
+    from finecomb.corpora.critics.progress import track, use_progress_watcher
 
     watched_work: list[tuple[str, int | None]] = []
 
@@ -303,7 +305,7 @@ def test_progress_is_shown_to_whoever_watches() -> None:
         watched_work.append((words, total))
         return items
 
-    with watched(watch):
+    with use_progress_watcher(watch):
         criticize("sections", articles(0, 60), {"a": articles(1, 5)}, min_count=5)
     assert ("fitting section classifiers", 3) in watched_work
     assert ("sections critic: a", 5) in watched_work
@@ -331,7 +333,7 @@ def test_mistakes_are_found_before_anything_is_fitted(
     def fit_nothing(*_: object, **__: object) -> None:
         raise AssertionError("a classifier was fitted")
 
-    monkeypatch.setattr("finecomb.corpora.critics.sections._cross_fitted", fit_nothing)
+    monkeypatch.setattr("finecomb.corpora.critics.sections._cross_fit", fit_nothing)
     assert message in refused("criticize", "real.jsonl", "alike.jsonl", *words)
 
 
@@ -414,7 +416,7 @@ def test_perplexity_by_words_and_mauve_stand_beside(corpora: Path, monkeypatch: 
     def mauve(model: str, real: list[str], generated: list[str]) -> float:
         return 0.9 if len(real) == len(generated) else 0.5
 
-    monkeypatch.setattr("finecomb.corpora.stress.stress_metrics._surprisal", surprisal)
+    monkeypatch.setattr("finecomb.corpora.stress.stress_metrics._load_surprisal_model", surprisal)
     monkeypatch.setattr("finecomb.corpora.stress.stress_metrics.mauve", mauve)
     rows = table("real.jsonl", "swapped.jsonl", "--word-ppl", "any", "--mauve", "any", "--draws", "50")
     assert [row["word ppl"] for row in rows] == pytest.approx([math.e**2] * 2)

@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from finecomb import demo, formats
 from finecomb.cli import app
-from finecomb.cli.filters import part_of
+from finecomb.cli.filters import filter_study
 from finecomb.core.errors import FinecombError
-from finecomb.core.frames import meta
+from finecomb.core.frames import meta_entry
 
 RUNNER = CliRunner()
 HUMAN_OR_SMALL = 'model == "human" or (model == "comb-small" and topic != missing)'
@@ -40,7 +40,7 @@ def test_a_condition_selects_the_same_for_every_command(study: Path, tmp_path: P
     part = tmp_path / "part"
     assert "8 texts" in run("select", study, "-o", part, "--where", HUMAN_OR_SMALL)
     chosen = formats.read(part)
-    assert set(chosen.documents.select(meta("model"))["model"]) == {"human", "comb-small"}
+    assert set(chosen.documents.select(meta_entry("model"))["model"]) == {"human", "comb-small"}
     assert set(chosen.annotations["document"]) <= set(chosen.documents["id"])
     for command in (
         ("measure", "-m", "count", "--draws", "0"),
@@ -63,7 +63,7 @@ def _numbers(row: dict[str, object]) -> dict[str, object]:
 def test_convert_and_show_select_too(study: Path, tmp_path: Path) -> None:
     run("convert", study, tmp_path / "part", "--where", "model=human")
     assert len(formats.read(tmp_path / "part").documents) == 4
-    machine = formats.read(study).documents.filter(meta("model") != "human")["id"][0]
+    machine = formats.read(study).documents.filter(meta_entry("model") != "human")["id"][0]
     with pytest.raises(FinecombError, match="no document has the id"):
         run("show", study, machine, "--where", 'model == "human"')
 
@@ -94,7 +94,7 @@ def test_select_needs_something_to_go_by(study: Path, tmp_path: Path) -> None:
 
 def test_conditions_on_marks_keep_annotations(study: Path) -> None:
     whole = formats.read(study)
-    part = part_of(whole, ['label == "redundant"'])
+    part = filter_study(whole, ['label == "redundant"'])
     assert len(part.annotations) == len(whole.annotations)
     assert set(part.marks["label"]) == {"redundant"}
 
@@ -102,7 +102,7 @@ def test_conditions_on_marks_keep_annotations(study: Path) -> None:
 def test_conditions_on_documents_hold_without_annotations() -> None:
     whole = demo()
     unread = whole.only(pl.lit(value=False))
-    assert len(part_of(unread, ["model=human"]).documents) == 4
+    assert len(filter_study(unread, ["model=human"]).documents) == 4
 
 
 def test_one_row_for_everything(study: Path) -> None:

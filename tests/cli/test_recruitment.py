@@ -13,7 +13,7 @@ import finecomb as fc
 from finecomb.cli import app
 from finecomb.collection import access_storage, arrivals_storage, researcher_actions_storage
 from finecomb.collection.arrivals import Arrival, ArrivalSource
-from finecomb.collection.database.location import StudyLocation, place
+from finecomb.collection.database.location import StudyLocation, parse_location
 from finecomb.collection.database.store import Store, open_store
 from finecomb.core.records import Annotation, Annotator, Document, Settings
 from finecomb.core.study import Study
@@ -28,9 +28,9 @@ def fill(where: StudyLocation) -> None:
     store = open_store(where, demo_items())
     try:
         came = ArrivalSource("prolific", WORKER, "st1", "se1", "device1", "address1")
-        assert store.do_now(arrivals_storage.enter, access_storage.open_token(store), came)
-        store.do_now(researcher_actions_storage.make_links, "tests", 0, ["reader-1"])
-        store.do_now(researcher_actions_storage.make_links, "tests", 0, ["ann"])
+        assert store.run_job_sync(arrivals_storage.sign_in_annotator, access_storage.open_link_token(store), came)
+        store.run_job_sync(researcher_actions_storage.make_links, "tests", 0, ["reader-1"])
+        store.run_job_sync(researcher_actions_storage.make_links, "tests", 0, ["ann"])
     finally:
         store.close()
 
@@ -44,7 +44,7 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def came(where: str) -> list[Arrival]:
-    store: Store = open_store(place(where))
+    store: Store = open_store(parse_location(where))
     try:
         with store.database.reading() as transaction:
             return arrivals_storage.arrivals(store, transaction)
@@ -76,7 +76,7 @@ def test_forget_takes_some(where: str) -> None:
 
 def test_nothing_is_left_in_the_file(tmp_path: Path) -> None:
     file = tmp_path / "study.db"
-    fill(place(file))
+    fill(parse_location(file))
     assert WORKER.encode() in file.read_bytes()
     run("forget", file, "--yes")
     every = b"".join(each.read_bytes() for each in tmp_path.iterdir())

@@ -13,7 +13,7 @@ import finecomb as fc
 from finecomb import formats, protocols
 from finecomb.cli import app
 from finecomb.core.records import Design, Document, Settings
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 
 TURING = protocols.load("turing")
 
@@ -35,7 +35,7 @@ def study(tmp_path: Path) -> Path:
         )
         for id, m in (("a", "human"), ("b", "m"))
     ]
-    items: list[Item] = [Settings(protocols=(TURING.id,), design=design), TURING, *texts]
+    items: list[StudyItem] = [Settings(protocols=(TURING.id,), design=design), TURING, *texts]
     formats.save(items, tmp_path / "study", "folder")
     return tmp_path / "study"
 

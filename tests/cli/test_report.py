@@ -7,7 +7,7 @@ import pytest
 
 import finecomb as fc
 from finecomb.core.records import Annotation, Annotator
-from finecomb.statistics.judges.validity import CONTRACTS, JudgeBinding, JudgeContract
+from finecomb.statistics.judges.validity import CONTRACTS_FOLDER, JudgeBinding, JudgeContract
 from tests.annotators.llm.scripted import Answer, ScriptedServer
 from tests.test_cli import refused, run
 
@@ -26,8 +26,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         binding=JudgeBinding(judge="judge", protocol="scarecrow@2"), verdict="may not be used for this", texts=16,
         people=5, epsilon=0.15, winning_rate=0, agreement=0, made=datetime.now(UTC), paragraph="It may not.",
     )  # fmt: skip
-    (place / CONTRACTS).mkdir()
-    (place / CONTRACTS / "judge.json").write_text(contract.model_dump_json())
+    (place / CONTRACTS_FOLDER).mkdir()
+    (place / CONTRACTS_FOLDER / "judge.json").write_text(contract.model_dump_json())
     return place
 
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 import finecomb as fc
 from finecomb.cli import app
-from finecomb.collection.database.location import FILE, is_url, place
+from finecomb.collection.database.location import DATABASE_FILENAME, is_postgres_url, parse_location
 from finecomb.collection.database.store import open_store
 from finecomb.core.errors import FinecombError
 from finecomb.formats import folder
@@ -68,7 +68,7 @@ def test_serve_prints_both_links_and_stops_cleanly(demo: Path) -> None:
         _, errors = process.communicate(timeout=30)
     assert process.returncode == 0, errors
     assert errors.splitlines()[-1] == "Stopped; everything is saved."
-    assert sorted(path.name for path in demo.glob(f"{FILE}*")) == [FILE]
+    assert sorted(path.name for path in demo.glob(f"{DATABASE_FILENAME}*")) == [DATABASE_FILENAME]
 
 
 def test_preview_shows_a_protocol_and_keeps_nothing() -> None:
@@ -155,20 +155,22 @@ def test_a_changed_text_is_reported_with_its_file(demo: Path) -> None:
 )
 def test_a_url_survives_being_a_path(given: str, url: str, study: str) -> None:
     for each in (given, Path(given)):
-        assert is_url(each)
-        assert (place(each).url, place(each).study) == (url, study)
-    assert ":x@" not in str(place(given))
+        assert is_postgres_url(each)
+        assert (parse_location(each).url, parse_location(each).study) == (url, study)
+    assert ":x@" not in str(parse_location(given))
 
 
 def test_a_path_is_not_a_url() -> None:
-    assert not is_url(Path("postgresql-notes/study"))
-    assert place(Path("a.db#b")) == place("a.db#b")
-    assert (place("a.db#b").file, place("a.db#b").study) == (Path("a.db"), "b")
+    assert not is_postgres_url(Path("postgresql-notes/study"))
+    assert parse_location(Path("a.db#b")) == parse_location("a.db#b")
+    assert (parse_location("a.db#b").file, parse_location("a.db#b").study) == (Path("a.db"), "b")
 
 
 def test_a_study_without_a_title_is_called_by_its_folder(tmp_path: Path) -> None:
     """It was called study, as its database is."""
     (tmp_path / "texts.csv").write_text("id,text\na,One lake.\n", encoding="utf-8")
     run("new", tmp_path / "lake", "-p", "likert", "-d", tmp_path / "texts.csv")
-    with closing(open_store(place(tmp_path / "lake" / FILE), list(folder.files(tmp_path / "lake")))) as store:
+    with closing(
+        open_store(parse_location(tmp_path / "lake" / DATABASE_FILENAME), list(folder.files(tmp_path / "lake")))
+    ) as store:
         assert store.title == "lake"

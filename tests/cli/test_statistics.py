@@ -8,7 +8,7 @@ import pytest
 
 import finecomb as fc
 from finecomb.core.errors import FinecombError
-from finecomb.engine.partitions import WorkSpread
+from finecomb.engine.partitions import Executor
 from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings
 from tests.engine.works import InterruptedEngine
 from tests.test_cli import refused, run
@@ -189,7 +189,7 @@ def test_one_word_for_what_is_counted(demo: Path) -> None:
 def test_gamma_that_was_cut_off_goes_on_from_its_partitions(demo: Path, tmp_path: Path) -> None:
     words: list[str | Path] = ["agree", demo, "-m", "gamma", "--gamma", "samples=2", "--draws", "9", "--json"]
     folder, expected = tmp_path / "kept", run(*words).stdout
-    spread = WorkSpread.into(InterruptedEngine(3), folder)
+    spread = Executor.from_folder(InterruptedEngine(3), folder)
     with pytest.raises(KeyboardInterrupt):
         fc.agree(fc.read(demo), ["gamma"], gamma=GammaSettings(samples=2), spread=spread)
     result = run(*words, "--partitions", folder)
@@ -201,7 +201,7 @@ def test_gamma_that_was_cut_off_goes_on_from_its_partitions(demo: Path, tmp_path
 def test_comparisons_that_were_cut_off_go_on_from_their_partitions(demo: Path, tmp_path: Path) -> None:
     words: list[str | Path] = ["test", demo, "--measure", "count", "--draws", "50", "--json"]
     folder, expected = tmp_path / "kept", run(*words).stdout
-    spread = WorkSpread.into(InterruptedEngine(2), folder)
+    spread = Executor.from_folder(InterruptedEngine(2), folder)
     with pytest.raises(KeyboardInterrupt):
         fc.compare(fc.read(demo), statistic="count", draws=50, spread=spread)
     result = run(*words, "--partitions", folder)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from finecomb import formats
-from finecomb.corpora.stress import metric_named, stress, stressed_texts
+from finecomb.corpora.stress import corrupt_documents, metric_by_name, run_stress_trial
 from finecomb.engine.engines import LocalEngine
-from finecomb.engine.partitions import WorkSpread
+from finecomb.engine.partitions import Executor
 from tests.test_cli import refused, run
 
 LINES = [
@@ -64,9 +64,9 @@ def test_a_run_that_was_cut_off_goes_on_from_its_partitions(texts: Path, tmp_pat
     ]
     expected = run(*words).stdout
     folder = tmp_path / "kept"
-    spread = WorkSpread.into(LocalEngine(), folder)
+    spread = Executor.from_folder(LocalEngine(), folder)
     documents = list(formats.read(texts).iter_documents())
-    stress(stressed_texts(documents, ["repeated"], 0), [metric_named("rouge1")], 0, 0, spread)
+    run_stress_trial(corrupt_documents(documents, ["repeated"], 0), [metric_by_name("rouge1")], 0, 0, spread)
     result = run(*words, "--partitions", folder)
     assert result.stdout == expected
     assert "16 scores done by an earlier run that was cut off" in result.stderr

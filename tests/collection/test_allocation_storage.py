@@ -11,14 +11,14 @@ import pytest
 
 from finecomb.collection import annotator_storage, assignment_storage, researcher_actions_storage, task_storage
 from finecomb.collection.database.store import Store
-from finecomb.collection.task_meta import Circumstances
+from finecomb.collection.task_meta import TaskMeta
 from finecomb.collection.task_storage import Edit
 from finecomb.core.protocol import Work
 from finecomb.core.records import Allocation, Annotation, Annotator, Document, Mark, Settings
 from finecomb.core.span import Span
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check
-from finecomb.statistics.judges.estimates import estimate
+from finecomb.statistics.judges.estimates import estimate_means
 from tests.databases import KINDS, Clocked, new_place, opened
 from tests.statistics.judges.worlds import PROTOCOL
 
@@ -26,11 +26,11 @@ TEXT = " ".join(f"word{number:02}" for number in range(30))
 SPREAD = {"calm": 0, "wild": 24}
 
 
-def world(texts: int, work: Work | None = None, judges: int = 0, **settings: Any) -> list[Item]:
+def world(texts: int, work: Work | None = None, judges: int = 0, **settings: Any) -> list[StudyItem]:
     """Two systems: one whose texts have one error each, one whose texts have none or very many."""
     protocol = PROTOCOL.model_copy(update={"work": work or Work()})
     allocation = settings.pop("allocation", Allocation(strata=("model",)))
-    items: list[Item] = [Settings(protocols=(protocol.id,), allocation=allocation, **settings), protocol]
+    items: list[StudyItem] = [Settings(protocols=(protocol.id,), allocation=allocation, **settings), protocol]
     items += [Document(id=f"d{n}", text=TEXT, meta={"model": ("calm", "wild")[n % 2]}) for n in range(texts)]
     for judge in range(judges):
         items.append(Annotator(id=f"j{judge}", kind="llm"))
@@ -61,20 +61,20 @@ def _annotation(name: str, number: int, count: int) -> Annotation:
 def read_texts(store: Store, name: str, most: int = 1000) -> list[str]:
     """One person who marks what is wrong until nothing is left or so many texts are read."""
     documents: list[str] = []
-    while len(documents) < most and (task := store.do_now(assignment_storage.next_task, name)).id:
+    while len(documents) < most and (task := store.run_job_sync(assignment_storage.next_task, name)).id:
         with store.database.reading() as transaction:
-            facts = task_storage.facts(store, transaction, task.id)
+            facts = task_storage.task_info(store, transaction, task.id)
         assert facts is not None
         for mark in marks(task.id, errors(facts.document)):
             edit = Edit(mark.id, "mark", mark.id, 0, mark.model_dump_json(exclude={"id"}), 0.0)
-            assert store.do_now(task_storage.save, task.id, facts, edit) == 1
-        assert store.do_now(task_storage.finish, task.id, facts, "f" + task.id, 0.0, lambda _: ()) == 0
+            assert store.run_job_sync(task_storage.save_edit, task.id, facts, edit) == 1
+        assert store.run_job_sync(task_storage.submit_task, task.id, facts, "f" + task.id, 0.0, lambda _: ()) == 0
         documents.append(facts.document)
     return documents
 
 
 def newcomer(store: Store) -> str:
-    return store.do_now(annotator_storage.new).id
+    return store.run_job_sync(annotator_storage.create_annotator).id
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -85,14 +85,14 @@ def test_texts_of_the_stratum_that_varies_are_read_more_and_each_task_says_its_c
         for _ in range(6):
             read_texts(store, newcomer(store), 10)
         study = store.study()
-    facts = {one.document: Circumstances.from_meta(one.meta) for one in study.iter_annotations()}
+    facts = {one.document: TaskMeta.from_meta(one.meta) for one in study.iter_annotations()}
     assert len(facts) == 60
     counts = Counter(fact.stratum for fact in facts.values())
     assert counts["wild"] > 2 * counts["calm"] >= 10
     assert all(fact.chance is not None and 0 < fact.chance <= 1 for fact in facts.values())
     largest = {name: max(fact.inclusion or 0 for fact in facts.values() if fact.stratum == name) for name in counts}
     assert largest == {name: count / 100 for name, count in counts.items()}
-    rows = estimate(study).findings
+    rows = estimate_means(study).findings
     assert [row.columns["method"] for row in rows] == ["people alone", "in fixed shares"]
     truth = np.mean([errors(f"d{n}") for n in range(200)])
     for row in rows:
@@ -113,7 +113,7 @@ def test_a_drawn_text_gets_all_its_readers_before_another_is_drawn(tmp_path: Pat
 
 def test_a_pilot_draws_from_all_texts_but_no_more_than_so_many(tmp_path: Path) -> None:
     with opened(new_place("sqlite", tmp_path), world(40, annotators=2, pilot=4), Clocked()) as store:
-        store.change_now(researcher_actions_storage.set_state, "", "pilot")
+        store.change_study_sync(researcher_actions_storage.set_state, "", "pilot")
         texts = [set(read_texts(store, newcomer(store))) for _ in range(3)]
     assert len(texts[0]) == 4
     assert (texts[1], texts[2]) == (texts[0], set())
@@ -126,7 +126,7 @@ def test_attention_checks_come_all_the_same_and_are_no_texts_of_the_estimate(tmp
         texts = [read_texts(store, newcomer(store)) for _ in range(2)]
         study = store.study()
     assert all({"d38", "d39"} <= set(own) and len(own) == 14 for own in texts)
-    assert estimate(study).findings[0].columns["texts"] == 38
+    assert estimate_means(study).findings[0].columns["texts"] == 38
 
 
 def test_judges_who_disagree_cut_the_texts(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_judges_who_disagree_cut_the_texts(tmp_path: Path) -> None:
         study = store.study()
     strata = {one.meta["stratum"] for one in study.iter_annotations() if "stratum" in one.meta}
     assert strata == {"1", "2"}
-    assert estimate(study, ["j0"]).findings[-1].columns["method"] == "with judges"
+    assert estimate_means(study, ["j0"]).findings[-1].columns["method"] == "with judges"
 
 
 def test_strata_that_changed_since_are_said(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_strata_that_changed_since_are_said(tmp_path: Path) -> None:
     changed = [
         item.model_copy(update={"meta": {"model": "calm"}}) if isinstance(item, Document) else item for item in items
     ]
-    notes = estimate(Study.from_items(changed)).notes
+    notes = estimate_means(Study.from_items(changed)).notes
     assert "were drawn from another stratum than they lie in now" in notes[0]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from finecomb import protocols
-from finecomb.collection.announcement import WAY, announcement, consent_text, summary_line
-from finecomb.core.records import Design, Recruitment, Settings, WayPhase
+from finecomb.collection.announcement import PHASES_PLACEHOLDER, build_announcement, consent_text, summary_line
+from finecomb.core.records import Design, OnboardingPhase, Recruitment, Settings
 
 SCARECROW, TURING = protocols.load("scarecrow"), protocols.load("turing")
 
@@ -23,9 +23,9 @@ def test_a_test_that_is_left_out_is_not_announced() -> None:
 @pytest.mark.parametrize("name", protocols.names())
 def test_no_placeholder_is_left_and_no_protocol_speaks_of_phases_by_itself(name: str) -> None:
     protocol = protocols.load(name)
-    skip: tuple[WayPhase, ...] = ("survey", "instructions", "training", "qualification")
+    skip: tuple[OnboardingPhase, ...] = ("survey", "instructions", "training", "qualification")
     text = consent_text(protocol, Settings(skip=skip))
-    assert WAY not in text
+    assert PHASES_PLACEHOLDER not in text
     assert not any(word in text.lower() for word in ("practis", "qualification", " a test"))
     assert bool(text) == bool(protocol.consent)
     assert consent_text(protocol, Settings(skip=("consent",))) == ""
@@ -36,7 +36,7 @@ def test_pay_and_tasks_are_said() -> None:
     text = consent_text(SCARECROW, hits)
     assert "USD 3.50 for each text and USD 40.00 for taking part, also if you do not pass the test" in text
     assert "one text in each task, and you may take further tasks" in text
-    line = summary_line(announcement(SCARECROW, hits))
+    line = summary_line(build_announcement(SCARECROW, hits))
     assert line.startswith("instructions 15 min, practice 15 min, test 60 min, then one text in each task")
 
 
@@ -62,7 +62,7 @@ def test_a_design_says_its_pay_its_texts_its_requirements_and_whether_anybody_pr
 
 
 def test_without_pay_researchers_read_so() -> None:
-    assert summary_line(announcement(TURING, Settings())).endswith("; no pay is set")
+    assert summary_line(build_announcement(TURING, Settings())).endswith("; no pay is set")
 
 
 def test_a_protocol_in_another_language_is_left_as_it_is() -> None:

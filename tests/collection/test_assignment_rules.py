@@ -11,28 +11,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finecomb.collection import assignment_rules
-from finecomb.collection.assignment_rules import Counts, GivenTask, Plan, WorkRules
+from finecomb.collection.assignment_rules import AssignedTask, AssignmentCounts, AssignmentPlan, EligibilityRules
 
 names = st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8)
 counts = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 4))
 
 
-def plan(documents: Sequence[str], checks: Sequence[str] = ()) -> Plan:
-    return Plan(documents, {each: [("model", "odd" if ord(each[0]) % 2 else "even")] for each in documents}, checks)
+def plan(documents: Sequence[str], checks: Sequence[str] = ()) -> AssignmentPlan:
+    return AssignmentPlan(
+        documents, {each: [("model", "odd" if ord(each[0]) % 2 else "even")] for each in documents}, checks
+    )
 
 
 @given(names, counts, counts, names, st.integers(1, 3), st.integers(0, 5))
 def test_the_choice_is_free_has_fewest_and_depends_on_the_seed_only(
     documents: list[str], submitted: dict[str, int], working: dict[str, int], mine: list[str], most: int, seed: int
 ) -> None:
-    known, taken = plan(documents), Counts(submitted, working)
-    free = assignment_rules.free(known, taken, most, mine, {}, documents)
+    known, taken = plan(documents), AssignmentCounts(submitted, working)
+    free = assignment_rules.free_documents(known, taken, most, mine, {}, documents)
     assert free == [each for each in documents if each not in mine and taken.of(each) < most]
-    chosen = assignment_rules.choose(free, known, taken, mine, seed, "me")
+    chosen = assignment_rules.choose_document(free, known, taken, mine, seed, "me")
     assert (chosen is None) == (not free)
     if chosen is not None:
         assert taken.of(chosen) == min(taken.of(each) for each in free)
-        assert assignment_rules.choose(reversed(free), known, taken, mine, seed, "me") == chosen
+        assert assignment_rules.choose_document(reversed(free), known, taken, mine, seed, "me") == chosen
 
 
 def test_among_equals_the_annotators_strata_are_balanced() -> None:
@@ -40,7 +42,7 @@ def test_among_equals_the_annotators_strata_are_balanced() -> None:
     mine: list[str] = []
     for _ in range(6):
         left = [each for each in documents if each not in mine]
-        chosen = assignment_rules.choose(left, plan(documents), Counts({}, {}), mine, 0, "me")
+        chosen = assignment_rules.choose_document(left, plan(documents), AssignmentCounts({}, {}), mine, 0, "me")
         assert chosen is not None
         mine.append(chosen)
         ours = Counter(each[0] for each in mine)
@@ -49,7 +51,9 @@ def test_among_equals_the_annotators_strata_are_balanced() -> None:
 
 def test_a_full_stratum_is_left_out() -> None:
     documents = ["a1", "a2", "b1"]
-    free = assignment_rules.free(plan(documents), Counts({"a1": 2}, {}), 5, [], {"odd": 2}, documents)
+    free = assignment_rules.free_documents(
+        plan(documents), AssignmentCounts({"a1": 2}, {}), 5, [], {"odd": 2}, documents
+    )
     assert free == ["b1"]
 
 
@@ -59,7 +63,7 @@ def test_everybody_gets_every_check_once_and_not_first(seed: int, texts: int, ch
     given_: list[str] = []
     left = list(known.documents)
     while True:
-        check = assignment_rules.check_due(known, given_, seed, "me", texts, last=not left)
+        check = assignment_rules.due_attention_check(known, given_, seed, "me", texts, last=not left)
         if check is None and not left:
             break
         given_.append(check or left.pop())
@@ -88,7 +92,7 @@ metas = st.dictionaries(
 
 @given(metas)
 def test_texts_by_people_go_with_every_model_and_all_else_is_shared(documents: dict[str, dict[str, str]]) -> None:
-    found = assignment_rules.settings(documents, ("domain", "model"))
+    found = assignment_rules.settings_by_document(documents, ("domain", "model"))
     assert set(found) == set(documents)
     for id, meta in documents.items():
         domain, model = meta.get("domain", ""), meta.get("model", "")
@@ -103,7 +107,9 @@ def test_texts_by_people_go_with_every_model_and_all_else_is_shared(documents: d
 
 
 def test_the_setting_with_fewest_people_is_chosen_and_one_with_room_before_others() -> None:
-    known = Plan(list("abcd"), {}, settings={"a": [("x",)], "b": [("x",)], "c": [("y",)], "d": [("x",), ("y",)]})
+    known = AssignmentPlan(
+        list("abcd"), {}, settings={"a": [("x",)], "b": [("x",)], "c": [("y",)], "d": [("x",), ("y",)]}
+    )
     assert assignment_rules.choose_setting("abcd", known, {("x",): 2, ("y",): 1}, 2, 0, "me") == ("y",)
     assert assignment_rules.choose_setting("abc", known, {("x",): 2, ("y",): 1}, 2, 0, "me") == ("x",)
     assert assignment_rules.choose_setting("", known, {}, 2, 0, "me") is None
@@ -121,41 +127,45 @@ def test_each_text_of_a_pair_comes_first_about_as_often(seed: int) -> None:
 # --- how far somebody is -----------------------------------------------------------------------------------------
 
 
-def given_task(document: str, status: Literal["draft", "submitted"], number: int = 1) -> GivenTask:
-    return GivenTask(f"task-{document}", document, "", number, status, None, excluded=False)
+def given_task(document: str, status: Literal["draft", "submitted"], number: int = 1) -> AssignedTask:
+    return AssignedTask(f"task-{document}", document, "", number, status, None, excluded=False)
 
 
-def rules(documents: Sequence[str], checks: Sequence[str] = (), annotators: int = 1) -> WorkRules:
-    return WorkRules(plan(documents, checks), documents, annotators, {})
+def rules(documents: Sequence[str], checks: Sequence[str] = (), annotators: int = 1) -> EligibilityRules:
+    return EligibilityRules(plan(documents, checks), documents, annotators, {})
 
 
 def test_everything_handed_in_is_all_done() -> None:
     tasks = [given_task("a", "submitted"), given_task("b", "submitted", 2)]
-    state = assignment_rules.first_pass_state(rules("ab"), Counts({"a": 1, "b": 1}, {}), tasks, frozenset("ab"), 2)
+    state = assignment_rules.first_pass_state(
+        rules("ab"), AssignmentCounts({"a": 1, "b": 1}, {}), tasks, frozenset("ab"), 2
+    )
     assert (state.free, state.ahead, state.why, state.later) == ([], 0, "all-done", False)
 
 
 def test_a_text_that_somebody_else_has_open_may_come_back() -> None:
-    state = assignment_rules.first_pass_state(rules("a"), Counts({}, {"a": 1}), [], frozenset(), 1)
+    state = assignment_rules.first_pass_state(rules("a"), AssignmentCounts({}, {"a": 1}), [], frozenset(), 1)
     assert (state.free, state.ahead, state.why, state.later) == ([], 0, "none-now", True)
-    over = assignment_rules.first_pass_state(rules("a"), Counts({"a": 1}, {}), [], frozenset(), 1)
+    over = assignment_rules.first_pass_state(rules("a"), AssignmentCounts({"a": 1}, {}), [], frozenset(), 1)
     assert (over.why, over.later) == ("none-now", False)
 
 
 def test_checks_are_expected_only_with_texts() -> None:
     world = rules("ab", checks="c")
-    assert assignment_rules.first_pass_state(world, Counts({}, {}), [], frozenset(), 2).ahead == 3
-    assert assignment_rules.first_pass_state(world, Counts({"a": 1, "b": 1}, {}), [], frozenset(), 2).ahead == 0
+    assert assignment_rules.first_pass_state(world, AssignmentCounts({}, {}), [], frozenset(), 2).ahead == 3
+    assert (
+        assignment_rules.first_pass_state(world, AssignmentCounts({"a": 1, "b": 1}, {}), [], frozenset(), 2).ahead == 0
+    )
 
 
 def test_settling_is_as_if_the_setting_had_been_there_before() -> None:
     settings = {each: [("sea",)] if each in "ab" else [("land",)] for each in "abcd"}
-    world = Plan("abcd", {}, settings=settings)
-    open_ = WorkRules(world, "abcd", 1, {})
-    before = assignment_rules.first_pass_state(open_, Counts({"a": 1}, {}), [], frozenset(), 3)
-    settled = assignment_rules.settled_state(before, ("sea",))
+    world = AssignmentPlan("abcd", {}, settings=settings)
+    open_ = EligibilityRules(world, "abcd", 1, {})
+    before = assignment_rules.first_pass_state(open_, AssignmentCounts({"a": 1}, {}), [], frozenset(), 3)
+    settled = assignment_rules.narrow_to_setting(before, ("sea",))
     kept = replace(open_, setting=("sea",))
-    assert settled == assignment_rules.first_pass_state(kept, Counts({"a": 1}, {}), [], frozenset(), 3)
+    assert settled == assignment_rules.first_pass_state(kept, AssignmentCounts({"a": 1}, {}), [], frozenset(), 3)
 
 
 def test_who_is_excluded_gets_nothing_and_stays_at_the_end_when_all_was_handed_in() -> None:
@@ -174,8 +184,8 @@ def test_a_second_pass_is_over_when_nothing_is_due_or_open() -> None:
 
 def test_the_next_item_is_free_or_the_last_check() -> None:
     world = rules("ab", checks="c")
-    state = assignment_rules.first_pass_state(world, Counts({}, {}), [], frozenset(), 2)
+    state = assignment_rules.first_pass_state(world, AssignmentCounts({}, {}), [], frozenset(), 2)
     assert assignment_rules.next_item(state, None, 0, "me") in set("ab")
     tasks = [given_task("a", "submitted"), given_task("b", "submitted", 2)]
-    last = assignment_rules.first_pass_state(world, Counts({"a": 1, "b": 1}, {}), tasks, frozenset("ab"), 0)
+    last = assignment_rules.first_pass_state(world, AssignmentCounts({"a": 1, "b": 1}, {}), tasks, frozenset("ab"), 0)
     assert assignment_rules.next_item(last, None, 0, "me") == "c"

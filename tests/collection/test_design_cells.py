@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finecomb.collection.design_cells import (
-    CellPerson,
+    CellMember,
     CellState,
-    assigned,
     cell_states,
     choose_cell,
     is_eligible,
-    standing,
+    member_status,
+    with_cell,
 )
 from finecomb.core.design import DesignCell, design_cells
 from finecomb.core.records import Annotator, Design
@@ -25,19 +25,19 @@ CELLS = design_cells(
 NEEDED = {cell.name: 5 for cell in CELLS}
 
 
-def person(number: int, cell: DesignCell, **facts: object) -> CellPerson:
+def person(number: int, cell: DesignCell, **facts: object) -> CellMember:
     usual: dict[str, object] = {"excluded": False, "held": None, "submitted": 0, "is_busy": False}
-    return CellPerson(f"reader-{number}", cell.name, **(usual | facts))  # type: ignore[arg-type]
+    return CellMember(f"reader-{number}", cell.name, **(usual | facts))  # type: ignore[arg-type]
 
 
 def test_how_somebody_counts() -> None:
     cell = CELLS[0]
-    assert standing(person(1, cell, submitted=5), 5, now=10) == "accepted"
-    assert standing(person(1, cell, submitted=5, excluded=True), 5, now=10) == "excluded"
-    assert standing(person(1, cell, submitted=4), 5, now=10) == "gone"
-    assert standing(person(1, cell, submitted=4, is_busy=True), 5, now=10) == "working"
-    assert standing(person(1, cell, held=11.0), 5, now=10) == "working"
-    assert standing(person(1, cell, held=10.0), 5, now=10) == "gone"
+    assert member_status(person(1, cell, submitted=5), 5, now=10) == "accepted"
+    assert member_status(person(1, cell, submitted=5, excluded=True), 5, now=10) == "excluded"
+    assert member_status(person(1, cell, submitted=4), 5, now=10) == "gone"
+    assert member_status(person(1, cell, submitted=4, is_busy=True), 5, now=10) == "working"
+    assert member_status(person(1, cell, held=11.0), 5, now=10) == "working"
+    assert member_status(person(1, cell, held=10.0), 5, now=10) == "gone"
 
 
 def test_somebody_excluded_reopens_a_place_and_a_full_cell_is_not_given_out() -> None:
@@ -47,7 +47,7 @@ def test_somebody_excluded_reopens_a_place_and_a_full_cell_is_not_given_out() ->
     assert full.is_full
     assert choose_cell([full], {}, 0, "reader-9") is None
     (reopened,) = cell_states(only, [*people[:2], person(3, only[0], submitted=5, excluded=True)], NEEDED, now=0)
-    assert (reopened.open_places, reopened.excluded) == (1, 1)
+    assert (reopened.open_place_count, reopened.excluded) == (1, 1)
     assert choose_cell([reopened], {}, 0, "reader-9") is only[0]
 
 
@@ -55,17 +55,17 @@ def test_the_place_of_somebody_excluded_stays_closed_where_the_design_says_so() 
     closed = [replace(cell, reopen=False) for cell in CELLS[:1]]
     people = [person(0, closed[0], submitted=5), person(1, closed[0], submitted=5, excluded=True)]
     (state,) = cell_states(closed, people, NEEDED, now=0)
-    assert (state.closed, state.open_places, state.is_full) == (1, 1, False)
+    assert (state.closed, state.open_place_count, state.is_full) == (1, 1, False)
     (full,) = cell_states(closed, [*people, person(2, closed[0], submitted=5)], NEEDED, now=0)
-    assert (full.closed, full.open_places, full.is_full) == (1, 0, True)
+    assert (full.closed, full.open_place_count, full.is_full) == (1, 0, True)
     more = [person(number, closed[0], submitted=5) for number in range(2, 5)]
     assert cell_states(closed, [*people, *more], NEEDED, now=0)[0].closed == 0  # nobody lacks
 
 
 def test_people_at_work_take_a_place_until_it_is_no_longer_held() -> None:
     people = [person(number, CELLS[0], held=100.0) for number in range(3)]
-    assert cell_states(CELLS[:1], people, NEEDED, now=99)[0].open_places == 0
-    assert cell_states(CELLS[:1], people, NEEDED, now=101)[0].open_places == 3
+    assert cell_states(CELLS[:1], people, NEEDED, now=99)[0].open_place_count == 0
+    assert cell_states(CELLS[:1], people, NEEDED, now=101)[0].open_place_count == 3
 
 
 def test_the_cell_furthest_from_full_comes_first() -> None:
@@ -84,7 +84,7 @@ def test_only_cells_that_somebody_is_eligible_for() -> None:
 
 
 def test_the_cell_is_stored_with_its_factors_and_condition() -> None:
-    one = assigned(Annotator(id="reader-1", kind="human"), CELLS[3])
+    one = with_cell(Annotator(id="reader-1", kind="human"), CELLS[3])
     assert (one.cell, one.condition) == ("examples/stories", "examples")
     assert one.factors == {"condition": "examples", "domain": "stories"}
 
@@ -93,7 +93,7 @@ def test_the_cell_is_stored_with_its_factors_and_condition() -> None:
 def test_cells_fill_exactly_whoever_is_rejected_or_leaves(seed: int, rejected: float, gone: float) -> None:
     """People come one by one until no cell takes any more: each cell then has its number accepted, and no more."""
     chance, number = random.Random(seed), 0
-    people: list[CellPerson] = []
+    people: list[CellMember] = []
     while (cell := choose_cell(cell_states(CELLS, people, NEEDED, 0), {}, seed, f"reader-{number}")) is not None:
         number += 1
         submitted = 3 if chance.random() < gone else 5

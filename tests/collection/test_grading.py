@@ -11,7 +11,7 @@ from finecomb.core.records import Annotation, Annotator, Exclusion
 
 PROTOCOL = fc.protocol("scarecrow")
 WHEN = datetime(2024, 5, 1, tzinfo=UTC)
-ITEMS = {id: item for id, item in onboarding.items(PROTOCOL).items() if item.phase == "qualification"}
+ITEMS = {id: item for id, item in onboarding.items_by_document(PROTOCOL).items() if item.phase == "qualification"}
 CHOICES = {id: item.given for id, item in ITEMS.items() if isinstance(item.given, Choice)}
 
 
@@ -35,13 +35,13 @@ def test_an_attempt_is_complete_when_every_item_is_settled() -> None:
     attempt = {
         id: Annotation(id=id, document=id, annotator="a", protocol=PROTOCOL.id, phase="qualification") for id in ITEMS
     }
-    assert grading.is_complete(PROTOCOL, attempt)
+    assert grading.is_attempt_complete(PROTOCOL, attempt)
     first = next(iter(ITEMS))
     draft = attempt[first].model_copy(update={"status": "draft"})
-    assert not grading.is_complete(PROTOCOL, attempt | {first: draft})
-    assert not grading.is_complete(PROTOCOL, {id: each for id, each in attempt.items() if id != first})
+    assert not grading.is_attempt_complete(PROTOCOL, attempt | {first: draft})
+    assert not grading.is_attempt_complete(PROTOCOL, {id: each for id, each in attempt.items() if id != first})
     aside = draft.model_copy(update={"excluded": Exclusion(by="ann", when=WHEN, reason="again")})
-    assert grading.is_complete(PROTOCOL, attempt | {first: aside})
+    assert grading.is_attempt_complete(PROTOCOL, attempt | {first: aside})
 
 
 def test_the_best_attempt_counts_and_a_repeated_one_replaces_itself() -> None:
@@ -50,7 +50,7 @@ def test_the_best_attempt_counts_and_a_repeated_one_replaces_itself() -> None:
     good, bad = grading.attempt_grade(PROTOCOL, right), grading.attempt_grade(PROTOCOL, {})
     for grade, round in ((bad, 0), (good, 1), (bad, 1), (good, 1)):
         person = grading.with_grade(PROTOCOL, person, grade, round, WHEN)
-    result = onboarding.qualified(PROTOCOL, person)
+    result = onboarding.qualification_result(PROTOCOL, person)
     assert result is not None
     assert [attempt.round for attempt in result.attempts] == [0, 1]
     assert (result.score, result.passed) == (good.score, good.passed)
@@ -62,6 +62,6 @@ def test_results_under_other_protocols_stay() -> None:
     grade = grading.attempt_grade(PROTOCOL, {})
     person = grading.with_grade(PROTOCOL, person, grade, 0, WHEN)
     person = grading.with_grade(other, person, grade, 0, WHEN)
-    assert onboarding.qualified(PROTOCOL, person) is not None
-    assert onboarding.qualified(other, person) == person.qualification
+    assert onboarding.qualification_result(PROTOCOL, person) is not None
+    assert onboarding.qualification_result(other, person) == person.qualification
     assert person.meta["batch"] == 7

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from finecomb import protocols
 from finecomb.collection import onboarding
-from finecomb.collection.onboarding import Item, OnboardingSection, Step, Stop
+from finecomb.collection.onboarding import OnboardingSection, PracticeItem, Step, StepOrItem
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import PHASES, Annotator, Attempt, Qualified, Settings, WayPhase
+from finecomb.core.records import ONBOARDING_PHASES, Annotator, Attempt, OnboardingPhase, QualificationResult, Settings
 
 ALL = {name: protocols.load(name) for name in protocols.names()}
-skips = st.sets(st.sampled_from(PHASES)).map(lambda each: tuple(sorted(each)))
+skips = st.sets(st.sampled_from(ONBOARDING_PHASES)).map(lambda each: tuple(sorted(each)))
 ways = st.sampled_from(sorted(ALL)).map(ALL.__getitem__)
 
 
@@ -36,27 +36,29 @@ class Walker:
     passes: list[bool] = field(default_factory=list)
     annotator: Annotator = field(default_factory=lambda: Annotator(id="ann", kind="human"))
     finished: set[tuple[str, int]] = field(default_factory=set)
-    met: list[Stop] = field(default_factory=list)
+    met: list[StepOrItem] = field(default_factory=list)
 
     def here(self) -> Any:
         return onboarding.next_step(self.protocol, self.settings, self.annotator, self.finished)
 
-    def do(self, stop: Stop) -> None:
+    def do(self, stop: StepOrItem) -> None:
         self.met.append(stop)
         if isinstance(stop, Step):
             self.annotator = onboarding.with_step(self.protocol, self.annotator, stop.id, done="now")
             return
         self.finished.add((stop.document, stop.round))
         tested = [
-            each for each in onboarding.items(self.protocol, stop.round).values() if each.phase == "qualification"
+            each
+            for each in onboarding.items_by_document(self.protocol, stop.round).values()
+            if each.phase == "qualification"
         ]
         if stop.phase == "qualification" and stop.document == tested[-1].document:
             self.grade(stop.round)
 
     def grade(self, round: int) -> None:
-        before = onboarding.qualified(self.protocol, self.annotator)
+        before = onboarding.qualification_result(self.protocol, self.annotator)
         tried = (*(before.attempts if before else ()), Attempt(round=round, score=1))
-        made = Qualified(protocol=self.protocol.id, score=1, passed=self.passes[round], attempts=tried)
+        made = QualificationResult(protocol=self.protocol.id, score=1, passed=self.passes[round], attempts=tried)
         self.annotator = onboarding.with_qualification(self.annotator, made)
 
     def walk(self) -> str:
@@ -83,7 +85,7 @@ def walkers(draw: st.DrawFn) -> Walker:
     return Walker(protocol, Settings(skip=draw(skips)), passes, who)
 
 
-def phase(stop: Stop) -> WayPhase:
+def phase(stop: StepOrItem) -> OnboardingPhase:
     return stop.phase
 
 
@@ -92,7 +94,7 @@ def test_each_step_comes_once_in_order_and_the_way_ends(walker: Walker) -> None:
     end = walker.walk()
     keys = [(each.id, 0) if isinstance(each, Step) else (each.document, each.round) for each in walker.met]
     assert len(set(keys)) == len(keys)
-    places = [PHASES.index(phase(each)) for each in walker.met]
+    places = [ONBOARDING_PHASES.index(phase(each)) for each in walker.met]
     assert places == sorted(places)
     assert not {phase(each) for each in walker.met} & set(walker.settings.skip)
     tested = walker.protocol.qualification is not None and "qualification" not in walker.settings.skip
@@ -107,7 +109,7 @@ def test_what_the_protocol_has_and_nobody_skips_is_met(walker: Walker) -> None:
     assert ("survey" in kinds) == (bool(asked.survey) and "survey" not in skip)
     assert ("instructions" in kinds) == (bool(asked.instructions) and "instructions" not in skip)
     assert ("examples" in kinds) == (bool(asked.conditions) and "training" not in skip)
-    trained = {each.document for each in walker.met if isinstance(each, Item) and each.phase == "training"}
+    trained = {each.document for each in walker.met if isinstance(each, PracticeItem) and each.phase == "training"}
     exercises = asked.training.exercises if asked.training and "training" not in skip else ()
     assert trained == {f"{asked.id}/{each.name}" for each in exercises}
 
@@ -117,7 +119,7 @@ def test_another_attempt_repeats_the_test_only_and_all_of_it(walker: Walker) -> 
     walker.walk()
     rounds: dict[int, list[str]] = {}
     for each in walker.met:
-        if isinstance(each, Item) and each.phase == "qualification":
+        if isinstance(each, PracticeItem) and each.phase == "qualification":
             rounds.setdefault(each.round, []).append(each.document)
     assert list(rounds) == list(range(len(rounds)))
     assert all(each == rounds[0] for each in rounds.values())
@@ -157,11 +159,13 @@ def test_the_legs_go_from_ahead_through_now_to_done(walker: Walker) -> None:
 @pytest.mark.parametrize("name", ["scarecrow", "accuracy", "snac"])
 def test_who_passed_elsewhere_skips_training_and_test(name: str) -> None:
     asked = ALL[name]
-    known = Annotator(id="ann", kind="human", qualification=Qualified(protocol=asked.id, score=95, passed=True))
+    known = Annotator(
+        id="ann", kind="human", qualification=QualificationResult(protocol=asked.id, score=95, passed=True)
+    )
     walker = Walker(asked, Settings(), annotator=known)
     assert walker.walk() == "work"
     assert {phase(each) for each in walker.met} <= {"survey", "instructions"}
-    other = known.model_copy(update={"qualification": Qualified(protocol=f"{name}@0", score=95, passed=True)})
+    other = known.model_copy(update={"qualification": QualificationResult(protocol=f"{name}@0", score=95, passed=True)})
     walker = Walker(asked, Settings(), [True], annotator=other)
     assert walker.walk() == "work"
     assert "qualification" in {phase(each) for each in walker.met}
@@ -170,7 +174,7 @@ def test_who_passed_elsewhere_skips_training_and_test(name: str) -> None:
 
 def test_who_failed_elsewhere_has_the_attempts_that_are_left() -> None:
     asked = with_attempts(ALL["accuracy"], 2)
-    tried = Qualified(protocol=asked.id, score=10, passed=False, attempts=(Attempt(round=0, score=10),))
+    tried = QualificationResult(protocol=asked.id, score=10, passed=False, attempts=(Attempt(round=0, score=10),))
     known = Annotator(id="ann", kind="human", qualification=tried)
     walker = Walker(asked, Settings(), [False, True], annotator=known)
     assert walker.walk() == "work"

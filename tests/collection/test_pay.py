@@ -13,10 +13,18 @@ from hypothesis import strategies as st
 from finecomb.collection import pay
 from finecomb.collection.annotator_progress import Bonus
 from finecomb.collection.arrivals import Arrival, ArrivalSource
-from finecomb.collection.pay import Earned, cost, earned, mturk_bonuses, pay_csv, prolific_bonuses, safe
+from finecomb.collection.pay import (
+    Earnings,
+    compute_earnings,
+    cost,
+    escape_formula,
+    mturk_bonus_csv,
+    pay_csv,
+    prolific_bonus_csv,
+)
 from finecomb.core.records import (
     Attempt,
-    Qualified,
+    QualificationResult,
     Settings,
 )
 from tests.collection.worlds import PRICED, SCARECROW, TURING, rated, study
@@ -24,36 +32,40 @@ from tests.collection.worlds import PRICED, SCARECROW, TURING, rated, study
 
 def test_pay_is_for_texts_handed_in_and_for_taking_part() -> None:
     draft = rated(5).model_copy(update={"id": "draft", "status": "draft", "active_seconds": None})
-    found = earned(study(rated(0), rated(1), draft, settings=PRICED), [Arrival("b", 0, ArrivalSource())], TURING)
+    found = compute_earnings(
+        study(rated(0), rated(1), draft, settings=PRICED), [Arrival("b", 0, ArrivalSource())], TURING
+    )
     a, b = found
     assert (a.stage, a.texts, a.minutes, a.pay, a.per_hour) == ("done", 2, 2, 2.0, 60.0)
     assert (b.stage, b.texts, b.pay, b.per_hour) == ("working", 0, 0, None)
 
 
 def test_who_does_not_pass_is_paid_for_taking_part() -> None:
-    failed = Qualified(protocol=SCARECROW.id, score=10, passed=False, attempts=(Attempt(round=0, score=10),))
-    (one, _) = earned(study(settings=PRICED, qualification=failed), [], SCARECROW)
+    failed = QualificationResult(protocol=SCARECROW.id, score=10, passed=False, attempts=(Attempt(round=0, score=10),))
+    (one, _) = compute_earnings(study(settings=PRICED, qualification=failed), [], SCARECROW)
     assert SCARECROW.qualification is not None
     assert SCARECROW.qualification.attempts == 1
     assert (one.stage, one.pay) == ("screened-out", 1)
-    (other, _) = earned(study(settings=PRICED, qualification=failed), [], TURING)  # another protocol's test
+    (other, _) = compute_earnings(study(settings=PRICED, qualification=failed), [], TURING)  # another protocol's test
     assert (other.stage, other.pay) == ("invited", 0)
 
 
 def test_who_passes_and_finds_no_text_left_is_paid_for_taking_part() -> None:
-    passed = Qualified(protocol=SCARECROW.id, score=95, passed=True, attempts=(Attempt(round=0, score=95),))
-    (one, _) = earned(study(settings=PRICED, qualification=passed), [Arrival("a", 0, ArrivalSource())], SCARECROW)
+    passed = QualificationResult(protocol=SCARECROW.id, score=95, passed=True, attempts=(Attempt(round=0, score=95),))
+    (one, _) = compute_earnings(
+        study(settings=PRICED, qualification=passed), [Arrival("a", 0, ArrivalSource())], SCARECROW
+    )
     assert (one.stage, one.texts, one.pay) == ("working", 0, 1)
 
 
 def test_time_on_pages_counts() -> None:
     steps = [{"step": "survey", "protocol": TURING.id, "seconds": 60}, {"step": "consent", "protocol": TURING.id}]
-    (one, _) = earned(study(rated(0), meta={"steps": steps}), [], TURING)
+    (one, _) = compute_earnings(study(rated(0), meta={"steps": steps}), [], TURING)
     assert one.minutes == 2
 
 
-def person(who: str = "a", worker: str = "w1", amount: float = 0, reason: str = "", pay: float = 2) -> Earned:
-    return Earned(who, worker, "s1", "done", False, 2, 30.0, pay, Bonus(amount, reason))
+def person(who: str = "a", worker: str = "w1", amount: float = 0, reason: str = "", pay: float = 2) -> Earnings:
+    return Earnings(who, worker, "s1", "done", False, 2, 30.0, pay, Bonus(amount, reason))
 
 
 def test_cost_is_pay_and_bonus_with_fees_and_staff() -> None:
@@ -65,8 +77,8 @@ def test_cost_is_pay_and_bonus_with_fees_and_staff() -> None:
     assert cost(Settings(), []).per_hour is None
 
 
-def timed(minutes: float, pay: float = 2, cell: str = "c", excluded: bool = False, bonus: float = 0) -> Earned:
-    return Earned("a", "w", "s", "done", excluded, 2, minutes, pay, Bonus(bonus, "r" if bonus else ""), cell=cell)
+def timed(minutes: float, pay: float = 2, cell: str = "c", excluded: bool = False, bonus: float = 0) -> Earnings:
+    return Earnings("a", "w", "s", "done", excluded, 2, minutes, pay, Bonus(bonus, "r" if bonus else ""), cell=cell)
 
 
 def test_the_bonus_that_brings_the_median_of_a_cell_up_to_the_floor() -> None:
@@ -98,14 +110,14 @@ def test_the_bonus_is_the_least_in_cents_that_is_enough(work: list[tuple[float, 
 
 
 def test_what_lacks_to_the_floor_comes_on_top_of_a_bonus() -> None:
-    assert pay.with_floor(Bonus(), 0.5) == Bonus(0.5, "pay for the time that it took")
-    assert pay.with_floor(Bonus(1, "well done"), 0.5) == Bonus(1.5, "well done; pay for the time that it took")
+    assert pay.top_up_bonus(Bonus(), 0.5) == Bonus(0.5, "pay for the time that it took")
+    assert pay.top_up_bonus(Bonus(1, "well done"), 0.5) == Bonus(1.5, "well done; pay for the time that it took")
 
 
 def test_files_for_platforms() -> None:
     everybody = [person(amount=1.255, reason="=careful, work"), person("b", "w2"), person("c", "", amount=3)]
-    assert prolific_bonuses(everybody) == "w1,1.26\n"
-    assert mturk_bonuses(everybody).splitlines()[1] == 'w1,s1,1.26,"\'=careful, work"'
+    assert prolific_bonus_csv(everybody) == "w1,1.26\n"
+    assert mturk_bonus_csv(everybody).splitlines()[1] == 'w1,s1,1.26,"\'=careful, work"'
     rows = list(csv.DictReader(io.StringIO(pay_csv(everybody))))
     assert rows[0] == {
         "worker": "w1",
@@ -123,9 +135,9 @@ def test_files_for_platforms() -> None:
 
 @given(st.text())
 def test_no_cell_is_a_formula(cell: str) -> None:
-    assert safe(cell)[:1] not in ("=", "+", "-", "@", "\t", "\r") or not cell
-    assert safe(cell).endswith(cell)
+    assert escape_formula(cell)[:1] not in ("=", "+", "-", "@", "\t", "\r") or not cell
+    assert escape_formula(cell).endswith(cell)
 
 
 def test_money_is_rounded_half_up() -> None:
-    assert [pay.money(each) for each in (0.005, 0.015, 1.005, 2)] == ["0.01", "0.02", "1.01", "2.00"]
+    assert [pay.format_amount(each) for each in (0.005, 0.015, 1.005, 2)] == ["0.01", "0.02", "1.01", "2.00"]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finecomb.collection.arrivals import Arrival, ArrivalSource
-from finecomb.collection.platform_batches import finished_batches, is_spent
+from finecomb.collection.platform_batches import finished_batches, is_batch_finished
 
 
 def came(at: float, session: str) -> Arrival:
@@ -16,8 +16,8 @@ def came(at: float, session: str) -> Arrival:
 def test_each_task_belongs_to_the_session_that_was_open() -> None:
     batches = finished_batches([came(0, "s1"), came(10, "s2"), came(20, "s3")], [5, 15], 1)
     assert [(one.number, one.source.session, one.texts) for one in batches] == [(1, "s1", 1), (2, "s2", 1)]
-    assert is_spent(batches, came(0, "s2").source)
-    assert not is_spent(batches, came(0, "s3").source)
+    assert is_batch_finished(batches, came(0, "s2").source)
+    assert not is_batch_finished(batches, came(0, "s3").source)
 
 
 def test_a_task_that_was_given_back_is_gone_on_with_in_the_next() -> None:

@@ -8,7 +8,7 @@ from finecomb import protocols
 from finecomb.collection.annotator_progress import with_setting
 from finecomb.collection.practice_rounds import (
     guess_problem,
-    is_right,
+    is_guess_right,
     practice_rounds,
     practised_condition,
     without_answer,
@@ -67,14 +67,14 @@ def test_a_cell_may_name_the_training_of_another_condition() -> None:
 def test_a_guess_on_the_right_side_is_right(guess: Answer, right: bool) -> None:
     machine = practice_rounds(EXAMPLES, reader("news"))[0]
     assert machine[0].answers == {"rating": 4}
-    assert is_right(TURING, machine, guess) is right
+    assert is_guess_right(TURING, machine, guess) is right
 
 
 def test_of_a_pair_the_machines_text_is_named() -> None:
     for pair in practice_rounds(COMPARISON, reader("news")):
         side = "a" if pair[0].answers["rating"] == 4 else "b"
-        assert is_right(TURING, pair, side)
-        assert not is_right(TURING, pair, "b" if side == "a" else "a")
+        assert is_guess_right(TURING, pair, side)
+        assert not is_guess_right(TURING, pair, "b" if side == "a" else "a")
 
 
 def test_what_is_no_guess_is_said_and_nothing_gives_the_answer_away() -> None:

@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 
 import finecomb as fc
 from finecomb.collection.screening import (
-    RUN,
+    PASSAGE_WORD_COUNT,
     Explanation,
-    claim,
-    explained,
-    folded,
-    in_passages,
-    passages,
-    passed,
+    attention_check_results,
+    claimed_author,
+    copied_word_flags,
+    find_objections,
+    fold_words,
+    has_passed_check,
+    passage_ngrams,
     screen,
-    verdicts,
 )
-from finecomb.core.question import Option, Question, When
+from finecomb.core.question import Option, Question, QuestionCondition
 from finecomb.core.records import Annotation, Annotator, Document, Exclusion, Mark, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Study
@@ -33,7 +33,7 @@ TEXT = "The ferry left Saltby at dawn, and nobody on the pier waved except the m
 
 def rules(answer: str, rating: int, text: str = TEXT) -> list[str]:
     question = QUESTION["why" if rating == 1 else "change"]
-    return [rule for rule, *_ in explained(Explanation(answer, question, rating, QUESTION["rating"], (text,)))]
+    return [rule for rule, *_ in find_objections(Explanation(answer, question, rating, QUESTION["rating"], (text,)))]
 
 
 @pytest.mark.parametrize(
@@ -65,12 +65,12 @@ def test_explanations(answer: str, rating: int, expected: list[str]) -> None:
 def test_words_are_judged_in_english_only() -> None:
     question = QUESTION["why"]
     said = Explanation("I selected this rating because", question, 1, QUESTION["rating"], (TEXT,))
-    assert [rule for rule, *_ in explained(said, english=False)] == []
+    assert [rule for rule, *_ in find_objections(said, english=False)] == []
 
 
 def test_a_sentence_in_a_script_without_spaces_is_not_too_short() -> None:
     said = Explanation("这个故事很奇怪", QUESTION["why"], 1, None, ("",))
-    assert list(explained(said, english=False)) == []
+    assert list(find_objections(said, english=False)) == []
 
 
 # --- definitions -------------------------------------------------------------------------------------------------
@@ -81,25 +81,29 @@ few = st.lists(st.sampled_from("abc"), max_size=12)
 @given(few, few)
 def test_passages_are_runs_that_both_have(own: list[str], source: list[str]) -> None:
     def runs(of: list[str], at: int) -> list[tuple[int, int]]:
-        return [(s, e) for s, e in itertools.combinations(range(len(of) + 1), 2) if e - s >= RUN and s <= at < e]
+        return [
+            (s, e)
+            for s, e in itertools.combinations(range(len(of) + 1), 2)
+            if e - s >= PASSAGE_WORD_COUNT and s <= at < e
+        ]
 
     def anywhere(run: list[str]) -> bool:
         return any(source[at : at + len(run)] == run for at in range(len(source)))
 
     slow = [any(anywhere(own[s:e]) for s, e in runs(own, at)) for at in range(len(own))]
-    assert in_passages(own, passages(" ".join(source))) == slow
+    assert copied_word_flags(own, passage_ngrams(" ".join(source))) == slow
 
 
 @given(st.text(max_size=80), st.text(max_size=80), st.sampled_from([1, 2, 3, 4]))
 def test_any_answer_can_be_looked_at(answer: str, text: str, rating: int) -> None:
     found = rules(answer, rating, text)
-    assert ("too-short" in found) == (len(folded(answer)) < 3)
+    assert ("too-short" in found) == (len(fold_words(answer)) < 3)
     assert len(found) == len(set(found)) or "instructions" in found
 
 
 @given(st.lists(st.sampled_from("it was is not written by a the machine human clearly odd".split()), max_size=12))
 def test_a_claim_names_a_side_that_was_named(own: list[str]) -> None:
-    assert claim(own) in ("", *own)
+    assert claimed_author(own) in ("", *own)
 
 
 @given(st.lists(st.sampled_from("ferry pier umbrella waved".split()), min_size=4, max_size=9))
@@ -174,7 +178,7 @@ def test_failed_checks_come_with_what_was_missed() -> None:
     gold = Annotation(id="g1", document="d1", annotator="g", protocol=TURING.id, answers={"rating": 4})
     found = screen(study(gold, rated("1", "d1", ODD), checks=("d1",)))
     assert [(each.rule, each.evidence) for each in found] == [("failed-check", "rating is 4, answered 1")]
-    assert verdicts(study(gold, rated("1", "d1", ODD), checks=("d1",))) == {"1": False}
+    assert attention_check_results(study(gold, rated("1", "d1", ODD), checks=("d1",))) == {"1": False}
 
 
 def test_a_check_with_marks_needs_all_of_them_and_one_without_needs_none() -> None:
@@ -184,14 +188,14 @@ def test_a_check_with_marks_needs_all_of_them_and_one_without_needs_none() -> No
         ]
         return Annotation(id="x", document="d1", annotator="a", protocol="scarecrow@2", marks=tuple(marks))
 
-    assert passed(marked("redundant", "incoherent"), marked("redundant"))
-    assert not passed(marked("incoherent"), marked("redundant"))
-    assert not passed(marked("redundant"), marked())
-    assert passed(marked(), marked())
+    assert has_passed_check(marked("redundant", "incoherent"), marked("redundant"))
+    assert not has_passed_check(marked("incoherent"), marked("redundant"))
+    assert not has_passed_check(marked("redundant"), marked())
+    assert has_passed_check(marked(), marked())
 
 
 def test_a_scale_without_people_and_machines_is_never_contradicted() -> None:
     scale = Question(name="rating", ask="How good?", scale="ordinal", options=(Option(value=1), Option(value=2)))
-    why = Question(name="why", ask="Why?", when=When(question="rating", among=(1,)))
+    why = Question(name="why", ask="Why?", when=QuestionCondition(question="rating", among=(1,)))
     said = Explanation("The pier was written by a machine.", why, 1, scale, (TEXT,))
-    assert [rule for rule, *_ in explained(said)] == []
+    assert [rule for rule, *_ in find_objections(said)] == []

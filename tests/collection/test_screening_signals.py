@@ -6,7 +6,7 @@ import pytest
 
 import finecomb as fc
 from finecomb.collection.arrivals import Arrival, ArrivalSource
-from finecomb.collection.screening_signals import signals
+from finecomb.collection.screening_signals import signals_by_annotator
 from finecomb.core.records import (
     Annotation,
     Annotator,
@@ -19,7 +19,7 @@ from tests.collection.worlds import rated, study
 
 
 def signs(found: Study, *came: Arrival) -> dict[str, list[str]]:
-    return {who: [each.sign for each in every] for who, every in signals(found, came).items()}
+    return {who: [each.sign for each in every] for who, every in signals_by_annotator(found, came).items()}
 
 
 def test_ordinary_work_is_not_noticed() -> None:
@@ -29,7 +29,7 @@ def test_ordinary_work_is_not_noticed() -> None:
 
 @pytest.mark.parametrize(("seconds", "expected"), [(2.0, True), (11.9, True), (12.1, False), (60.0, False)])
 def test_two_hundred_words_take_more_than_twelve_seconds(seconds: float, expected: bool) -> None:
-    found = signals(study(rated(0, seconds=seconds), rated(1)), [])
+    found = signals_by_annotator(study(rated(0, seconds=seconds), rated(1)), [])
     assert bool(found) == expected
     if expected:
         assert found["a"][0].say == (
@@ -78,7 +78,7 @@ def test_one_browser_with_two_names_is_noticed_and_an_address_is_called_weak() -
         ArrivalSource("prolific", "w1", device="x", address="y"),
         ArrivalSource("prolific", "w2", device="x", address="y"),
     )
-    found = signals(study(), [Arrival("a", 0, one), Arrival("b", 1, two)])
+    found = signals_by_annotator(study(), [Arrival("a", 0, one), Arrival("b", 1, two)])
     assert {who: [each.sign for each in every] for who, every in found.items()} == {
         "a": ["browser", "address"],
         "b": ["browser", "address"],

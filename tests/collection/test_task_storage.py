@@ -51,10 +51,10 @@ def test_old_changes_are_forgotten_and_never_applied_again(store: Store, clock: 
     assert reader.save(task, "answers", {"no_errors": True}, change="old")[0] == 200
     assert reader.finish(task)[0] == 200
     clock.now += MONTH / 2
-    assert store.do_now(task_storage.forget_changes) == 0
+    assert store.run_job_sync(task_storage.forget_changes) == 0
     clock.now += MONTH / 2
-    assert store.do_now(task_storage.forget_changes) == 1
-    assert store.do_now(task_storage.forget_changes) == 0
+    assert store.run_job_sync(task_storage.forget_changes) == 1
+    assert store.run_job_sync(task_storage.forget_changes) == 0
     assert reader.finish(task, verb="reopen")[0] == 200
     assert reader.save(task, "answers", None, base=1)[0] == 200
     assert reader.save(task, "answers", {"no_errors": True}, change="old")[0] == 409
@@ -67,7 +67,7 @@ def test_an_old_handing_in_is_not_done_again(store: Store, clock: Clocked) -> No
     reader.save(task, "answers", {"no_errors": True})
     assert reader.finish(task, change="first")[0] == 200
     clock.now += MONTH + 1
-    assert store.do_now(task_storage.forget_changes) == 1
+    assert store.run_job_sync(task_storage.forget_changes) == 1
     assert reader.finish(task, verb="reopen", change="again")[0] == 200
     assert reader.finish(task, change="first")[0] == 200  # answered as the first was, and nothing is done
     assert reader.get(f"/api/tasks/{task}").json()["status"] == "draft"
@@ -85,7 +85,7 @@ def test_a_stale_change_is_refused_in_words(store: Store, clock: Clocked) -> Non
     assert reader.save(task["id"], "marks/m", body, base=2)[0] == 200
     assert reader.finish(task["id"])[0] == 200
     clock.now += MONTH + 1
-    store.do_now(task_storage.forget_changes)
+    store.run_job_sync(task_storage.forget_changes)
     assert reader.finish(task["id"], verb="reopen")[0] == 200
     code, answer = reader.save(task["id"], "marks/m", mark(task), change="old")
     assert (code, answer["code"], "more than a month ago" in answer["say"]) == (409, "conflict", True)
@@ -94,13 +94,13 @@ def test_a_stale_change_is_refused_in_words(store: Store, clock: Clocked) -> Non
 def test_the_same_mark_over_and_over_is_refused(store: Store) -> None:
     reader = Client(store).joined()
     task = reader.next()
-    codes = [reader.save(task["id"], f"marks/m{n}", mark(task))[0] for n in range(task_storage.MOST_ALIKE + 2)]
-    assert codes == [200] * task_storage.MOST_ALIKE + [422] * 2
+    codes = [reader.save(task["id"], f"marks/m{n}", mark(task))[0] for n in range(task_storage.MAX_IDENTICAL_MARKS + 2)]
+    assert codes == [200] * task_storage.MAX_IDENTICAL_MARKS + [422] * 2
     assert reader.save(task["id"], "marks/other", mark(task, 7))[0] == 200
 
 
 def test_one_task_takes_only_so_much(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task_storage, "MOST_ENTRIES", 3)
+    monkeypatch.setattr(task_storage, "MAX_ENTRIES", 3)
     reader = Client(store).joined()
     task = reader.next()
     codes = [reader.save(task["id"], f"marks/m{n}", mark(task, n))[0] for n in range(5)]

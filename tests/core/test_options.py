@@ -5,7 +5,14 @@ from dataclasses import dataclass
 import pytest
 
 from finecomb.core.errors import FinecombError
-from finecomb.core.options import OptionValues, all_specs, listed, option, option_specs, refuse_others
+from finecomb.core.options import (
+    OptionValues,
+    join_names,
+    merge_option_specs,
+    option,
+    option_specs,
+    reject_unknown_options,
+)
 
 
 @dataclass(frozen=True)
@@ -33,15 +40,15 @@ def test_fields_with_a_help_are_options() -> None:
 
 
 def test_an_option_of_two_is_described_once() -> None:
-    assert all_specs([Pears, Plums])["weight"].help == "How heavy."
+    assert merge_option_specs([Pears, Plums])["weight"].help == "How heavy."
 
 
 def test_what_does_not_apply_is_refused_by_name() -> None:
     toys = {"pears": Pears, "plums": Plums}
-    refuse_others(["weight", "sizes"], {"pears": Pears}, toys)
-    refuse_others(["stone"], toys, toys)
+    reject_unknown_options(["weight", "sizes"], {"pears": Pears}, toys)
+    reject_unknown_options(["stone"], toys, toys)
     with pytest.raises(FinecombError, match=r"^--with-stone does not apply to pears; it applies to plums$"):
-        refuse_others(["weight", "stone"], {"pears": Pears}, toys)
+        reject_unknown_options(["weight", "stone"], {"pears": Pears}, toys)
 
 
 def test_values_that_were_not_given_are_each_ones_own_default() -> None:
@@ -52,4 +59,4 @@ def test_values_that_were_not_given_are_each_ones_own_default() -> None:
 
 
 def test_long_lists_are_cut() -> None:
-    assert listed(["a", "b", "b", "c"], most=2) == "a, b and 1 more"
+    assert join_names(["a", "b", "b", "c"], most=2) == "a, b and 1 more"

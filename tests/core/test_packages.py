@@ -15,7 +15,7 @@ import finecomb
 from finecomb.cli import main
 from finecomb.cli.commands import COMMANDS
 from finecomb.core.errors import FinecombError
-from finecomb.core.packages import EXTRA_OF, need_packages, optional_package
+from finecomb.core.packages import EXTRA_BY_MODULE, need_packages, optional_package
 
 SOURCE = Path(finecomb.__file__).parent
 PROJECT = tomllib.loads((SOURCE.parent.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -29,7 +29,7 @@ import sys
 
 class Without:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {sorted(EXTRA_OF)!r}:
+        if name.partition(".")[0] in {sorted(EXTRA_BY_MODULE)!r}:
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 
 sys.meta_path.insert(0, Without())
@@ -53,10 +53,10 @@ def test_every_package_that_the_code_imports_comes_with_the_default_install_or_w
     required = {Requirement(line).name.lower() for line in PROJECT["dependencies"]}
     modules = {MODULE_OF.get(name, name.replace("-", "_")) for name in required}
     used = set().union(*map(imported, SOURCE.rglob("*.py")))
-    assert {COMES_WITH.get(name, name) for name in used} - modules - set(EXTRA_OF) - NOT_IN_AN_EXTRA == set()
+    assert {COMES_WITH.get(name, name) for name in used} - modules - set(EXTRA_BY_MODULE) - NOT_IN_AN_EXTRA == set()
 
 
-@pytest.mark.parametrize(("module", "extra"), EXTRA_OF.items())
+@pytest.mark.parametrize(("module", "extra"), EXTRA_BY_MODULE.items())
 def test_an_extra_brings_the_package(module: str, extra: str) -> None:
     name = COMES_WITH.get(module, module).replace("_", "-")
     assert name in {Requirement(line).name.lower() for line in PROJECT["optional-dependencies"][extra]}

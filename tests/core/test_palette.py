@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from finecomb.core.palette import DARK_INK, SLOTS, UNLABELLED, WHITE, Look, Slot, lanes, looks
+from finecomb.core.palette import DARK_INK, SLOTS, UNLABELLED_SLOT, WHITE, LabelStyle, Slot, assign_lanes, label_styles
 from finecomb.core.protocol import Group, Label, Protocol
-from finecomb.protocols import names, shipped
+from finecomb.protocols import load_shipped, names
 from finecomb.reporting.marked_text import _STYLE
 
 LIGHT_PAPER, DARK_PAPER = "#ffffff", "#1b1d21"
@@ -85,7 +85,7 @@ each_slot = pytest.mark.parametrize("slot", ALL_SLOTS, ids=lambda slot: slot.nam
 @pytest.mark.parametrize("row", SCARECROW, ids=lambda row: row[:5])
 def test_a_scarecrow_label_looks_as_designed_and_every_contrast_is_as_printed(row: str) -> None:
     name, label, light, dark = (cell.strip() for cell in row.split("|"))
-    look = next(each for each in looks(shipped("scarecrow")).values() if each.flag == label[:2])
+    look = next(each for each in label_styles(load_shipped("scarecrow")).values() if each.flag == label[:2])
     slot = look.slot
     assert (slot.name, look.title, slot.line) == (name, label[3:], LINES[name[0]])
     light_colour, light_line, light_flag = re.fullmatch(r"(#\w{6}) ([\d.]+) / ([\d.]+)", light).groups()  # type: ignore[union-attr]
@@ -173,8 +173,8 @@ def test_two_labels_are_at_least_as_far_apart_as_printed(theme: str, printed: fl
 
 
 def test_a_mark_without_a_label_looks_like_second_ink() -> None:
-    assert (UNLABELLED.light, UNLABELLED.dark) == ("#474d55", "#b3b9c1")
-    assert looks(shipped("scarecrow"))[None] == Look("", "No type", UNLABELLED, "??", "")
+    assert (UNLABELLED_SLOT.light, UNLABELLED_SLOT.dark) == ("#474d55", "#b3b9c1")
+    assert label_styles(load_shipped("scarecrow"))[None] == LabelStyle("", "No type", UNLABELLED_SLOT, "??", "")
 
 
 def test_notebooks_use_colours_of_the_design() -> None:
@@ -211,14 +211,14 @@ def protocols(draw: st.DrawFn) -> Protocol:
 
 @given(protocols())
 def test_flags_are_short_and_all_different(protocol: Protocol) -> None:
-    flags = [look.flag for look in looks(protocol).values()]
+    flags = [look.flag for look in label_styles(protocol).values()]
     assert len(set(flags)) == len(flags) == len(protocol.labels) + 1
     assert all(1 <= len(flag) <= 3 for flag in flags)
 
 
 @given(protocols())
 def test_keys_are_different_and_leave_a_free_for_antecedents(protocol: Protocol) -> None:
-    keys = [look.key for name, look in looks(protocol).items() if name is not None and look.key]
+    keys = [look.key for name, look in label_styles(protocol).items() if name is not None and look.key]
     assert len(set(keys)) == len(keys)
     assert all(len(key) == 1 and key == key.lower() for key in keys)
     if any(label.antecedent != "none" for label in protocol.labels):
@@ -229,7 +229,7 @@ def test_keys_are_different_and_leave_a_free_for_antecedents(protocol: Protocol)
 @given(protocols())
 def test_what_the_protocol_says_is_kept(protocol: Protocol) -> None:
     for label in protocol.labels:
-        look = looks(protocol)[label.name]
+        look = label_styles(protocol)[label.name]
         assert look.title == label.shown
         assert label.flag in (None, look.flag)
         assert label.key is None or label.key.lower() == look.key
@@ -239,18 +239,18 @@ def test_what_the_protocol_says_is_kept(protocol: Protocol) -> None:
 def test_labels_of_a_group_share_its_line_and_use_its_colours_before_using_them_again(protocol: Protocol) -> None:
     families = list(SLOTS.values())
     if not protocol.groups:
-        own = [looks(protocol)[label.name].slot for label in protocol.labels]
+        own = [label_styles(protocol)[label.name].slot for label in protocol.labels]
         assert own == [ALL_SLOTS[index % 10] for index in range(len(own))]
     for index, group in enumerate(protocol.groups):
-        own = [looks(protocol)[label.name].slot for label in protocol.labels if label.group == group.name]
+        own = [label_styles(protocol)[label.name].slot for label in protocol.labels if label.group == group.name]
         family = families[index % 3]
         assert own == [family[at % len(family)] for at in range(len(own))]
 
 
 @pytest.mark.parametrize("name", names())
 def test_a_look_does_not_depend_on_which_labels_are_used(name: str) -> None:
-    protocol = shipped(name)
-    found = looks(protocol)
+    protocol = load_shipped(name)
+    found = label_styles(protocol)
     assert list(found) == [*(label.name for label in protocol.labels), None]
     assert len({(look.slot.name, look.flag) for look in found.values()}) == len(found)
 
@@ -269,20 +269,20 @@ def positions(interval: tuple[int, int]) -> set[int]:
 
 @given(intervals)
 def test_no_two_marks_of_one_lane_overlap(extents: list[tuple[int, int]]) -> None:
-    for (one, own), (other, its) in itertools.combinations(zip(extents, lanes(extents), strict=True), 2):
+    for (one, own), (other, its) in itertools.combinations(zip(extents, assign_lanes(extents), strict=True), 2):
         assert own != its or not positions(one) & positions(other)
 
 
 @given(intervals)
 def test_there_are_no_more_lanes_than_marks_on_the_busiest_place(extents: list[tuple[int, int]]) -> None:
     busiest = max((sum(at in positions(each) for each in extents) for at in range(30)), default=0)
-    assert len(set(lanes(extents))) == busiest
-    assert set(lanes(extents)) == set(range(busiest))
+    assert len(set(assign_lanes(extents))) == busiest
+    assert set(assign_lanes(extents)) == set(range(busiest))
 
 
 @given(intervals)
 def test_who_begins_first_then_the_longer_takes_the_inner_lane(extents: list[tuple[int, int]]) -> None:
-    found = lanes(extents)
+    found = assign_lanes(extents)
     for one, other in itertools.permutations(range(len(extents)), 2):
         (start, end), (its_start, its_end) = extents[one], extents[other]
         if (start, -end) < (its_start, -its_end) and found[one] > found[other]:
@@ -291,4 +291,4 @@ def test_who_begins_first_then_the_longer_takes_the_inner_lane(extents: list[tup
 
 
 def test_without_marks_there_are_no_lanes() -> None:
-    assert lanes([]) == []
+    assert assign_lanes([]) == []

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finecomb.core.errors import ProtocolError
-from finecomb.core.practice import Example, Exercise, Solution, locate
+from finecomb.core.practice import Example, Exercise, Solution, locate_quote
 from finecomb.core.protocol import Label, Protocol, Weight
 from finecomb.core.protocol_text import format_yaml, parse_protocol, parse_yaml
 from finecomb.core.question import Question
 from finecomb.core.records import Mark, Settings
 from finecomb.core.span import Span
-from finecomb.core.spelling import fold
-from finecomb.protocols import names, shipped
+from finecomb.core.spelling import fold_spelling
+from finecomb.protocols import load_shipped, names
 
 HEAD = "name: p\nversion: '1'\ntitle: P\nsummary: For tests.\n"
 
@@ -215,12 +215,12 @@ def test_other_records_are_read_from_yaml_too() -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_a_shipped_protocol_comes_back_from_its_yaml(name: str) -> None:
-    assert parse_protocol(format_yaml(shipped(name)), name) == shipped(name)
+    assert parse_protocol(format_yaml(load_shipped(name)), name) == load_shipped(name)
 
 
 @pytest.mark.parametrize("name", names())
 def test_a_shipped_protocol_comes_back_from_its_json(name: str) -> None:
-    assert Protocol.model_validate_json(shipped(name).to_json()) == shipped(name)
+    assert Protocol.model_validate_json(load_shipped(name).to_json()) == load_shipped(name)
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,7 @@ def test_only_the_exact_name_of_a_label_counts_in_marks() -> None:
 
 @given(st.text(max_size=12))
 def test_folding_twice_is_folding_once(spelling: str) -> None:
-    assert fold(fold(spelling)) == fold(spelling)
+    assert fold_spelling(fold_spelling(spelling)) == fold_spelling(spelling)
 
 
 def test_the_questions_of_a_label_follow_those_of_every_mark() -> None:
@@ -376,7 +376,7 @@ def test_the_title_of_a_label_is_made_from_its_name() -> None:
     [("an", 1, Span(1, 3)), ("an", 2, Span(3, 5)), ("ana", 2, Span(3, 6)), ("banana", 1, Span(0, 6))],
 )
 def test_a_quote_is_located_by_its_occurrence(quote: str, nth: int, expected: Span) -> None:
-    assert locate(quote, "banana", nth) == expected
+    assert locate_quote(quote, "banana", nth) == expected
 
 
 def test_an_omission_stands_before_its_words() -> None:
@@ -392,7 +392,7 @@ def test_an_exercise_becomes_a_document_with_its_segments() -> None:
 
 
 def test_practice_texts_have_ids_below_that_of_the_protocol() -> None:
-    scarecrow = shipped("scarecrow")
+    scarecrow = load_shipped("scarecrow")
     assert all(id.startswith("scarecrow@2/") and id == document.id for id, document in scarecrow.practice.items())
     assert len(scarecrow.practice) == len(set(scarecrow.practice)) >= len(scarecrow.exercises()) > 0
 
@@ -402,4 +402,4 @@ def test_practice_texts_have_ids_below_that_of_the_protocol() -> None:
 )
 def test_an_unknown_shipped_protocol_is_named_with_the_nearest(name: str, message: str) -> None:
     with pytest.raises(ProtocolError, match=message):
-        shipped(name)
+        load_shipped(name)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from finecomb.core.practice import Choice, Exercise, Qualification, QualificationPart, Solution
 from finecomb.core.protocol import Protocol
-from finecomb.core.qualification import Grade, grade, graded_exercise, matched
+from finecomb.core.qualification import Grade, grade, grade_exercise, match_solutions
 from finecomb.core.records import Mark
 from finecomb.core.span import Span
 
@@ -74,7 +74,7 @@ def test_the_matching_is_one_to_one_and_as_large_as_any(
     marks: list[Mark], solutions: list[Solution], place_only: bool
 ) -> None:
     one = exercise(*solutions)
-    pairs = matched(marks, one, "place" if place_only else "label")
+    pairs = match_solutions(marks, one, "place" if place_only else "label")
     assert len({solution for solution, _ in pairs}) == len({mark for _, mark in pairs}) == len(pairs)
     assert all(finds(marks[mark], one.solutions[solution], place_only) for solution, mark in pairs)
     assert len(pairs) == most(marks, one.solutions, place_only)
@@ -82,16 +82,16 @@ def test_the_matching_is_one_to_one_and_as_large_as_any(
 
 def test_a_mark_moves_over_when_another_solution_needs_its_place() -> None:
     marks = [mark("wide", 0, 9), mark("narrow", 0, 2)]
-    assert matched(marks, exercise(solution(0, 2), solution(5, 8))) == ((0, 1), (1, 0))
+    assert match_solutions(marks, exercise(solution(0, 2), solution(5, 8))) == ((0, 1), (1, 0))
 
 
 def test_one_mark_finds_one_solution_only() -> None:
-    assert len(matched([mark("all", 0, 19)], exercise(solution(0, 2), solution(5, 8)))) == 1
+    assert len(match_solutions([mark("all", 0, 19)], exercise(solution(0, 2), solution(5, 8)))) == 1
 
 
 def test_a_mark_elsewhere_or_on_another_part_finds_nothing() -> None:
     prompt = Mark(id="m", spans=(Span(0, 2, "prompt"),), quotes=("ab",), label="red")
-    assert matched([mark("far", 9, 12), prompt], exercise(solution(0, 2))) == ()
+    assert match_solutions([mark("far", 9, 12), prompt], exercise(solution(0, 2))) == ()
 
 
 def test_a_mark_without_a_place_finds_nothing_and_counts_as_extra() -> None:
@@ -216,7 +216,7 @@ def test_what_found_solutions_earn_adds_up_to_the_points(
         name="a", points=points, needed=min(needed, count), lose=lose, exercises=(exercise(*solutions),)
     )
     marks = [mark(f"m{n}", 3 * n, 3 * n + 2) for n in range(min(found, count))]
-    graded = graded_exercise(part.exercises[0], marks, part)
+    graded = grade_exercise(part.exercises[0], marks, part)
     assert len(graded.each) == len(graded.found) == len(marks)
     if marks:
         assert math.fsum(graded.each) == pytest.approx(graded.points, abs=1e-9)
@@ -224,15 +224,15 @@ def test_what_found_solutions_earn_adds_up_to_the_points(
 
 
 def test_in_training_nothing_is_at_stake() -> None:
-    graded = graded_exercise(exercise(solution(0, 2), solution(4, 6)), [mark("m", 4, 5), mark("x", 9, 10)])
+    graded = grade_exercise(exercise(solution(0, 2), solution(4, 6)), [mark("m", 4, 5), mark("x", 9, 10)])
     assert (graded.points, graded.of, graded.each) == (0, 0, (0,))
     assert (graded.found, graded.missed, graded.extra) == (((1, "m"),), (0,), ("x",))
 
 
 def test_of_a_question_only_itself_is_asked() -> None:
     whole = protocol(QualificationPart(name="a", points=10, exercises=(exercise(solution(0, 2)),)), CHOICES)
-    asked = whole.asked_of("p@1/c1")
+    asked = whole.protocol_for_document("p@1/c1")
     assert [each.name for each in asked.document_questions] == ["answer"]
     assert (asked.id, asked.labels) == (whole.id, ())
-    assert whole.asked_of("p@1/e") is whole
-    assert whole.asked_of("elsewhere") is whole
+    assert whole.protocol_for_document("p@1/e") is whole
+    assert whole.protocol_for_document("elsewhere") is whole

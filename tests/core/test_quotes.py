@@ -8,8 +8,8 @@ from benchmarks import quotes as benchmark
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from finecomb.core.quotes import Placement, Quote, WordList, at_or_only, near_alignments, place
-from finecomb.core.text_folding import folded, occurrences
+from finecomb.core.quotes import Placement, Quote, WordList, find_at_or_only, near_alignments, place_quotes
+from finecomb.core.text_folding import fold_text, occurrences
 from tests.strategies import LINES, texts
 
 STORY = (
@@ -19,7 +19,7 @@ STORY = (
 
 
 def one(quote: str, before: str = "", after: str = "", text: str = STORY) -> Placement:
-    return place([Quote(quote, before, after)], text)[0]
+    return place_quotes([Quote(quote, before, after)], text)[0]
 
 
 def words_of(placement: Placement, text: str = STORY) -> str | None:
@@ -101,22 +101,22 @@ def test_a_quote_from_elsewhere_is_flagged_by_the_words_around_it() -> None:
 
 def test_quotes_of_a_reply_help_each_other_by_their_order() -> None:
     first, second = occurrences("the captain", STORY)
-    between = place([Quote("At noon"), Quote("the captain"), Quote("waved.")], STORY)[1]
-    before = place([Quote("We’ll see"), Quote("the captain"), Quote("At noon")], STORY)[1]
+    between = place_quotes([Quote("At noon"), Quote("the captain"), Quote("waved.")], STORY)[1]
+    before = place_quotes([Quote("We’ll see"), Quote("the captain"), Quote("At noon")], STORY)[1]
     assert between.span == (second, second + 11)
     assert before.span == (first, first + 11)
-    assert place([Quote("At noon"), Quote("the captain")], STORY, ordered=False)[1].span is None
+    assert place_quotes([Quote("At noon"), Quote("the captain")], STORY, ordered=False)[1].span is None
 
 
 def test_the_same_quote_twice_goes_to_two_places() -> None:
     first, second = occurrences("the captain", STORY)
-    spans = [placement.span for placement in place([Quote("the captain")] * 2, STORY)]
+    spans = [placement.span for placement in place_quotes([Quote("the captain")] * 2, STORY)]
     assert spans == [(first, first + 11), (second, second + 11)]
 
 
 def test_a_quote_at_its_offsets_needs_no_search() -> None:
-    assert at_or_only("o", 4, 5, "o no o") is None
-    assert at_or_only("o", 5, 6, "o no o") == (5, 6)
+    assert find_at_or_only("o", 4, 5, "o no o") is None
+    assert find_at_or_only("o", 5, 6, "o no o") == (5, 6)
 
 
 def test_composed_and_decomposed_letters_are_the_same() -> None:
@@ -160,7 +160,7 @@ def test_the_best_alignment_costs_what_its_definition_says(quote: list[str], tex
 def test_words_of_the_text_are_always_found_there(quote: str, before: str, after: str) -> None:
     placement = one(quote, before, after, before + quote + after)
     if placement.span is not None:
-        assert folded((before + quote + after)[slice(*placement.span)]) == folded(quote)
+        assert fold_text((before + quote + after)[slice(*placement.span)]) == fold_text(quote)
     else:
         assert not quote.strip() or "times in the text" in placement.why
 

@@ -17,16 +17,16 @@ from finecomb.core.records import (
     Document,
     Exclusion,
     Mark,
-    Qualified,
+    QualificationResult,
     Record,
     Segment,
     Settings,
     Unit,
-    field_prose,
-    parts_of,
+    field_descriptions,
+    iter_quoted_spans,
 )
 from finecomb.core.span import Span
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from tests.strategies import studies
 
 DOCUMENT: dict[str, Any] = {"id": "d", "text": "one two"}
@@ -46,7 +46,7 @@ LEAST: list[tuple[type[Record], dict[str, Any]]] = [
     (Antecedents, {"spans": [[0, 1]], "quotes": ["o"]}),
     (AlternativeMark, {"spans": [[0, 1]], "quotes": ["o"], "label": None}),
     (Attempt, {"round": 0, "score": 1.0}),
-    (Qualified, {"protocol": "test@1", "score": 1.0, "passed": True}),
+    (QualificationResult, {"protocol": "test@1", "score": 1.0, "passed": True}),
     (Settings, {}),
 ]
 each_record = pytest.mark.parametrize(("kind", "least"), LEAST, ids=[kind.__name__ for kind, _ in LEAST])
@@ -156,7 +156,7 @@ def test_json_leaves_out_what_has_its_default_value(kind: type[Record], least: d
 
 @each_record
 def test_every_field_is_described(kind: type[Record], least: dict[str, Any]) -> None:
-    assert set(field_prose(kind)) == set(kind.model_fields)
+    assert set(field_descriptions(kind)) == set(kind.model_fields)
 
 
 def test_defaults_are_not_shared_between_records() -> None:
@@ -164,7 +164,7 @@ def test_defaults_are_not_shared_between_records() -> None:
 
 
 @given(studies())
-def test_every_record_comes_back_from_json(items: list[Item]) -> None:
+def test_every_record_comes_back_from_json(items: list[StudyItem]) -> None:
     for item in items:
         assert type(item).model_validate_json(item.to_json()) == item
 
@@ -208,7 +208,7 @@ def test_ids_may_have_white_space_inside() -> None:
 
 def test_a_mark_that_could_not_be_placed_keeps_its_quote_and_the_reason() -> None:
     mark = Mark(id="m", spans=(), quotes=("lost words",), label=None, unlocated="not in the text")
-    assert list(parts_of(mark)) == []
+    assert list(iter_quoted_spans(mark)) == []
 
 
 def test_the_key_of_an_annotation_has_five_parts() -> None:
@@ -229,7 +229,7 @@ def test_the_parts_of_a_mark_are_its_spans_its_antecedents_and_its_alternatives(
         antecedents=Antecedents(spans=(Span(0, 3),), quotes=("one",)),
         alternatives=((AlternativeMark(spans=(Span(0, 7),), quotes=("one two",), label=None),),),
     )
-    assert list(parts_of(mark)) == [(Span(4, 7), "two"), (Span(0, 3), "one"), (Span(0, 7), "one two")]
+    assert list(iter_quoted_spans(mark)) == [(Span(4, 7), "two"), (Span(0, 3), "one"), (Span(0, 7), "one two")]
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
 from finecomb.core.records import Answer
-from finecomb.core.scales import SCALES, QuestionScale, joined
-from finecomb.statistics.gold.gold_merge import merged_answers
+from finecomb.core.scales import SCALES, QuestionScale, format_answer
+from finecomb.statistics.gold.gold_merge import merge_answers
 
 ASKED = {"nominal": ["a", "b"], "ordinal": [1, 2, 3], "several": ["a", "b"]}
 
@@ -28,7 +28,7 @@ def test_an_example_of_every_scale_is_an_answer_that_a_file_can_hold(name: str) 
     for seed in range(10):
         answer = asked.kind.example(asked, np.random.default_rng(seed))
         assert asked.problem(answer) == ""
-        parsed = asked.kind.parse(asked, joined(answer))
+        parsed = asked.kind.parse(asked, format_answer(answer))
         assert parsed == answer or isinstance(answer, float)
         assert asked.kind.words(asked, answer)
         assert asked.kind.merge([answer, answer]) == answer
@@ -101,7 +101,7 @@ def test_a_new_scale_is_one_row(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     assert asked.problem("G") == "answer 'G' to 'mark': expected a grade, A to F"
     answers = [_answers(protocol.questions, np.random.default_rng(seed)) for seed in range(9)]
     assert all(asked.problem(each["mark"]) == "" for each in answers)
-    assert merged_answers(answers, protocol, "red") == {"mark": max(str(each["mark"]) for each in answers)}
+    assert merge_answers(answers, protocol, "red") == {"mark": max(str(each["mark"]) for each in answers)}
     table = tmp_path / "marks.csv"
     table.write_text("document,text,annotator,start,end,label,answer.mark\nd,One two.,ann,0,3,red,b-\n")
     study = fc.read(table, options=fc.Options(protocol=protocol))

@@ -10,7 +10,17 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from finecomb.core.errors import FinecombError, SpanError
-from finecomb.core.span import Offsets, Span, covered, home, pieces, snap, token_range, touched, union
+from finecomb.core.span import (
+    Offsets,
+    Span,
+    covered_length,
+    covered_token_mask,
+    merge_spans,
+    most_overlapping_index,
+    snap_to_tokens,
+    split_at_edges,
+    token_range,
+)
 
 LENGTH = 24
 WIRE = TypeAdapter(Span)
@@ -80,7 +90,7 @@ def test_the_words_of_a_span_beyond_the_end_are_refused() -> None:
 
 @given(TWO_PARTS)
 def test_a_span_comes_back_from_the_wire(span: Span) -> None:
-    assert Span.from_wire(span.on_wire()) == span
+    assert Span.from_wire(span.to_wire()) == span
     assert WIRE.validate_json(WIRE.dump_json(span)) == span
 
 
@@ -88,7 +98,7 @@ def test_a_span_comes_back_from_the_wire(span: Span) -> None:
     ("span", "wire"), [(Span(0, 4), [0, 4]), (Span(2, 2), [2, 2]), (Span(0, 4, "prompt"), ["prompt", 0, 4])]
 )
 def test_the_text_is_not_named_on_the_wire_and_other_parts_are(span: Span, wire: list[int | str]) -> None:
-    assert span.on_wire() == wire
+    assert span.to_wire() == wire
 
 
 def test_the_text_may_be_named_on_the_wire() -> None:
@@ -127,40 +137,40 @@ def test_overlap_counts_common_positions(one: Span, other: Span) -> None:
 @given(TWO_PARTS, TWO_PARTS)
 def test_spans_with_words_meet_where_they_share_a_position(one: Span, other: Span) -> None:
     if len(one) and len(other):
-        assert one.meets(other) == bool(positions(one) & positions(other))
+        assert one.intersects(other) == bool(positions(one) & positions(other))
 
 
 @given(TWO_PARTS, TWO_PARTS)
 def test_meeting_is_mutual_and_every_span_meets_itself(one: Span, other: Span) -> None:
-    assert one.meets(other) == other.meets(one)
-    assert one.meets(one)
+    assert one.intersects(other) == other.intersects(one)
+    assert one.intersects(one)
 
 
 @given(spans(), st.integers(0, LENGTH))
 def test_an_omission_meets_what_it_lies_in_or_touches(span: Span, at: int) -> None:
-    assert Span(at, at).meets(span) == (at in range(span.start, span.end + 1))
-    assert not Span(at, at, "prompt").meets(span)
+    assert Span(at, at).intersects(span) == (at in range(span.start, span.end + 1))
+    assert not Span(at, at, "prompt").intersects(span)
 
 
 @given(st.lists(TWO_PARTS, max_size=6))
 def test_a_union_covers_the_same_positions_with_the_fewest_spans(own: list[Span]) -> None:
-    merged = union(own)
+    merged = merge_spans(own)
     assert all_positions(list(merged)) == all_positions(own)
     for one, other in itertools.pairwise(merged):
         assert (one.part, one.end) < (other.part, other.start)
-    assert union(merged) == merged
+    assert merge_spans(merged) == merged
 
 
 @given(st.lists(TWO_PARTS, max_size=6))
 def test_a_union_keeps_an_omission_unless_a_span_lies_around_or_beside_it(own: list[Span]) -> None:
-    kept = {span for span in union(own) if not len(span)}
-    alone = {span for span in own if not len(span) and not any(len(each) and each.meets(span) for each in own)}
+    kept = {span for span in merge_spans(own) if not len(span)}
+    alone = {span for span in own if not len(span) and not any(len(each) and each.intersects(span) for each in own)}
     assert kept == alone
 
 
 @given(st.lists(TWO_PARTS, max_size=6))
 def test_covered_counts_each_position_once(own: list[Span]) -> None:
-    assert covered(own) == len(all_positions(own))
+    assert covered_length(own) == len(all_positions(own))
 
 
 # --- tokens ---
@@ -180,19 +190,19 @@ def test_a_token_range_is_the_tokens_that_share_a_character(span: Span, offsets:
 @given(st.lists(spans(), max_size=4), token_offsets())
 def test_touched_tokens_are_those_of_any_span(own: list[Span], offsets: Offsets) -> None:
     expected = {index for span in own for index in tokens_of(span, offsets)}
-    assert set(np.flatnonzero(touched(own, offsets)).tolist()) == expected
+    assert set(np.flatnonzero(covered_token_mask(own, offsets)).tolist()) == expected
 
 
 @given(spans(), token_offsets())
 def test_a_snapped_span_is_the_whole_tokens_it_touches(span: Span, offsets: Offsets) -> None:
     own = tokens_of(span, offsets)
     expected = Span(int(offsets[own[0], 0]), int(offsets[own[-1], 1])) if own else span
-    assert snap(span, offsets) == expected
-    assert snap(expected, offsets) == expected
+    assert snap_to_tokens(span, offsets) == expected
+    assert snap_to_tokens(expected, offsets) == expected
 
 
 def test_snapping_keeps_the_part() -> None:
-    assert snap(Span(1, 2, "prompt"), np.array([[0, 4]])) == Span(0, 4, "prompt")
+    assert snap_to_tokens(Span(1, 2, "prompt"), np.array([[0, 4]])) == Span(0, 4, "prompt")
 
 
 @given(spans(), token_offsets())
@@ -204,7 +214,7 @@ def test_home_is_where_most_characters_are_and_the_earlier_on_a_tie(span: Span, 
     else:
         inside = [index for index, (start, end) in enumerate(offsets.tolist()) if start <= span.start <= end]
         expected = inside[0] if inside else -1
-    assert home(span, offsets) == expected
+    assert most_overlapping_index(span, offsets) == expected
 
 
 @pytest.mark.parametrize(
@@ -212,15 +222,15 @@ def test_home_is_where_most_characters_are_and_the_earlier_on_a_tie(span: Span, 
     [(Span(4, 4), 0), (Span(6, 6), 1), (Span(5, 5), 0), (Span(11, 11), -1), (Span(0, 0), -1), (Span(4, 7), 1)],
 )
 def test_an_omission_between_two_pieces_belongs_to_the_earlier(span: Span, expected: int) -> None:
-    assert home(span, np.array([[1, 5], [5, 9]])) == expected
+    assert most_overlapping_index(span, np.array([[1, 5], [5, 9]])) == expected
 
 
 def test_without_tokens_nothing_is_touched() -> None:
     none = np.empty((0, 2), dtype=np.int64)
     assert token_range(Span(0, 4), none) == (0, 0)
-    assert snap(Span(0, 4), none) == Span(0, 4)
-    assert home(Span(0, 4), none) == home(Span(0, 0), none) == -1
-    assert touched([Span(0, 4)], none).shape == (0,)
+    assert snap_to_tokens(Span(0, 4), none) == Span(0, 4)
+    assert most_overlapping_index(Span(0, 4), none) == most_overlapping_index(Span(0, 0), none) == -1
+    assert covered_token_mask([Span(0, 4)], none).shape == (0,)
 
 
 # --- pieces ---
@@ -230,14 +240,14 @@ OWNERS = st.lists(st.lists(TWO_PARTS, max_size=3), max_size=4)
 
 @given(OWNERS)
 def test_pieces_cover_the_text_exactly_once_and_in_order(own: list[list[Span]]) -> None:
-    found = pieces(LENGTH, own)
+    found = split_at_edges(LENGTH, own)
     assert [at for piece in found for at in range(piece.start, piece.end)] == list(range(LENGTH))
     assert [piece.start for piece in found] == sorted(piece.start for piece in found)
 
 
 @given(OWNERS, st.sampled_from(["text", "prompt"]))
 def test_the_owners_of_a_piece_are_those_who_cover_each_of_its_positions(own: list[list[Span]], part: str) -> None:
-    for piece in pieces(LENGTH, own, part):
+    for piece in split_at_edges(LENGTH, own, part):
         for at in range(piece.start, piece.end):
             owners = [index for index, each in enumerate(own) if (part, at) in all_positions(each)]
             assert list(piece.owners) == owners
@@ -248,10 +258,10 @@ def test_omissions_become_empty_pieces_at_their_place(own: list[list[Span]]) -> 
     gaps = {
         (span.start, owner)
         for owner, each in enumerate(own)
-        for span in union(each)
+        for span in merge_spans(each)
         if span.part == "text" and not len(span)
     }
-    empty = [piece for piece in pieces(LENGTH, own) if piece.start == piece.end]
+    empty = [piece for piece in split_at_edges(LENGTH, own) if piece.start == piece.end]
     assert {(piece.start, owner) for piece in empty for owner in piece.owners} == gaps
     assert len({piece.start for piece in empty}) == len(empty)
 
@@ -259,9 +269,9 @@ def test_omissions_become_empty_pieces_at_their_place(own: list[list[Span]]) -> 
 @given(OWNERS)
 def test_neighbouring_pieces_differ_at_an_edge_of_somebody(own: list[list[Span]]) -> None:
     edges = {at for each in own for span in each if span.part == "text" for at in (span.start, span.end)}
-    assert {piece.start for piece in pieces(LENGTH, own)} <= edges | {0}
+    assert {piece.start for piece in split_at_edges(LENGTH, own)} <= edges | {0}
 
 
 def test_an_empty_text_has_no_pieces_but_an_omission_in_it() -> None:
-    assert pieces(0, []) == []
-    assert [(piece.start, piece.end, piece.owners) for piece in pieces(0, [[Span(0, 0)]])] == [(0, 0, (0,))]
+    assert split_at_edges(0, []) == []
+    assert [(piece.start, piece.end, piece.owners) for piece in split_at_edges(0, [[Span(0, 0)]])] == [(0, 0, (0,))]

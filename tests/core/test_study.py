@@ -21,12 +21,12 @@ from finecomb.core.records import (
     Exclusion,
     Mark,
     Note,
-    Qualified,
+    QualificationResult,
     Settings,
     Unit,
 )
 from finecomb.core.span import Span
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 from tests.strategies import PROTOCOL, studies
 
 NOON = datetime(2026, 1, 31, 12, 0, 0, 123456, tzinfo=UTC)
@@ -35,7 +35,7 @@ fewer = settings(max_examples=settings().max_examples // 3)
 SET_ASIDE = Exclusion(by="us", when=NOON, reason="asleep")
 
 # Every field of every record filled.
-FULL: list[Item] = [
+FULL: list[StudyItem] = [
     Settings(title="Full", protocols=(PROTOCOL.id,), annotators=2, strata=("model",), price=1.5, fees=0.2, seed=7),
     PROTOCOL,
     Document(
@@ -51,7 +51,7 @@ FULL: list[Item] = [
         kind="human",
         condition="trained",
         survey={"age": 40, "langs": ("en", "de")},
-        qualification=Qualified(protocol=PROTOCOL.id, score=93.5, passed=True),
+        qualification=QualificationResult(protocol=PROTOCOL.id, score=93.5, passed=True),
         platform="here",
         excluded=SET_ASIDE,
         meta={"x": 1},
@@ -111,7 +111,7 @@ FULL: list[Item] = [
 
 @fewer
 @given(studies())
-def test_records_go_into_frames_and_come_back(items: list[Item]) -> None:
+def test_records_go_into_frames_and_come_back(items: list[StudyItem]) -> None:
     assert list(Study.from_items(items).items()) == items
 
 
@@ -121,7 +121,7 @@ def test_every_field_survives_the_frames() -> None:
 
 @fewer
 @given(studies(), st.randoms())
-def test_records_may_come_in_any_order(items: list[Item], rng: random.Random) -> None:
+def test_records_may_come_in_any_order(items: list[StudyItem], rng: random.Random) -> None:
     shuffled = items.copy()
     rng.shuffle(shuffled)
     again = list(Study.from_items(shuffled).items())
@@ -156,7 +156,7 @@ def test_notes_are_kept_beside_the_records() -> None:
 
 @fewer
 @given(studies())
-def test_studies_of_the_same_records_are_equal_wherever_they_come_from(items: list[Item]) -> None:
+def test_studies_of_the_same_records_are_equal_wherever_they_come_from(items: list[StudyItem]) -> None:
     assert Study.from_items(items, origin="here") == Study.from_items(items, origin="there")
 
 
@@ -236,7 +236,7 @@ def test_what_was_computed_of_the_whole_is_not_kept_by_its_part() -> None:
 
 @fewer
 @given(studies())
-def test_only_keeps_the_marks_and_units_of_the_annotations_kept(items: list[Item]) -> None:
+def test_only_keeps_the_marks_and_units_of_the_annotations_kept(items: list[StudyItem]) -> None:
     one = Study.from_items(items).only(pl.col("annotator") == "ann-0")
     wanted = [item for item in items if not isinstance(item, Annotation) or item.annotator == "ann-0"]
     assert list(one.items()) == wanted
@@ -304,7 +304,7 @@ def test_the_spans_frame_has_a_row_per_located_span() -> None:
 
 @fewer
 @given(studies())
-def test_the_spans_frame_equals_a_loop_over_records(items: list[Item]) -> None:
+def test_the_spans_frame_equals_a_loop_over_records(items: list[StudyItem]) -> None:
     expected = [
         (mark.id, each.id, each.document, each.annotator, each.protocol, mark.label, span.part, span.start, span.end)
         for each in items
@@ -339,5 +339,5 @@ def test_an_entry_of_meta_can_be_picked() -> None:
         Document(id="3", text=""),
     ]
     frame = Study.from_items(documents).documents
-    assert frame.select(frames.meta("model")).to_series().to_list() == ["gpt2", None, None]
-    assert frame.select(frames.meta("top_p")).to_series().to_list() == ["0.9", None, None]
+    assert frame.select(frames.meta_entry("model")).to_series().to_list() == ["gpt2", None, None]
+    assert frame.select(frames.meta_entry("top_p")).to_series().to_list() == ["0.9", None, None]

@@ -10,15 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finecomb.core.errors import FinecombError, Problem, StudyError, apart
+from finecomb.core.errors import FinecombError, Problem, StudyError, diff_excerpt
 from finecomb.core.protocol import Protocol
 from finecomb.core.protocol_text import format_yaml
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Settings
 from finecomb.core.span import Span
-from finecomb.core.study import Item, Study
-from finecomb.core.study_checks import Level, _mark_conformity, check, checked, conformity, misplaced
+from finecomb.core.study import Study, StudyItem
+from finecomb.core.study_checks import (
+    Level,
+    _mark_protocol_problems,
+    check,
+    check_items,
+    protocol_problems,
+    span_problem,
+)
 from finecomb.formats import read
-from finecomb.protocols import shipped
+from finecomb.protocols import load_shipped
 from tests.strategies import studies
 
 PROTOCOL = Protocol.model_validate(
@@ -50,7 +57,7 @@ MARK: dict[str, Any] = {"id": "m1", "spans": [[4, 7]], "quotes": ["cat"], "label
 ANNOTATION: dict[str, Any] = {"id": "a1", "document": "doc", "annotator": "ann", "protocol": "p@1"}
 
 
-def study(*annotations: dict[str, Any], documents: tuple[dict[str, Any], ...] = (DOCUMENT,)) -> list[Item]:
+def study(*annotations: dict[str, Any], documents: tuple[dict[str, Any], ...] = (DOCUMENT,)) -> list[StudyItem]:
     return [
         Settings(protocols=(PROTOCOL.id,)),
         PROTOCOL,
@@ -74,9 +81,9 @@ def test_a_sound_study_has_no_problems() -> None:
 
 
 @given(studies())
-def test_studies_that_are_sound_by_construction_have_no_errors(items: list[Item]) -> None:
+def test_studies_that_are_sound_by_construction_have_no_errors(items: list[StudyItem]) -> None:
     assert [problem for problem in check(Study.from_items(items)) if problem.level == "error"] == []
-    assert list(checked(items)) == items
+    assert list(check_items(items)) == items
 
 
 @pytest.mark.parametrize(
@@ -189,7 +196,7 @@ def test_what_is_allowed_is_no_problem(annotation: dict[str, Any]) -> None:
 )
 def test_what_is_there_twice_is_told_once_and_of_the_second(second: dict[str, Any], message: str) -> None:
     with pytest.raises(StudyError) as caught:
-        list(checked(study(marked(), second)))
+        list(check_items(study(marked(), second)))
     (problem,) = caught.value.problems
     assert message in problem.message
     assert problem.row == 1
@@ -218,7 +225,7 @@ def test_settings_name_what_is_there() -> None:
 
 
 def test_a_study_of_shipped_exercises_is_sound() -> None:
-    scarecrow = shipped("scarecrow")
+    scarecrow = load_shipped("scarecrow")
     assert scarecrow.qualification is not None
     choices = {choice.name: choice for part in scarecrow.qualification.parts for choice in part.choices}
     right = {f"{scarecrow.id}/{name}": {"answer": choice.answer} for name, choice in choices.items()}
@@ -228,7 +235,7 @@ def test_a_study_of_shipped_exercises_is_sound() -> None:
         )
         for id in scarecrow.practice
     ]
-    people: list[Item] = [scarecrow, Annotator(id="ann", kind="human")]
+    people: list[StudyItem] = [scarecrow, Annotator(id="ann", kind="human")]
     assert check(Study.from_items([*people, *done])) == []
     wrong = done[-1].model_copy(update={"document": min(right), "answers": {"answer": "no such kind"}})
     (problem,) = check(Study.from_items([*people, wrong]))
@@ -237,9 +244,9 @@ def test_a_study_of_shipped_exercises_is_sound() -> None:
 
 def test_all_errors_are_raised_together_after_the_last_record() -> None:
     items = study(marked(label="x"), ANNOTATION | {"id": "a2", "document": "y"})
-    passed: list[Item] = []
+    passed: list[StudyItem] = []
     with pytest.raises(StudyError) as caught:
-        passed.extend(checked(items))
+        passed.extend(check_items(items))
     assert len(caught.value.problems) == 2
     assert "label 'x'" in str(caught.value)
 
@@ -266,12 +273,12 @@ def test_a_long_list_of_errors_is_cut() -> None:
     ],
 )
 def test_two_strings_that_differ_look_different(quote: str, found: str, shown: tuple[str, str]) -> None:
-    assert apart(quote, found) == shown
+    assert diff_excerpt(quote, found) == shown
 
 
 def test_a_difference_late_in_a_long_quote_is_shown() -> None:
     long = "word " * 100
-    said, there = apart(long + "one", long + "two")
+    said, there = diff_excerpt(long + "one", long + "two")
     assert said.startswith("...")
     assert said.endswith("one'")
     assert there.endswith("two'")
@@ -279,13 +286,13 @@ def test_a_difference_late_in_a_long_quote_is_shown() -> None:
 
 
 @given(studies(most=1))
-def test_a_moved_span_is_told_with_the_nearest_place_of_its_quote(items: list[Item]) -> None:
+def test_a_moved_span_is_told_with_the_nearest_place_of_its_quote(items: list[StudyItem]) -> None:
     document = next(item for item in items if isinstance(item, Document))
     text = document.text
     for start in range(min(6, len(text))):
         quote = text[start : start + 2]
         for at in range(len(text) - len(quote) + 1):
-            message = misplaced(Span(at, at + len(quote)), quote, document)
+            message = span_problem(Span(at, at + len(quote)), quote, document)
             places = [place for place in range(len(text)) if text.startswith(quote, place)]
             if at in places:
                 assert message == ""
@@ -437,7 +444,7 @@ def test_many_wrong_names_are_all_told() -> None:
 def test_a_mark_is_checked_against_the_text_it_names() -> None:
     mark = Mark(id="m", spans=(Span(0, 3, "prompt"),), quotes=("abc",), label=None)
     document = Document(id="d", text="xyz", context={"prompt": "abc"})
-    assert misplaced(mark.spans[0], mark.quotes[0], document) == ""
+    assert span_problem(mark.spans[0], mark.quotes[0], document) == ""
 
 
 UNLIKE_ANSWERS = [1, 2, 9, True, 1.0, 0.0, -0.0, "1", "a"]
@@ -476,13 +483,13 @@ def test_marks_that_are_alike_have_the_problems_that_each_has_by_itself(
         (level, message)
         for item in items
         if isinstance(item, Annotation)
-        for level, message in conformity(item, PROTOCOL)
+        for level, message in protocol_problems(item, PROTOCOL)
     ]
     together = check(Study.from_items(items))
     assert [(problem.level, problem.message) for problem in together] == alone
     errors = [problem for problem in together if problem.level == "error"]
     with pytest.raises(StudyError) if errors else nullcontext() as caught:
-        list(checked(items))
+        list(check_items(items))
     assert not errors or list(caught.value.problems) == errors  # type: ignore[union-attr]
 
 
@@ -491,9 +498,9 @@ def test_marks_that_are_alike_are_checked_against_their_protocol_once(monkeypatc
 
     def watched(mark: Mark, annotation: Annotation, protocol: Protocol) -> Iterator[tuple[Level, str]]:
         checked_marks.append(mark.id)
-        return _mark_conformity(mark, annotation, protocol)
+        return _mark_protocol_problems(mark, annotation, protocol)
 
-    monkeypatch.setattr("finecomb.core.study_checks._mark_conformity", watched)
+    monkeypatch.setattr("finecomb.core.study_checks._mark_protocol_problems", watched)
     many = [MARK | {"id": f"m{number}", "answers": {"severity": 1 + number % 2}} for number in range(10)]
     assert problems(ANNOTATION | {"marks": many}) == []
     assert checked_marks == ["m0", "m1"]

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finecomb.core.quotes import exact, nearest
-from finecomb.core.text_folding import Folded, likeness, occurrences
+from finecomb.core.quotes import find_exact, find_most_similar
+from finecomb.core.text_folding import FoldedText, likeness, occurrences
 from tests.strategies import LINES, texts
 
 TEXT = "He 's had 12 points ,  and two of Mr. Poe ''s\u00a0double-doubles ."
@@ -25,12 +25,12 @@ TEXT = "He 's had 12 points ,  and two of Mr. Poe ''s\u00a0double-doubles ."
     ],
 )
 def test_words_are_found_in_their_own_or_another_spelling(quote: str, found: list[str]) -> None:
-    assert [TEXT[start:end] for start, end in exact(quote, TEXT)] == found
+    assert [TEXT[start:end] for start, end in find_exact(quote, TEXT)] == found
 
 
 def test_whole_words_come_before_parts_of_words() -> None:
-    assert exact("1", "21 to 1") == [(6, 7)]
-    assert exact("is", "his is this") == [(4, 6)]
+    assert find_exact("1", "21 to 1") == [(6, 7)]
+    assert find_exact("is", "his is this") == [(4, 6)]
 
 
 @pytest.mark.parametrize(
@@ -44,19 +44,19 @@ def test_whole_words_come_before_parts_of_words() -> None:
     ],
 )
 def test_words_with_a_slip_are_found_by_likeness(quote: str, found: str | None) -> None:
-    place = nearest(quote, TEXT)
+    place = find_most_similar(quote, TEXT)
     assert (TEXT[slice(*place)] if place else None) == found
 
 
 @given(texts(LINES), texts(LINES))
 def test_what_is_found_is_the_same_but_for_the_spelling(text: str, quote: str) -> None:
-    for start, end in exact(quote, text):
-        assert Folded.of(text[start:end]).text == Folded.of(quote).text
+    for start, end in find_exact(quote, text):
+        assert FoldedText.of(text[start:end]).text == FoldedText.of(quote).text
 
 
 @given(texts(LINES), texts(LINES, 1))
 def test_what_stands_there_is_always_found(before: str, quote: str) -> None:
-    assert exact(quote, before + quote)
+    assert find_exact(quote, before + quote)
     assert likeness(quote, quote) == 1
 
 

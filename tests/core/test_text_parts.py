@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Segment
 from finecomb.core.sentences import sentences
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 from finecomb.core.text_parts import part_offsets, text_parts
 from finecomb.server.annotators.task_view import task_text
-from finecomb.statistics.measures.unit_grid import lay
+from finecomb.statistics.measures.unit_grid import build_grid
 
 
 @given(st.lists(st.sampled_from(["One here.", "Two there!", "Is it three?"]), max_size=9), st.integers(1, 5))
@@ -32,11 +32,11 @@ def test_pages_and_statistics_cut_a_text_alike() -> None:
     work = {"unit": "segment", "sentences": 2}
     protocol = Protocol.model_validate({"name": "p", "version": "1", "title": "P", "summary": "", "work": work})
     document = Document(id="d", text="One. Two. Three. Four. Five.")
-    people: list[Item] = [
+    people: list[StudyItem] = [
         Annotator(id="a", kind="human"),
         Annotation(id="1", document="d", annotator="a", protocol="p@1"),
     ]
-    grid = lay(Study.from_items([protocol, document, *people]), "segment")
+    grid = build_grid(Study.from_items([protocol, document, *people]), "segment")
     parts = task_text(document, protocol).parts
     assert list(zip(grid.starts.tolist(), grid.ends.tolist(), strict=True)) == [(p.start, p.end) for p in parts]
     assert len(parts) == 3

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.span import Offsets
-from finecomb.core.tokens import TOKENIZERS, Tokenizer, characters, tokenizer, whitespace, windows, words
+from finecomb.core.tokens import TOKENIZERS, Tokenizer, characters, group_into_windows, tokenizer, whitespace, words
 
 # Scripts and signs that have been trouble: marks, no spaces, joiners, flags, directions, unusual spaces.
 TRICKY = (
@@ -124,13 +124,13 @@ def test_odd_long_texts_are_cut_to_their_end(text: str) -> None:
 def test_windows_join_neighbours_and_only_the_last_may_be_shorter(count: int, size: int) -> None:
     offsets = np.array([(3 * n, 3 * n + 2) for n in range(count)], dtype=np.int64).reshape(-1, 2)
     groups = [offsets[at : at + size].tolist() for at in range(0, count, size)]
-    assert windows(offsets, size).tolist() == [[group[0][0], group[-1][1]] for group in groups]
+    assert group_into_windows(offsets, size).tolist() == [[group[0][0], group[-1][1]] for group in groups]
 
 
 @pytest.mark.parametrize("size", [0, -1])
 def test_windows_need_a_size(size: int) -> None:
     with pytest.raises(FinecombError, match="at least 1"):
-        windows(np.array([[0, 1]]), size)
+        group_into_windows(np.array([[0, 1]]), size)
 
 
 # --- by name ---

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from finecomb.corpora.detokenisation import detokenised
+from finecomb.corpora.detokenisation import detokenise
 
 
 @pytest.mark.parametrize(
@@ -19,11 +19,11 @@ from finecomb.corpora.detokenisation import detokenised
     ],
 )
 def test_signs_go_back_to_their_words(tokens: str, text: str) -> None:
-    assert detokenised(tokens) == text
+    assert detokenise(tokens) == text
 
 
 @pytest.mark.parametrize(
     "text", ['She said "yes" and left. (It\'s 3.5%.)', "Fish & chips - 5 €", "l'été, c'est ça : oui", ""]
 )
 def test_a_text_as_people_write_it_stays(text: str) -> None:
-    assert detokenised(text) == text.replace(" : ", ": ")
+    assert detokenise(text) == text.replace(" : ", ": ")

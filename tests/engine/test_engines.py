@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from finecomb.core.errors import FinecombError
-from finecomb.engine.engines import LocalEngine, LostItem, RayEngine, engine_named
-from finecomb.engine.process_pool import cores
+from finecomb.engine.engines import LocalEngine, LostItem, RayEngine, parse_engine
+from finecomb.engine.process_pool import core_count
 from tests.engine.deadly_work import deadly
 
 
@@ -65,15 +65,15 @@ def test_only_the_item_that_kills_its_worker_is_lost() -> None:
 )
 def test_engines_that_are_not_there_are_refused(name: str, workers: int | None, message: str) -> None:
     with pytest.raises(FinecombError, match=message):
-        engine_named(name, workers)
+        parse_engine(name, workers)
 
 
 def test_an_engine_is_named() -> None:
-    assert engine_named("local", 3) == LocalEngine(3, alone=0.0)
+    assert parse_engine("local", 3) == LocalEngine(3, alone=0.0)
     pytest.importorskip("ray")
-    assert engine_named("ray:10.0.0.5:6379") == RayEngine("10.0.0.5:6379", cores())
+    assert parse_engine("ray:10.0.0.5:6379") == RayEngine("10.0.0.5:6379", core_count())
     with pytest.raises(FinecombError, match="--workers does not apply"):
-        engine_named("ray:auto", 2)
+        parse_engine("ray:auto", 2)
 
 
 def test_an_address_where_nobody_listens_is_said_at_once() -> None:
@@ -82,7 +82,7 @@ def test_an_address_where_nobody_listens_is_said_at_once() -> None:
         unused.bind(("127.0.0.1", 0))  # and does not listen
         address = f"127.0.0.1:{unused.getsockname()[1]}"
         with pytest.raises(FinecombError, match=f"--engine ray:{address}: no cluster answers there: nobody listens"):
-            list(engine_named(f"ray:{address}").map(math.sqrt, [1]))
+            list(parse_engine(f"ray:{address}").map(math.sqrt, [1]))
 
 
 SLEEPER = """

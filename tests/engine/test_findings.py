@@ -14,7 +14,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.findings import Findings
 from finecomb.core.study import Study
 from finecomb.engine.engines import LostItem
-from finecomb.engine.partitions import WorkSpread
+from finecomb.engine.partitions import Executor
 from finecomb.statistics.agreement.agreement import agree
 from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings
 from finecomb.statistics.comparisons.system_comparison import compare
@@ -29,12 +29,12 @@ def demo(seed: int = 0) -> View:
     return view(Study.from_items(demo_study(2, seed)))
 
 
-def gammas(spread: WorkSpread | None, study: View | None = None, seed: int = 0, **settings: Any) -> Findings:
+def gammas(spread: Executor | None, study: View | None = None, seed: int = 0, **settings: Any) -> Findings:
     gamma = GammaSettings(**{"samples": 2, **settings})
     return agree(study or demo(), ["gamma", "gamma-texts", "gamma-k"], gamma=gamma, draws=20, seed=seed, spread=spread)
 
 
-def comparisons(spread: WorkSpread | None, study: View | None = None, seed: int = 0, **options: Any) -> Findings:
+def comparisons(spread: Executor | None, study: View | None = None, seed: int = 0, **options: Any) -> Findings:
     choices = {"statistic": "count", "labels": ["any", "redundant"], "draws": 50, **options}
     return compare(study or demo(), seed=seed, spread=spread, **choices)
 
@@ -58,37 +58,37 @@ def alone(name: str) -> str:
 
 @pytest.mark.parametrize("name", RUNS)
 def test_it_does_not_matter_in_which_order_parts_are_done(name: str) -> None:
-    assert numbers(RUNS[name](WorkSpread(PicklingEngine()))) == alone(name)
+    assert numbers(RUNS[name](Executor(PicklingEngine()))) == alone(name)
 
 
 @pytest.mark.parametrize("name", RUNS)
 def test_a_run_that_was_cut_off_does_only_what_is_left(name: str, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        RUNS[name](WorkSpread.into(InterruptedEngine(3), tmp_path / "p"))
+        RUNS[name](Executor.from_folder(InterruptedEngine(3), tmp_path / "p"))
     assert len(list((tmp_path / "p").glob("0*"))) == 3
     engine = InterruptedEngine()
-    spread = WorkSpread.into(engine, tmp_path / "p")
+    spread = Executor.from_folder(engine, tmp_path / "p")
     assert numbers(RUNS[name](spread)) == alone(name)
     assert spread.found == 3
     third = InterruptedEngine()
-    assert numbers(RUNS[name](WorkSpread.into(third, tmp_path / "p"))) == alone(name)
+    assert numbers(RUNS[name](Executor.from_folder(third, tmp_path / "p"))) == alone(name)
     assert not third.items
     assert len(list((tmp_path / "p").glob("0*"))) == 3 + len(engine.items)
 
 
 @pytest.mark.parametrize(("name", "change"), [(name, change) for name in RUNS for change in CHANGES[name]])
 def test_what_changed_in_between_is_done_anew(name: str, change: dict[str, Any], tmp_path: Path) -> None:
-    RUNS[name](WorkSpread.into(InterruptedEngine(), tmp_path / "p"))
-    spread = WorkSpread.into(InterruptedEngine(), tmp_path / "p")
+    RUNS[name](Executor.from_folder(InterruptedEngine(), tmp_path / "p"))
+    spread = Executor.from_folder(InterruptedEngine(), tmp_path / "p")
     assert numbers(RUNS[name](spread, **change)) == numbers(RUNS[name](None, **change))
     assert spread.found == 0
 
 
 @pytest.mark.parametrize("name", RUNS)
 def test_another_study_is_done_anew(name: str, tmp_path: Path) -> None:
-    RUNS[name](WorkSpread.into(InterruptedEngine(), tmp_path / "p"))
+    RUNS[name](Executor.from_folder(InterruptedEngine(), tmp_path / "p"))
     other = demo(1)
-    assert numbers(RUNS[name](WorkSpread.into(InterruptedEngine(), tmp_path / "p"), other)) == numbers(
+    assert numbers(RUNS[name](Executor.from_folder(InterruptedEngine(), tmp_path / "p"), other)) == numbers(
         RUNS[name](None, other)
     )
 
@@ -106,4 +106,4 @@ class LosingEngine:
 )
 def test_a_number_without_a_part_that_nobody_survives_would_be_another_number(name: str, message: str) -> None:
     with pytest.raises(FinecombError, match=message):
-        RUNS[name](WorkSpread(LosingEngine()))
+        RUNS[name](Executor(LosingEngine()))

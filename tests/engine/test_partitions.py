@@ -12,7 +12,7 @@ import pytest
 from finecomb.core.errors import FinecombError
 from finecomb.engine.engines import LocalEngine, LostItem
 from finecomb.engine.options import PartitionOptions
-from finecomb.engine.partitions import PartitionFolder, PartitionRun, Tables, partition_name, partition_rows
+from finecomb.engine.partitions import PartitionFolder, PartitionRun, Tables, partition_name, rows_per_partition
 
 ROWS = pl.DataFrame({"id": range(10)})
 
@@ -35,7 +35,7 @@ def result(made: Any) -> list[Any]:
 
 def test_every_row_is_done_once_and_in_order(tmp_path: Path) -> None:
     made = run(tmp_path / "p")
-    assert list(made.rows_done(ROWS.iter_slices(3))) == [3, 3, 3, 1]
+    assert list(made.run_partitions(ROWS.iter_slices(3))) == [3, 3, 3, 1]
     assert result(made) == [(number, 2 * number) for number in range(10)]
 
 
@@ -50,23 +50,25 @@ def test_a_run_that_was_cut_off_does_only_what_is_left(tmp_path: Path, after: in
         return doubled(rows)
 
     with pytest.raises(KeyboardInterrupt):
-        list(run(tmp_path / "p", interrupted).rows_done(ROWS.iter_slices(3)))
+        list(run(tmp_path / "p", interrupted).run_partitions(ROWS.iter_slices(3)))
     (tmp_path / "p").mkdir(exist_ok=True)
     (tmp_path / "p" / ".half-written").mkdir()
     again = run(tmp_path / "p", lambda rows: calls.append(rows["id"][0]) or doubled(rows))  # type: ignore[func-returns-value]
-    assert sum(again.rows_done(ROWS.iter_slices(3))) == 10
+    assert sum(again.run_partitions(ROWS.iter_slices(3))) == 10
     assert again.found == min(3 * after, 10)
     assert result(again) == [(number, 2 * number) for number in range(10)]
     assert sorted(calls) == sorted([0, 3, 6, 9, 3 * after])
 
 
 def test_another_key_or_other_rows_are_done_anew(tmp_path: Path) -> None:
-    list(run(tmp_path / "p").rows_done(ROWS.iter_slices(5)))
+    list(run(tmp_path / "p").run_partitions(ROWS.iter_slices(5)))
     other = run(tmp_path / "p", key="other")
-    list(other.rows_done(ROWS.iter_slices(5)))
+    list(other.run_partitions(ROWS.iter_slices(5)))
     assert other.found == 0
     changed = run(tmp_path / "p")
-    list(changed.rows_done(ROWS.with_columns(id=pl.when(pl.col("id") == 7).then(70).otherwise("id")).iter_slices(5)))
+    list(
+        changed.run_partitions(ROWS.with_columns(id=pl.when(pl.col("id") == 7).then(70).otherwise("id")).iter_slices(5))
+    )
     assert changed.found == 5
     assert result(changed)[7] == (70, 140)
 
@@ -81,18 +83,18 @@ class DeadlyEngine:
 
 def test_of_a_partition_that_kills_workers_only_the_culprit_is_lost(tmp_path: Path) -> None:
     made = run(tmp_path / "p", engine=DeadlyEngine())
-    assert sum(made.rows_done(ROWS.iter_slices(5))) == 10
+    assert sum(made.run_partitions(ROWS.iter_slices(5))) == 10
     assert result(made) == [(number, -1 if number == 4 else 2 * number) for number in range(10)]
 
 
 def test_partitions_are_small_but_not_too_many() -> None:
-    assert all(partition_rows(rows) % 16 == 0 for rows in (0, 1, 10**5, 10**7, 10**10))
+    assert all(rows_per_partition(rows) % 16 == 0 for rows in (0, 1, 10**5, 10**7, 10**10))
     assert partition_name(2, "a", ROWS) != partition_name(2, "b", ROWS)
 
 
 def test_a_folder_with_anything_else_in_it_is_refused_since_it_would_be_removed(tmp_path: Path) -> None:
     folder = tmp_path / "p"
-    list(run(folder).rows_done(ROWS.iter_slices(3)))
+    list(run(folder).run_partitions(ROWS.iter_slices(3)))
     (folder / f".{'0' * 32}").mkdir()
     with PartitionOptions(partitions=folder).spread():
         pass

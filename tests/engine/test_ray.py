@@ -16,7 +16,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from finecomb.engine.partitions import WorkSpread
+from finecomb.engine.partitions import Executor
 from tests.engine.works import PARTITIONS, WORKS, MischiefOptions, poisoned
 
 pytestmark = [
@@ -41,7 +41,7 @@ PATIENCE = 180
 
 def expected(name: str) -> pl.DataFrame:
     """What one process makes of the same texts, without a cluster."""
-    return WORKS[name].result(poisoned(name), WorkSpread(), MischiefOptions())
+    return WORKS[name].result(poisoned(name), Executor(), MischiefOptions())
 
 
 def started(

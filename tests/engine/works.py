@@ -19,13 +19,13 @@ from finecomb.core import frames
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, Mark
 from finecomb.core.span import Span
-from finecomb.corpora.critics import Markov, Point, Posterior, PriorCritic
-from finecomb.corpora.critics.priors import State
-from finecomb.corpora.critics.scoring import scores
-from finecomb.corpora.stress.metric_scoring import scored
+from finecomb.corpora.critics import Markov, PointPosterior, Posterior, PriorCritic
+from finecomb.corpora.critics.priors import SavedState
+from finecomb.corpora.critics.scoring import score_documents
+from finecomb.corpora.stress.metric_scoring import score_candidates
 from finecomb.corpora.stress.stress_metrics import Candidate, Metric
-from finecomb.engine.engines import LostItem, engine_named
-from finecomb.engine.partitions import WorkSpread
+from finecomb.engine.engines import LostItem, parse_engine
+from finecomb.engine.partitions import Executor
 from finecomb.protocols import load
 
 
@@ -129,9 +129,9 @@ class MischievousCritic(PriorCritic):
 
     def project(self, document: Document) -> Posterior:
         self.options.befall(document.id, document.text)
-        return Point(tuple(word[0] if word[0] in "Td" else "x" for word in document.text.split()))
+        return PointPosterior(tuple(word[0] if word[0] in "Td" else "x" for word in document.text.split()))
 
-    def state(self) -> State:
+    def state(self) -> SavedState:
         return {"prior": self.prior.state()}
 
 
@@ -149,21 +149,21 @@ def documents(count: int, **words: str) -> pl.LazyFrame:
 def records(texts: pl.LazyFrame) -> list[Document]:
     """The same as records."""
     columns = {name: kind for name, (kind, _) in frames.DOCUMENTS.items()}
-    return list(frames.documents_of(texts.collect().cast(columns)))  # type: ignore[arg-type]
+    return list(frames.iter_documents(texts.collect().cast(columns)))  # type: ignore[arg-type]
 
 
 def marked(engine: str, texts: pl.LazyFrame, folder: Path, options: MischiefOptions, workers: int = 2) -> MarkedCorpus:
     """What the detector marks in texts by an engine."""
-    return marks_of(texts, WorkSpread.into(engine_named(engine, workers), folder), options)
+    return marks_of(texts, Executor.from_folder(parse_engine(engine, workers), folder), options)
 
 
-def marks_of(texts: pl.LazyFrame, spread: WorkSpread, options: MischiefOptions) -> MarkedCorpus:
+def marks_of(texts: pl.LazyFrame, spread: Executor, options: MischiefOptions) -> MarkedCorpus:
     """What the detector marks in texts."""
     marking = DocumentMarking("m", MischievousDetector, load("scarecrow"), options)
     return mark_corpus(texts, marking, "mischief", spread, lambda counts, _: counts)
 
 
-def detection(texts: pl.LazyFrame, spread: WorkSpread, options: MischiefOptions) -> pl.DataFrame:
+def detection(texts: pl.LazyFrame, spread: Executor, options: MischiefOptions) -> pl.DataFrame:
     """Every text with the words marked in it."""
     corpus = marks_of(texts, spread, options)
     rows = [
@@ -173,10 +173,10 @@ def detection(texts: pl.LazyFrame, spread: WorkSpread, options: MischiefOptions)
     return pl.DataFrame(rows, ["id", "result", "problem"], orient="row")
 
 
-def scoring(texts: pl.LazyFrame, spread: WorkSpread, options: MischiefOptions) -> pl.DataFrame:
+def scoring(texts: pl.LazyFrame, spread: Executor, options: MischiefOptions) -> pl.DataFrame:
     """Every text with its number."""
     candidates = [Candidate(document.text, (), document) for document in records(texts)]
-    result = scored(Metric("mischief", MischievousScore(options), by_text=True), candidates, spread)
+    result = score_candidates(Metric("mischief", MischievousScore(options), by_text=True), candidates, spread)
     rows = [
         (candidate.document.id, repr(value), result.failures.get(place))
         for place, (candidate, value) in enumerate(zip(candidates, result.values.tolist(), strict=True))
@@ -184,9 +184,9 @@ def scoring(texts: pl.LazyFrame, spread: WorkSpread, options: MischiefOptions) -
     return pl.DataFrame(rows, {"id": pl.String, "result": pl.String, "problem": pl.String}, orient="row")
 
 
-def criticism(texts: pl.LazyFrame, spread: WorkSpread, options: MischiefOptions) -> pl.DataFrame:
+def criticism(texts: pl.LazyFrame, spread: Executor, options: MischiefOptions) -> pl.DataFrame:
     """Every text with its Latent NLL and its states, those without one last."""
-    result = scores(MischievousCritic(options), records(texts), spread=spread)
+    result = score_documents(MischievousCritic(options), records(texts), spread=spread)
     pairs = zip(result.ids, result.values.tolist(), result.points, strict=True)
     rows = [(id, f"{value!r} {point}", None) for id, value, point in pairs]
     rows += [(loss.id, "", loss.why) for loss in result.dropped]  # type: ignore[misc]
@@ -197,7 +197,7 @@ def criticism(texts: pl.LazyFrame, spread: WorkSpread, options: MischiefOptions)
 class WorkKind:
     """A kind of work on texts, whose result has the columns `id`, `result` and `problem`."""
 
-    result: Callable[[pl.LazyFrame, WorkSpread, MischiefOptions], pl.DataFrame]
+    result: Callable[[pl.LazyFrame, Executor, MischiefOptions], pl.DataFrame]
     rows: int
     """Of a partition."""
 
@@ -219,6 +219,6 @@ def poisoned(name: str) -> pl.LazyFrame:
 def main() -> None:
     """Work on texts in a process of its own, as its arguments say, and print a digest of what came of it."""
     name, engine, folder, seconds, diary, workers = sys.argv[1:]
-    spread = WorkSpread.into(engine_named(engine, int(workers) or None), Path(folder))
+    spread = Executor.from_folder(parse_engine(engine, int(workers) or None), Path(folder))
     table = WORKS[name].result(poisoned(name), spread, MischiefOptions(float(seconds), diary))
     print(table.write_json())

@@ -19,10 +19,10 @@ from finecomb import formats
 from finecomb.collection.database import tables
 from finecomb.collection.database.connection import Database
 from finecomb.collection.database.location import StudyLocation
-from finecomb.collection.database.studies import find
+from finecomb.collection.database.studies import find_study
 from finecomb.core.records import Settings
 from finecomb.core.tokens import words
-from finecomb.server.auth import TOKEN
+from finecomb.server.auth import CSRF_HEADER
 from tests.databases import demo_items
 
 _FAILED = (500, 502, 503)
@@ -58,7 +58,7 @@ class Person:
 
     async def send(self, client: httpx.AsyncClient, method: str, path: str, body: Any) -> httpx.Response:
         cookie = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
-        return await client.request(method, path, json=body, headers={TOKEN: self.token, "cookie": cookie})
+        return await client.request(method, path, json=body, headers={CSRF_HEADER: self.token, "cookie": cookie})
 
     async def save(self, client: httpx.AsyncClient) -> bool:
         """The save under way again, or the next one; whether it was acknowledged. A server may say that it failed."""
@@ -198,7 +198,7 @@ def _stored(database: Database, where: StudyLocation) -> tuple[dict[str, tuple[i
     """The marks of a study by id, how many versions there are of all entries, and how many changes made them."""
     entry, change, annotation = tables.entry.c, tables.change.c, tables.annotation.c
     with database.reading() as transaction:
-        key, _ = find(transaction, where)
+        key, _ = find_study(transaction, where)
         marks = sa.select(entry.id, entry.version, entry.body).where(entry.study == key, entry.kind == "mark")
         rows = transaction.all(marks)
         (versions,) = transaction.one(sa.select(sa.func.sum(entry.version)).where(entry.study == key)) or (0,)

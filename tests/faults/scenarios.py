@@ -23,7 +23,7 @@ from typing import Any
 
 import psutil
 
-from finecomb.collection.database.location import FILE, StudyLocation, place
+from finecomb.collection.database.location import DATABASE_FILENAME, StudyLocation, parse_location
 from finecomb.collection.database.store import open_store
 from finecomb.core.study_checks import check
 from tests.databases import server as shared_server
@@ -39,9 +39,9 @@ def _study(folder: Path, kind: str, url: str = "") -> tuple[Path, str, StudyLoca
     """A new study: its folder, the database that it is told to use, and where its work is."""
     study = make_study(folder)
     if kind == "sqlite":
-        return study, "", place(study / FILE)
+        return study, "", parse_location(study / DATABASE_FILENAME)
     db = f"{url or shared_server()}#{uuid.uuid4().hex}"
-    return study, db, place(db)
+    return study, db, parse_location(db)
 
 
 def _work(served: Served, people: list[Person], seconds: float, patient: bool = True) -> None:
@@ -217,7 +217,7 @@ def database_slow(folder: Path, kind: str, times: int = 3) -> Outcome:
             def stand_still() -> None:
                 for _ in range(times):
                     time.sleep(0.5)
-                    with _stopped(database.get_pid()) if database else _locked(study / FILE):
+                    with _stopped(database.get_pid()) if database else _locked(study / DATABASE_FILENAME):
                         time.sleep(2)
 
             with _meanwhile(stand_still):

@@ -12,11 +12,11 @@ from finecomb.core.errors import FinecombError, FormatError
 from finecomb.core.protocol import Label, Protocol
 from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Mark, Note
 from finecomb.core.span import Span
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check
 from finecomb.formats import brat, format_of
 from finecomb.formats.base import Options
-from finecomb.protocols import shipped
+from finecomb.protocols import load_shipped
 from tests.formats.damage import damage, places, read_or_refuse
 from tests.strategies import LINES, PLAIN, canonical, round_trip, studies
 
@@ -49,7 +49,7 @@ def folder(place: Path, files: dict[str, str]) -> Path:
     return root
 
 
-def annotation_of(items: list[Item]) -> Annotation:
+def annotation_of(items: list[StudyItem]) -> Annotation:
     return next(item for item in items if isinstance(item, Annotation))
 
 
@@ -112,7 +112,7 @@ def test_a_byte_order_mark_may_count_or_not(ann: str, tmp_path: Path) -> None:
 def test_answers_take_the_form_that_the_protocol_asks_for(tmp_path: Path) -> None:
     ann = "T1\tOff_prompt 0 3\tone\nA1\tseverity T1 somewhat\n#1\tAnnotatorNotes T1\tWhy?\n"
     root = folder(tmp_path, {"doc.txt": "one", "doc.ann": ann})
-    (mark,) = annotation_of(list(brat.read(root, Options(protocol=shipped("scarecrow"))))).marks
+    (mark,) = annotation_of(list(brat.read(root, Options(protocol=load_shipped("scarecrow"))))).marks
     assert mark.label == "off-prompt"
     assert mark.answers == {"severity": 2, "explanation": "Why?"}
 
@@ -122,7 +122,7 @@ def test_answers_take_the_form_that_the_protocol_asks_for(tmp_path: Path) -> Non
 
 @settings(max_examples=40)
 @given(studies(brat.FORMAT.holds, alphabet=PLAIN))
-def test_a_study_written_and_read_has_the_same_records(items: list[Item]) -> None:
+def test_a_study_written_and_read_has_the_same_records(items: list[StudyItem]) -> None:
     with tempfile.TemporaryDirectory() as place:
         again = round_trip(brat.FORMAT, items, Path(place) / "corpus")
         assert brat.looks_like(Path(place) / "corpus")
@@ -130,7 +130,7 @@ def test_a_study_written_and_read_has_the_same_records(items: list[Item]) -> Non
     assert check(Study.from_items(again)) == []
 
 
-def marked(items: list[Item]) -> dict[tuple[str, str], list[tuple[Any, ...]]]:
+def marked(items: list[StudyItem]) -> dict[tuple[str, str], list[tuple[Any, ...]]]:
     """Which visible characters each mark covers."""
     texts = {item.id: item.text for item in items if isinstance(item, Document)}
     return {
@@ -153,7 +153,7 @@ def marked(items: list[Item]) -> dict[tuple[str, str], list[tuple[Any, ...]]]:
 
 @settings(max_examples=40)
 @given(studies(frozenset({"mark several spans", "annotation without marks"}), alphabet=LINES))
-def test_line_breaks_inside_spans_are_cut_and_joined(items: list[Item]) -> None:
+def test_line_breaks_inside_spans_are_cut_and_joined(items: list[StudyItem]) -> None:
     with tempfile.TemporaryDirectory() as place:
         again = round_trip(brat.FORMAT, items, Path(place) / "corpus")
     assert marked(again) == marked(items)
@@ -162,7 +162,7 @@ def test_line_breaks_inside_spans_are_cut_and_joined(items: list[Item]) -> None:
 
 def test_a_span_across_lines_is_written_in_fragments(tmp_path: Path) -> None:
     mark = Mark(id="m", spans=(Span(0, 7),), quotes=("one\ntwo",), label="a/b", answers={"why": "two words", "n": 2})
-    items: list[Item] = [
+    items: list[StudyItem] = [
         Protocol(name="p", version="1", title="P", summary="P", labels=(Label(name="a/b"),)),
         Document(id="a/doc: 1", text="one\ntwo"),
         Annotator(id="anna", kind="human"),
@@ -177,7 +177,7 @@ def test_a_span_across_lines_is_written_in_fragments(tmp_path: Path) -> None:
 
 def test_two_annotations_of_one_text_by_one_person_are_refused(tmp_path: Path) -> None:
     whose = {"document": "d", "annotator": "anna"}
-    items: list[Item] = [
+    items: list[StudyItem] = [
         Document(id="d", text="x"),
         Annotation(id="1", **whose, protocol="p@1"),
         Annotation(id="2", **whose, protocol="q@1"),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from finecomb.core.errors import FormatError
 from finecomb.core.records import Document, Segment
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check
 from finecomb.formats import csabstruct, format_of
 from finecomb.formats.base import Options
@@ -41,8 +41,8 @@ def test_a_sentence_becomes_a_segment_with_its_label_as_title(tmp_path: Path) ->
 
 
 @st.composite
-def abstracts(draw: st.DrawFn) -> list[Item]:
-    documents: list[Item] = []
+def abstracts(draw: st.DrawFn) -> list[StudyItem]:
+    documents: list[StudyItem] = []
     for number in range(draw(st.integers(1, 3))):
         sentences = draw(st.lists(st.tuples(texts(), texts(max_size=5)), min_size=1, max_size=4))
         segments, start = [], 0
@@ -56,7 +56,7 @@ def abstracts(draw: st.DrawFn) -> list[Item]:
 
 @settings(max_examples=40)
 @given(abstracts())
-def test_abstracts_come_back_as_they_were(items: list[Item]) -> None:
+def test_abstracts_come_back_as_they_were(items: list[StudyItem]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         again = round_trip(csabstruct.FORMAT, items, Path(folder) / "a.jsonl")
         assert csabstruct.sniff(Path(folder) / "a.jsonl")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from finecomb.core.errors import FinecombError, FormatError
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check
 from finecomb.formats import docbin, format_of
 from finecomb.formats.base import Options
@@ -27,7 +27,7 @@ WORK = Annotation(
     protocol="test@1",
     marks=(Mark(id="m", spans=(Span(2, 5),), quotes=("cat",), label="red"),),
 )
-ITEMS: list[Item] = [PROTOCOL, Document(id="d", text="A cat."), Annotator(id="a", kind="human"), WORK]
+ITEMS: list[StudyItem] = [PROTOCOL, Document(id="d", text="A cat."), Annotator(id="a", kind="human"), WORK]
 
 
 def test_entities_of_a_plain_docbin_become_marks(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_tokens_make_up_the_text_and_begin_and_end_where_spans_do(text: str, sta
 
 @settings(max_examples=25)
 @given(studies(docbin.FORMAT.holds, LINES))
-def test_a_docbin_gives_back_every_record(items: list[Item]) -> None:
+def test_a_docbin_gives_back_every_record(items: list[StudyItem]) -> None:
     with tempfile.TemporaryDirectory() as place:
         again = round_trip(docbin.FORMAT, items, Path(place) / "t.spacy")
     assert canonical(again, docbin.FORMAT.holds) == canonical(items, docbin.FORMAT.holds)

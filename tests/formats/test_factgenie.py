@@ -14,7 +14,7 @@ from finecomb.core.errors import FormatError
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Note
 from finecomb.core.span import Span
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check
 from finecomb.formats import factgenie, format_of
 from finecomb.formats.base import Options
@@ -53,11 +53,11 @@ def campaign(place: Path, *rows: dict[str, Any], kind: str = "human", config: st
     return folder
 
 
-def items_of(folder: Path, **options: Any) -> list[Item]:
+def items_of(folder: Path, **options: Any) -> list[StudyItem]:
     return list(factgenie.read(folder, Options(**options)))
 
 
-def only(items: list[Item], kind: type[Any]) -> list[Any]:
+def only(items: list[StudyItem], kind: type[Any]) -> list[Any]:
     return [item for item in items if isinstance(item, kind)]
 
 
@@ -166,7 +166,7 @@ def test_a_campaign_without_outputs_or_categories_says_what_is_missing(tmp_path:
 
 @settings(max_examples=40)
 @given(studies(factgenie.FORMAT.holds))
-def test_a_campaign_gives_back_every_record(items: list[Item]) -> None:
+def test_a_campaign_gives_back_every_record(items: list[StudyItem]) -> None:
     with tempfile.TemporaryDirectory() as place:
         again = round_trip(factgenie.FORMAT, items, Path(place) / "out")
     assert canonical(again, factgenie.FORMAT.holds) == canonical(items, factgenie.FORMAT.holds)

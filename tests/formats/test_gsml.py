@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from finecomb.core.errors import FormatError
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Note, Settings
 from finecomb.core.span import Span
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check
 from finecomb.core.tokens import whitespace
 from finecomb.formats import convert, format_of, gsml
 from finecomb.formats.base import Options
-from finecomb.protocols import shipped
+from finecomb.protocols import load_shipped
 from tests.formats.damage import damage, places, read_or_refuse
 from tests.strategies import PROTOCOL, canonical, round_trip, studies
 
@@ -46,7 +46,7 @@ def task(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def only(kind: type[Any], items: Iterable[Item]) -> list[Any]:
+def only(kind: type[Any], items: Iterable[StudyItem]) -> list[Any]:
     return [item for item in items if isinstance(item, kind)]
 
 
@@ -68,7 +68,7 @@ def test_rows_become_the_gold_annotations_of_every_text(task: Path) -> None:
     )
     assert list(gsml.read(task / "gsml.csv", Options())) == [
         Settings(protocols=("accuracy@2",)),
-        shipped("accuracy"),
+        load_shipped("accuracy"),
         Document(id="G1", text=FOXES),
         Document(id="G2", text=RAYS),
         Annotator(id="gold", kind="gold"),
@@ -223,7 +223,7 @@ def test_ids_that_are_there_twice_stay_apart(task: Path) -> None:
 
 
 @st.composite
-def markups(draw: st.DrawFn) -> list[Item]:
+def markups(draw: st.DrawFn) -> list[StudyItem]:
     """A study whose marks are whole tokens that do not overlap."""
     items = draw(studies(gsml.FORMAT.holds))
     texts = {item.id: item.text for item in items if isinstance(item, Document)}
@@ -243,13 +243,13 @@ def _on_tokens(draw: st.DrawFn, annotation: Annotation, text: str) -> Annotation
     return annotation.model_copy(update={"marks": tuple(marks)})
 
 
-def _as_detector(item: Item) -> Item:
+def _as_detector(item: StudyItem) -> StudyItem:
     return item.model_copy(update={"kind": "detector"}) if isinstance(item, Annotator) else item
 
 
 @settings(max_examples=40)
 @given(markups())
-def test_a_folder_gives_back_texts_and_marks(items: list[Item]) -> None:
+def test_a_folder_gives_back_texts_and_marks(items: list[StudyItem]) -> None:
     with tempfile.TemporaryDirectory() as place:
         again = round_trip(gsml.FORMAT, items, Path(place) / "task", Options(protocol=PROTOCOL))
     assert canonical(again, gsml.FORMAT.holds) == canonical(items, gsml.FORMAT.holds)
@@ -275,10 +275,10 @@ def test_sentence_ids_are_left_out_where_a_mark_crosses_sentences(tmp_path: Path
     assert [row[name] for name in (*gsml.SENTENCE_IDS, *gsml.DOCUMENT_IDS)] == ["", "", "", "1", "3"]
 
 
-def _one_mark(text: str, start: int, end: int, annotator: str = "a") -> list[Item]:
+def _one_mark(text: str, start: int, end: int, annotator: str = "a") -> list[StudyItem]:
     mark = Mark(id=f"{annotator}-m", spans=(Span(start, end),), quotes=(text[start:end],), label="word")
     return [
-        shipped("accuracy"),
+        load_shipped("accuracy"),
         Document(id="d", text=text),
         Annotator(id=annotator, kind="llm"),
         Annotation(id=f"d-{annotator}", document="d", annotator=annotator, protocol="accuracy@2", marks=(mark,)),
@@ -305,7 +305,7 @@ def _one_mark(text: str, start: int, end: int, annotator: str = "a") -> list[Ite
         (_one_mark("a b", 0, 1, "games"), "task", "annotator 'games': games.csv has another meaning"),
     ],
 )
-def test_what_gsml_would_change_is_refused(items: list[Item], name: str, message: str, tmp_path: Path) -> None:
+def test_what_gsml_would_change_is_refused(items: list[StudyItem], name: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=message):
         gsml.write(items, tmp_path / name, Options())
 

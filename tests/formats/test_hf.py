@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from finecomb.core.errors import FinecombError, FormatError
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 from finecomb.formats import format_of, hf
 from finecomb.formats.base import Options
 from tests.formats.damage import damage, places, read_or_refuse
@@ -20,7 +20,7 @@ from tests.strategies import PROTOCOL, canonical, round_trip, studies
 
 datasets = pytest.importorskip("datasets")
 
-ITEMS: list[Item] = [
+ITEMS: list[StudyItem] = [
     PROTOCOL,
     Document(id="d", text="one two"),
     Annotator(id="a", kind="human"),
@@ -37,7 +37,7 @@ ITEMS: list[Item] = [
 
 @settings(max_examples=15)
 @given(studies())
-def test_a_saved_dataset_gives_back_every_record(items: list[Item]) -> None:
+def test_a_saved_dataset_gives_back_every_record(items: list[StudyItem]) -> None:
     with tempfile.TemporaryDirectory() as place:
         again = round_trip(hf.FORMAT, items, Path(place) / "t")
         assert format_of(Path(place) / "t") is hf.FORMAT
@@ -46,7 +46,7 @@ def test_a_saved_dataset_gives_back_every_record(items: list[Item]) -> None:
 
 @settings(max_examples=15)
 @given(studies())
-def test_a_dataset_in_memory_gives_back_the_study(items: list[Item]) -> None:
+def test_a_dataset_in_memory_gives_back_the_study(items: list[StudyItem]) -> None:
     study = Study.from_items(items)
     assert hf.from_dataset(hf.to_dataset(study)) == study
 

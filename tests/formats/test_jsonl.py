@@ -11,19 +11,19 @@ from hypothesis import strategies as st
 
 from finecomb.core.errors import FinecombError, FormatError
 from finecomb.core.records import Document
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.formats import Options, format_of, jsonl
 from tests.strategies import canonical, round_trip, studies
 
 
-def documents(lines: str, place: Path, **columns: str) -> list[Item]:
+def documents(lines: str, place: Path, **columns: str) -> list[StudyItem]:
     path = place / "texts.jsonl"
     path.write_text(lines, encoding="utf-8")
     return list(jsonl.read(path, Options(columns=columns)))
 
 
 @given(studies())
-def test_one_file_gives_back_every_record(items: list[Item]) -> None:
+def test_one_file_gives_back_every_record(items: list[StudyItem]) -> None:
     with tempfile.TemporaryDirectory() as place:
         again = round_trip(jsonl.FORMAT, items, Path(place) / "study.jsonl")
     assert canonical(again) == canonical(items)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from finecomb.core.errors import FormatError
 from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Exclusion, Mark, Note
 from finecomb.core.span import Span
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check
 from finecomb.formats import format_of, label_studio
 from finecomb.formats.base import Options
@@ -183,7 +183,7 @@ def test_answers_take_the_form_that_the_protocol_asks_for(tmp_path: Path) -> Non
 
 @settings(max_examples=40)
 @given(studies(label_studio.FORMAT.holds))
-def test_a_study_written_and_read_has_the_same_records(items: list[Item]) -> None:
+def test_a_study_written_and_read_has_the_same_records(items: list[StudyItem]) -> None:
     with tempfile.TemporaryDirectory() as place:
         again = round_trip(label_studio.FORMAT, items, Path(place) / "export.json")
         assert label_studio.looks_like(Path(place) / "export.json")
@@ -206,7 +206,7 @@ def test_offsets_are_written_as_javascript_counts_them(tmp_path: Path) -> None:
 
 def test_times_and_numbered_people_survive(tmp_path: Path) -> None:
     when = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
-    items: list[Item] = [
+    items: list[StudyItem] = [
         PROTOCOL,
         Document(id="d", text="x"),
         Annotator(id="12", kind="human"),

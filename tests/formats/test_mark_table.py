@@ -15,7 +15,7 @@ from finecomb.core.errors import FinecombError, FormatError
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Note
 from finecomb.core.span import Span
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check
 from finecomb.formats import csv_table, format_of, xlsx_table
 from finecomb.formats.base import Options
@@ -32,14 +32,14 @@ d2,Nothing here.,human,,,,,,,,,,
 '''
 
 
-def read_csv(text: str | bytes, options: Options | None = None, name: str = "t.csv") -> list[Item]:
+def read_csv(text: str | bytes, options: Options | None = None, name: str = "t.csv") -> list[StudyItem]:
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / name
         path.write_bytes(text.encode() if isinstance(text, str) else text)
         return list(csv_table.read(path, options or Options()))
 
 
-def only(items: list[Item], kind: type[Any]) -> list[Any]:
+def only(items: list[StudyItem], kind: type[Any]) -> list[Any]:
     return [item for item in items if isinstance(item, kind)]
 
 
@@ -212,7 +212,7 @@ def test_every_row_has_the_text_its_meta_and_the_marks_label(tmp_path: Path) -> 
         Mark(id="m1", spans=spans, quotes=("One", "three"), label="red", answers={"severity": 2}),
         Mark(id="m2", spans=(Span(4, 7),), quotes=("two",), label="blue"),
     )
-    items: list[Item] = [
+    items: list[StudyItem] = [
         Document(id="d", text=text, context={"prompt": "Count."}, meta={"model": "gpt2"}),
         Annotator(id="p", kind="llm", condition="short"),
         Annotation(id="a", document="d", annotator="p", protocol="t@1", marks=marks),
@@ -230,7 +230,7 @@ def test_every_row_has_the_text_its_meta_and_the_marks_label(tmp_path: Path) -> 
 
 @settings(max_examples=25)
 @given(studies(HOLDS - {"mark unlocated"}, LINES + "=_x0D"))
-def test_xlsx_gives_back_every_record(items: list[Item]) -> None:
+def test_xlsx_gives_back_every_record(items: list[StudyItem]) -> None:
     with tempfile.TemporaryDirectory() as place:
         again = round_trip(xlsx_table.FORMAT, items, Path(place) / "t.xlsx")
     assert canonical(again, HOLDS) == canonical(items, HOLDS)

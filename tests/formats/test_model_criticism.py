@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from finecomb.core.errors import FormatError
 from finecomb.core.records import Document, Segment
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.formats import format_of, model_criticism
 from finecomb.formats.base import Options
 from tests.formats.damage import read_or_refuse
@@ -47,8 +47,8 @@ def test_sections_become_segments_with_their_names(articles: Path) -> None:
 
 
 @st.composite
-def documents(draw: st.DrawFn) -> list[Item]:
-    items: list[Item] = []
+def documents(draw: st.DrawFn) -> list[StudyItem]:
+    items: list[StudyItem] = []
     for number in range(draw(st.integers(1, 3))):
         pairs = draw(st.lists(st.tuples(texts(), texts(max_size=5)), min_size=1, max_size=4))
         segments, start = [], 0
@@ -62,7 +62,7 @@ def documents(draw: st.DrawFn) -> list[Item]:
 
 @settings(max_examples=40)
 @given(documents())
-def test_articles_come_back_as_they_were(items: list[Item]) -> None:
+def test_articles_come_back_as_they_were(items: list[StudyItem]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         assert round_trip(model_criticism.FORMAT, items, Path(folder) / "a.json") == items
         assert model_criticism.sniff(Path(folder) / "a.json")

@@ -12,13 +12,13 @@ from finecomb.core.errors import FormatError
 from finecomb.core.frames import FRAMES
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 from finecomb.formats import format_of, parquet, read, study_tables, write
 from finecomb.formats.base import Options
 from tests.formats.damage import damage, places, read_or_refuse
 from tests.strategies import PROTOCOL, canonical, round_trip, studies
 
-ITEMS: list[Item] = [
+ITEMS: list[StudyItem] = [
     PROTOCOL,
     Document(id="d", text="one two"),
     Annotator(id="a", kind="human"),
@@ -34,7 +34,7 @@ ITEMS: list[Item] = [
 
 @settings(max_examples=25)
 @given(studies())
-def test_parquet_gives_back_every_record(items: list[Item]) -> None:
+def test_parquet_gives_back_every_record(items: list[StudyItem]) -> None:
     with tempfile.TemporaryDirectory() as place:
         again = round_trip(parquet.FORMAT, items, Path(place) / "t.parquet")
     assert canonical(again) == canonical(items)
@@ -42,7 +42,7 @@ def test_parquet_gives_back_every_record(items: list[Item]) -> None:
 
 @settings(max_examples=10)
 @given(studies())
-def test_a_study_written_to_parquet_and_read_is_equal(items: list[Item]) -> None:
+def test_a_study_written_to_parquet_and_read_is_equal(items: list[StudyItem]) -> None:
     study = Study.from_items(items)
     with tempfile.TemporaryDirectory() as place:
         assert write(study, Path(place) / "t.parquet") == []

@@ -109,7 +109,7 @@ def test_a_study_read_in_parts_gives_the_same_numbers(
     person = str(fc.read(kept_study).annotations["annotator"][0])
     words = [word.replace("PERSON", person) for word in words]
     whole = run(words[0], kept_study.with_name("demo"), *words[1:], "--json").stdout
-    monkeypatch.setattr("finecomb.core.study.PART", 6)
+    monkeypatch.setattr("finecomb.core.study.DOCUMENTS_PER_PART", 6)
     assert run(words[0], kept_study, *words[1:], "--json").stdout == whole
 
 
@@ -123,7 +123,7 @@ def test_marks_of_a_large_sealed_study_are_never_in_memory_all_at_once(
         sizes.append(annotations["document"].n_unique())
         return read(stored, annotations)
 
-    monkeypatch.setattr("finecomb.core.study.PART", 6)
+    monkeypatch.setattr("finecomb.core.study.DOCUMENTS_PER_PART", 6)
     monkeypatch.setattr(StoredMarks, "read", watched)
     run(words[0], kept_study, *words[1:])
     assert max(sizes, default=0) <= 6
@@ -132,7 +132,7 @@ def test_marks_of_a_large_sealed_study_are_never_in_memory_all_at_once(
 def test_select_copies_marks_a_batch_at_a_time(
     kept_study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("finecomb.core.stored_marks.BATCH", 50)
+    monkeypatch.setattr("finecomb.core.stored_marks.BATCH_SIZE", 50)
     monkeypatch.setattr(StoredMarks, "read", lambda *_: pytest.fail("all marks were read"))
     words = ["--where", 'severity >= 2 and quote contains "a"', "--drop", "grammar-usage"]
     run("select", kept_study, "-o", tmp_path / "quick.parquet", *words)

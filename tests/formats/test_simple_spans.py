@@ -13,7 +13,7 @@ from finecomb.core.errors import FormatError
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check
 from finecomb.formats import doccano, format_of, prodigy
 from finecomb.formats.base import Format, Options
@@ -23,14 +23,14 @@ from tests.strategies import LINES, canonical, round_trip, studies
 FORMATS = [doccano.FORMAT, prodigy.FORMAT]
 
 
-def read(format: Format, place: Path, *rows: Any) -> list[Item]:
+def read(format: Format, place: Path, *rows: Any) -> list[StudyItem]:
     path = place / "anna.jsonl"
     path.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
     assert format.read is not None
     return list(format.read(path, Options()))
 
 
-def only(items: list[Item], kind: type[Any]) -> list[Any]:
+def only(items: list[StudyItem], kind: type[Any]) -> list[Any]:
     return [item for item in items if isinstance(item, kind)]
 
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 
 from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Mark, Note, Segment
-from finecomb.core.span import Span, touched
-from finecomb.core.study import Item, Study
+from finecomb.core.span import Span, covered_token_mask
+from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check
 from finecomb.core.tokens import whitespace
 from finecomb.formats import format_of, snac
@@ -104,7 +104,7 @@ def test_votes_of_several_annotators_are_added_and_gold_has_none(tmp_path: Path)
     document = Document(id="d", text="one two")
     people = [Annotator(id="anna", kind="human"), Annotator(id="ben", kind="human"), Annotator(id="gold", kind="gold")]
     words = ("one", "two"), ("two",), ("two",)
-    items: list[Item] = [PROTOCOL, document, *people]
+    items: list[StudyItem] = [PROTOCOL, document, *people]
     for person, quotes in zip(people, words, strict=True):
         marks = tuple(
             Mark(
@@ -132,9 +132,9 @@ def test_votes_of_several_annotators_are_added_and_gold_has_none(tmp_path: Path)
 # --- round trips -------------------------------------------------------------------------------------------------
 
 
-def pooled(items: list[Item]) -> list[Item]:
+def pooled(items: list[StudyItem]) -> list[StudyItem]:
     """The study as SNaC could have released it: one pooled annotator, each quote marked at its first places."""
-    result: list[Item] = []
+    result: list[StudyItem] = []
     for item in items:
         match item:
             case Annotator():
@@ -152,7 +152,7 @@ def pooled(items: list[Item]) -> list[Item]:
     return result
 
 
-def without_places(items: list[Item]) -> dict[str, Any]:
+def without_places(items: list[StudyItem]) -> dict[str, Any]:
     """What a file without offsets keeps: quotes, labels, votes and texts."""
     study = canonical(items, snac.FORMAT.holds)
     for annotation in study["annotations"]:
@@ -164,7 +164,7 @@ def without_places(items: list[Item]) -> dict[str, Any]:
 
 @settings(max_examples=40)
 @given(studies(snac.FORMAT.holds - {"document segments", "mark unlocated"}).map(pooled))
-def test_a_pooled_study_keeps_its_texts_quotes_labels_and_votes(items: list[Item]) -> None:
+def test_a_pooled_study_keeps_its_texts_quotes_labels_and_votes(items: list[StudyItem]) -> None:
     with tempfile.TemporaryDirectory() as place:
         again = round_trip(snac.FORMAT, items, Path(place) / "snac.json", Options(protocol=PROTOCOL))
     assert without_places(again) == without_places(items)
@@ -321,7 +321,7 @@ def test_the_release_gives_figure_4_right(data: Path, repeats: Any, figure: dict
         marks = [each for annotation in study.annotations_on(document.id) for each in annotation.marks]
         for label in figure:
             spans = [span for each in marks if each.label == label for span in each.spans]
-            rows.append((document.id, label, float(touched(spans, tokens).mean())))
+            rows.append((document.id, label, float(covered_token_mask(spans, tokens).mean())))
     frame = pl.DataFrame(rows, schema=["document", "label", "share"], orient="row")
     for label, expected in figure.items():
         found = by_model(study, pl.col("share").mean(), frame.filter(pl.col("label") == label))

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from finecomb.core.errors import FormatError
-from finecomb.core.records import Annotation, Annotator, Document, Mark, Note, Qualified, Settings
+from finecomb.core.records import Annotation, Annotator, Document, Mark, Note, QualificationResult, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 from finecomb.core.study_checks import check
 from finecomb.formats import format_of, thomson_reiter
 from finecomb.formats.base import Options
-from finecomb.protocols import shipped
+from finecomb.protocols import load_shipped
 from tests.formats.damage import damage, places, read_or_refuse
 
 STORY = "The Foxes won 92-87 on Sunday.   Lena Brandt 's 17 points led all.   The Foxes won 92-87 on Sunday."
@@ -83,11 +83,11 @@ def test_rows_become_marks_of_those_who_made_them(tmp_path: Path) -> None:
         _mark("S1/T2/2", (lena, lena + 11), None, "2", {"correction": "Ewa Sato"}, sentence="2", quoted="Lena Brant"),
         _mark("S1/T2/3", (score, score + 2), "not-checkable", "3", {"correction": "88"}, sentence="3", context="92-87"),
     )
-    passed = Qualified(protocol="accuracy@2", score=80, passed=True)
+    passed = QualificationResult(protocol="accuracy@2", score=80, passed=True)
     link = {"bref url": "https://example.org/1"}
     assert list(thomson_reiter.read(path, Options())) == [
         Settings(protocols=("accuracy@2",)),
-        shipped("accuracy"),
+        load_shipped("accuracy"),
         Document(id="Q", text="Try this.", meta={"model": "copy", "stage": "Qualifying", "line": "0"}),
         Document(
             id="S1",

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 
 from finecomb.core.errors import FormatError
 from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Mark, Note
-from finecomb.core.span import Span, touched
-from finecomb.core.study import Item, Study
+from finecomb.core.span import Span, covered_token_mask
+from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check
 from finecomb.core.tokens import whitespace
 from finecomb.formats import format_of, snac, thresh
 from finecomb.formats.base import Options
-from finecomb.protocols import shipped
+from finecomb.protocols import load_shipped
 from tests.formats.damage import damage, places, read_or_refuse, slip, twisted
 from tests.strategies import PROTOCOL, canonical, round_trip, studies
 
@@ -73,7 +73,7 @@ def written(place: Path, value: Any = ITEMS) -> Path:
 
 def test_a_small_file_becomes_these_records(tmp_path: Path) -> None:
     protocol, *rest = thresh.read(written(tmp_path), Options())
-    assert protocol == shipped("scarecrow")
+    assert protocol == load_shipped("scarecrow")
     mine = {"document": "1", "annotator": "r1", "protocol": "scarecrow@2"}
     first = Mark(
         id="1/r1/0",
@@ -121,7 +121,7 @@ def test_a_type_chosen_in_steps_is_one_label(tmp_path: Path) -> None:
 def test_severities_follow_the_protocol_that_is_given(tmp_path: Path) -> None:
     edit = {"category": "fluency", "annotation": {"fluency_type": {"val": "grammar", "grammar": "Major"}}}
     path = written(tmp_path, [{"target": "A.", "edits": [edit | {"output_idx": [[0, 1]]}]}])
-    annotation = [*thresh.read(path, Options(protocol=shipped("mqm")))][-1]
+    annotation = [*thresh.read(path, Options(protocol=load_shipped("mqm")))][-1]
     assert isinstance(annotation, Annotation)
     assert (annotation.marks[0].label, annotation.marks[0].answers) == ("fluency/grammar", {"severity": "major"})
 
@@ -131,7 +131,7 @@ def test_severities_follow_the_protocol_that_is_given(tmp_path: Path) -> None:
 
 @settings(max_examples=40)
 @given(studies(thresh.FORMAT.holds - {"mark votes"}))
-def test_a_study_written_and_read_has_the_same_records(items: list[Item]) -> None:
+def test_a_study_written_and_read_has_the_same_records(items: list[StudyItem]) -> None:
     with tempfile.TemporaryDirectory() as place:
         again = round_trip(thresh.FORMAT, items, Path(place) / "sample.json", Options(protocol=PROTOCOL))
     assert canonical(again, thresh.FORMAT.holds) == canonical(items, thresh.FORMAT.holds)
@@ -202,7 +202,7 @@ def test_a_slip_is_named_with_its_place(value: Any, said: str, tmp_path: Path) -
 def test_an_unknown_label_names_the_nearest(tmp_path: Path) -> None:
     path = written(tmp_path, [{"target": "x", "edits": [{"category": "redundent"}]}])
     with pytest.raises(FormatError, match="'redundent' is not in protocol scarecrow@2; did you mean 'redundant'"):
-        list(thresh.read(path, Options(protocol=shipped("scarecrow"))))
+        list(thresh.read(path, Options(protocol=load_shipped("scarecrow"))))
 
 
 def test_it_is_known_by_its_first_characters(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ def test_the_scarecrow_sample_has_this_span_coverage(
             if (mark.label, mark.answers["severity"]) != ("grammar-usage", 1)
             for span in (*mark.spans, *(mark.antecedents.spans if antecedents and mark.antecedents else ()))
         ]
-        covered = touched(spans, whitespace(document.text))
+        covered = covered_token_mask(spans, whitespace(document.text))
         shares.setdefault(str(document.meta["model"]), []).append(float(covered.mean()))
     means = [float(np.mean(shares[name])) for name in ("gpt3", "gpt2", "gpt2-xl", "grover-mega", "human")]
     assert means == pytest.approx(expected, abs=5e-5)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from finecomb.core.errors import FormatError
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check
 from finecomb.formats import format_of, webanno
 from finecomb.formats.base import Options
@@ -38,12 +38,12 @@ TSV = """\
 """
 
 
-def read(path: Path, text: str, **options: Any) -> list[Item]:
+def read(path: Path, text: str, **options: Any) -> list[StudyItem]:
     path.write_text(text, encoding="utf-8", newline="")
     return list(webanno.read(path, Options(**options)))
 
 
-def only(items: list[Item], kind: type[Any]) -> list[Any]:
+def only(items: list[StudyItem], kind: type[Any]) -> list[Any]:
     return [item for item in items if isinstance(item, kind)]
 
 
@@ -91,7 +91,7 @@ def test_a_slip_is_named_with_its_line(text: str, message: str, tmp_path: Path) 
     assert message in str(caught.value)
 
 
-def shrunk(items: list[Item]) -> list[Item]:
+def shrunk(items: list[StudyItem]) -> list[StudyItem]:
     """The same study with marks as WebAnno can hold them: made of words, not of white space."""
     texts = {item.id: item.text for item in items if isinstance(item, Document)}
     return [_shrunk(item, texts[item.document]) if isinstance(item, Annotation) else item for item in items]
@@ -110,7 +110,7 @@ def _shrunk(annotation: Annotation, text: str) -> Annotation:
 
 @settings(max_examples=60)
 @given(studies(webanno.FORMAT.holds, LINES + "\\_[]*").map(shrunk))
-def test_a_project_gives_back_every_record(items: list[Item]) -> None:
+def test_a_project_gives_back_every_record(items: list[StudyItem]) -> None:
     with tempfile.TemporaryDirectory() as place:
         again = round_trip(webanno.FORMAT, items, Path(place) / "t")
         assert format_of(Path(place) / "t") is webanno.FORMAT
@@ -118,7 +118,7 @@ def test_a_project_gives_back_every_record(items: list[Item]) -> None:
 
 
 def test_odd_ids_make_sound_file_names(tmp_path: Path) -> None:
-    documents: list[Item] = [Document(id=id, text="a") for id in ("a/b", "..", "ü ü", "x.txt", "CON:*")]
+    documents: list[StudyItem] = [Document(id=id, text="a") for id in ("a/b", "..", "ü ü", "x.txt", "CON:*")]
     again = round_trip(webanno.FORMAT, documents, tmp_path / "t")
     assert {item.id for item in only(again, Document)} == {item.id for item in only(documents, Document)}
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from finecomb.core.errors import FormatError
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Note
 from finecomb.core.span import Span
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check
 from finecomb.formats import format_of, wmt_mqm
 from finecomb.formats.base import Options
-from finecomb.protocols import shipped
+from finecomb.protocols import load_shipped
 from tests.formats.damage import damage, places, read_or_refuse
 from tests.golden.measures import MQM_SCORES
 from tests.strategies import PLAIN, PROTOCOL, canonical, round_trip, studies
@@ -31,13 +31,13 @@ TABLE = (
 )
 
 
-def read(path: Path, text: str = "") -> list[Item]:
+def read(path: Path, text: str = "") -> list[StudyItem]:
     if text:
         path.write_text(text, encoding="utf-8", newline="")
     return list(wmt_mqm.read(path, Options()))
 
 
-def only(items: list[Item], kind: type[Any]) -> list[Any]:
+def only(items: list[StudyItem], kind: type[Any]) -> list[Any]:
     return [item for item in items if isinstance(item, kind)]
 
 
@@ -46,7 +46,7 @@ def only(items: list[Item], kind: type[Any]) -> list[Any]:
 def test_a_table_gives_segments_raters_and_marks(end: str, mark: str, tmp_path: Path) -> None:
     items = read(tmp_path / "t.tsv", mark + TABLE.replace("\n", end))
     meta = {"model": "one", "doc": "talk", "doc_id": "1", "seg_id": "7"}
-    assert items[:1] == [shipped("mqm")]
+    assert items[:1] == [load_shipped("mqm")]
     assert only(items, Document)[0] == Document(
         id="one/talk/7", text='A "cat".', context={"source": 'Ein "Hund".'}, meta=meta
     )
@@ -101,7 +101,7 @@ def test_odd_tags_and_errors_without_words_are_counted(tmp_path: Path) -> None:
     marks = only(items, Annotation)[0].marks
     assert [(mark.spans, mark.unlocated) for mark in marks] == [((Span(2, 3),), ""), ((), "the file marks no words")]
     assert [note.text[:8] for note in only(items, Note)] == ["1 tags <", "1 errors"]
-    assert [shipped("mqm").weight(mark) for mark in marks] == [5, 25]
+    assert [load_shipped("mqm").weight(mark) for mark in marks] == [5, 25]
 
 
 ROW = ["s", "d", "1", "1", "r", "x", "y", "Other", "Major", ""]
@@ -137,10 +137,10 @@ def test_what_a_table_cannot_hold_is_refused(tmp_path: Path) -> None:
         wmt_mqm.write([Document(id="d", text="a\tb"), work], tmp_path / "t.tsv", Options())
 
 
-def as_segments(items: list[Item]) -> list[Item]:
+def as_segments(items: list[StudyItem]) -> list[StudyItem]:
     """The same study with documents called as WMT calls them."""
     ids = {item.id: f"sys/doc/{n}" for n, item in enumerate(items) if isinstance(item, Document)}
-    changed: list[Item] = []
+    changed: list[StudyItem] = []
     for item in items:
         if isinstance(item, Document):
             seg = ids[item.id].rpartition("/")[2]
@@ -162,7 +162,7 @@ def _on_source(mark: Mark) -> Mark:
 
 @settings(max_examples=60)
 @given(studies(wmt_mqm.FORMAT.holds, PLAIN).map(as_segments))
-def test_a_table_gives_back_every_record(items: list[Item]) -> None:
+def test_a_table_gives_back_every_record(items: list[StudyItem]) -> None:
     with tempfile.TemporaryDirectory() as place:
         again = round_trip(wmt_mqm.FORMAT, items, Path(place) / "t.tsv", Options(protocol=PROTOCOL))
     assert canonical(again, wmt_mqm.FORMAT.holds) == canonical(items, wmt_mqm.FORMAT.holds)
@@ -191,7 +191,7 @@ def test_the_ted_talks_have_their_counts_and_scores(data: Path, tmp_path: Path) 
     scores = defaultdict(list)
     for annotation in only(items, Annotation):
         system = annotation.document.partition("/")[0]
-        scores[system].append(sum(shipped("mqm").weight(mark) or 0 for mark in annotation.marks))
+        scores[system].append(sum(load_shipped("mqm").weight(mark) or 0 for mark in annotation.marks))
     assert {system: round(sum(own) / 529, 2) for system, own in scores.items()} == MQM_SCORES
     wmt_mqm.write(items, tmp_path / "t.tsv", Options())
     before, after = ({*each.read_text(encoding="utf-8").split("\n")} for each in (path, tmp_path / "t.tsv"))

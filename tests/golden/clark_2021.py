@@ -5,27 +5,27 @@ Accuracy, F1, precision, recall, % human, % confident; 650 judgements a row (130
 
 from __future__ import annotations
 
-from finecomb.statistics.measures.printed_confusion import Printed
+from finecomb.statistics.measures.printed_confusion import PrintedRow
 
 JUDGEMENTS = 650
 
 # Table 1, and Table 2 without its "None" rows, which repeat GPT3 of Table 1.
-ROWS: dict[tuple[str, ...], Printed] = {
-    ("GPT2", "stories"): Printed("0.62", "0.60", "0.64", "0.56", "55.23", "52.00"),
-    ("GPT2", "news"): Printed("0.57", "0.52", "0.60", "0.47", "60.46", "51.38"),
-    ("GPT2", "recipes"): Printed("0.55", "0.48", "0.59", "0.40", "65.08", "50.31"),
-    ("GPT3", "stories"): Printed("0.48", "0.40", "0.47", "0.36", "62.15", "47.69"),
-    ("GPT3", "news"): Printed("0.51", "0.44", "0.54", "0.37", "65.54", "52.46"),
-    ("GPT3", "recipes"): Printed("0.50", "0.41", "0.50", "0.34", "66.15", "50.62"),
-    ("instructions", "stories"): Printed("0.50", "0.45", "0.49", "0.42", "57.69", "45.54"),
-    ("instructions", "news"): Printed("0.56", "0.48", "0.55", "0.43", "62.77", "52.15"),
-    ("instructions", "recipes"): Printed("0.50", "0.41", "0.52", "0.33", "67.69", "49.85"),
-    ("examples", "stories"): Printed("0.57", "0.55", "0.58", "0.53", "53.69", "64.31"),
-    ("examples", "news"): Printed("0.53", "0.48", "0.52", "0.45", "58.00", "65.69"),
-    ("examples", "recipes"): Printed("0.56", "0.56", "0.61", "0.51", "55.23", "64.00"),
-    ("comparison", "stories"): Printed("0.56", "0.56", "0.55", "0.57", "48.46", "56.62"),
-    ("comparison", "news"): Printed("0.52", "0.51", "0.53", "0.48", "53.85", "50.31"),
-    ("comparison", "recipes"): Printed("0.51", "0.49", "0.52", "0.46", "54.31", "53.54"),
+ROWS: dict[tuple[str, ...], PrintedRow] = {
+    ("GPT2", "stories"): PrintedRow("0.62", "0.60", "0.64", "0.56", "55.23", "52.00"),
+    ("GPT2", "news"): PrintedRow("0.57", "0.52", "0.60", "0.47", "60.46", "51.38"),
+    ("GPT2", "recipes"): PrintedRow("0.55", "0.48", "0.59", "0.40", "65.08", "50.31"),
+    ("GPT3", "stories"): PrintedRow("0.48", "0.40", "0.47", "0.36", "62.15", "47.69"),
+    ("GPT3", "news"): PrintedRow("0.51", "0.44", "0.54", "0.37", "65.54", "52.46"),
+    ("GPT3", "recipes"): PrintedRow("0.50", "0.41", "0.50", "0.34", "66.15", "50.62"),
+    ("instructions", "stories"): PrintedRow("0.50", "0.45", "0.49", "0.42", "57.69", "45.54"),
+    ("instructions", "news"): PrintedRow("0.56", "0.48", "0.55", "0.43", "62.77", "52.15"),
+    ("instructions", "recipes"): PrintedRow("0.50", "0.41", "0.52", "0.33", "67.69", "49.85"),
+    ("examples", "stories"): PrintedRow("0.57", "0.55", "0.58", "0.53", "53.69", "64.31"),
+    ("examples", "news"): PrintedRow("0.53", "0.48", "0.52", "0.45", "58.00", "65.69"),
+    ("examples", "recipes"): PrintedRow("0.56", "0.56", "0.61", "0.51", "55.23", "64.00"),
+    ("comparison", "stories"): PrintedRow("0.56", "0.56", "0.55", "0.57", "48.46", "56.62"),
+    ("comparison", "news"): PrintedRow("0.52", "0.51", "0.53", "0.48", "53.85", "50.31"),
+    ("comparison", "recipes"): PrintedRow("0.51", "0.49", "0.52", "0.46", "54.31", "53.54"),
 }
 
 # What the percentages of Table 1 are in judgements.

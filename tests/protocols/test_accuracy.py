@@ -11,9 +11,9 @@ from finecomb.core.practice import Exercise
 from finecomb.core.protocol import Guideline
 from finecomb.core.qualification import Grade, grade
 from finecomb.core.records import Mark
-from finecomb.protocols import shipped
+from finecomb.protocols import load_shipped
 
-ACCURACY = shipped("accuracy")
+ACCURACY = load_shipped("accuracy")
 assert ACCURACY.qualification is not None
 TEST = ACCURACY.qualification.parts[0].exercises[0]
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from finecomb.core.records import Mark
-from finecomb.protocols import shipped
+from finecomb.protocols import load_shipped
 from tests.golden.measures import MQM_SCORES
 
-MQM = shipped("mqm")
+MQM = load_shipped("mqm")
 SEVERITY = next(question for question in MQM.questions if question.name == "severity")
 
 

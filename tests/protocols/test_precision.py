@@ -9,10 +9,10 @@ import pytest
 
 from finecomb.core.practice import Choice, Exercise
 from finecomb.core.protocol import Protocol
-from finecomb.core.qualification import Given, grade
+from finecomb.core.qualification import QualificationAnswers, grade
 from finecomb.core.records import Mark
 from finecomb.core.span import Span
-from finecomb.protocols import shipped
+from finecomb.protocols import load_shipped
 
 TESTED = ["scarecrow", "accuracy", "snac"]
 
@@ -40,7 +40,7 @@ def honest(protocol: Protocol, exercise: Exercise) -> Iterator[Mark]:
         yield made(exercise, 1000 + number, 0, 3, protocol.labels[-1].name)
 
 
-def given(protocol: Protocol, way: object) -> Given:
+def given(protocol: Protocol, way: object) -> QualificationAnswers:
     assert protocol.qualification is not None
     assert callable(way)
     exercises = [one for part in protocol.qualification.parts for one in part.exercises]
@@ -59,24 +59,24 @@ def given(protocol: Protocol, way: object) -> Given:
     ],
 )
 def test_who_marks_everything_does_not_pass(name: str, way: object) -> None:
-    protocol = shipped(name)
+    protocol = load_shipped(name)
     assert not grade(protocol, given(protocol, way)).passed
 
 
 def test_without_the_floor_both_would_have_passed() -> None:
     for name, way in (("accuracy@1", word_pairs), ("scarecrow@1", every_label)):
-        assert grade(shipped(name), given(shipped(name), way)).passed
+        assert grade(load_shipped(name), given(load_shipped(name), way)).passed
 
 
 @pytest.mark.parametrize("name", TESTED)
 def test_who_reads_passes_although_half_of_the_marks_are_wrong(name: str) -> None:
-    result = grade(shipped(name), given(shipped(name), honest))
+    result = grade(load_shipped(name), given(load_shipped(name), honest))
     assert result.passed
     assert result.precision <= 0.6
 
 
 def test_an_earlier_version_can_be_had_and_one_that_never_was_cannot() -> None:
-    assert shipped("scarecrow@1").id == "scarecrow@1"
-    assert shipped("scarecrow").id == "scarecrow@2"
+    assert load_shipped("scarecrow@1").id == "scarecrow@1"
+    assert load_shipped("scarecrow").id == "scarecrow@2"
     with pytest.raises(Exception, match="comes in version 1 or 2, not 7"):
-        shipped("scarecrow@7")
+        load_shipped("scarecrow@7")

@@ -11,7 +11,7 @@ from finecomb.core.protocol import Condition, Protocol
 from finecomb.core.protocol_text import format_yaml, parse_protocol
 from finecomb.core.question import Question
 from finecomb.core.records import Answers
-from finecomb.protocols import names, shipped
+from finecomb.protocols import load_shipped, names
 
 RATING_PROTOCOLS = ["audit", "comments", "likert", "preference", "sections", "turing"]
 RECRUITING = ["likert", "preference", "sections", "turing"]
@@ -38,12 +38,12 @@ TABLE_18 = {
 
 
 def question(protocol: str, name: str) -> Question:
-    asked = shipped(protocol)
+    asked = load_shipped(protocol)
     return next(each for each in (*asked.document_questions, *asked.unit_questions) if each.name == name)
 
 
 def condition(name: str) -> Condition:
-    return next(each for each in shipped("turing").conditions if each.name == name)
+    return next(each for each in load_shipped("turing").conditions if each.name == name)
 
 
 def answer_problems(answers: Answers, questions: Iterable[Question]) -> list[str]:
@@ -60,12 +60,12 @@ def examples_of(protocol: Protocol) -> list[Example]:
     return [*protocol.examples, *itertools.chain(*conditions)]
 
 
-EXERCISES = [pytest.param(each, id=each.name) for each in shipped("sections").exercises()]
+EXERCISES = [pytest.param(each, id=each.name) for each in load_shipped("sections").exercises()]
 
 
 @pytest.mark.parametrize("name", RATING_PROTOCOLS)
 def test_every_rating_protocol_is_shipped_whole(name: str) -> None:
-    protocol = shipped(name)
+    protocol = load_shipped(name)
     assert name in names()
     assert protocol.id == (f"{name}@2" if name == "turing" else f"{name}@1")
     assert all([protocol.source, protocol.summary, protocol.instructions, protocol.rules, protocol.thanks])
@@ -75,12 +75,12 @@ def test_every_rating_protocol_is_shipped_whole(name: str) -> None:
 
 @pytest.mark.parametrize("name", RATING_PROTOCOLS)
 def test_a_rating_protocol_written_as_yaml_reads_back_equal(name: str) -> None:
-    assert parse_protocol(format_yaml(shipped(name)), name) == shipped(name)
+    assert parse_protocol(format_yaml(load_shipped(name)), name) == load_shipped(name)
 
 
 @pytest.mark.parametrize("name", RATING_PROTOCOLS)
 def test_ratings_need_neither_labels_nor_a_qualification(name: str) -> None:
-    protocol = shipped(name)
+    protocol = load_shipped(name)
     assert protocol.labels == ()
     assert protocol.questions == ()
     assert protocol.qualification is None
@@ -98,13 +98,13 @@ def test_ratings_need_neither_labels_nor_a_qualification(name: str) -> None:
     ],
 )
 def test_work_comes_in_the_right_unit_for_enough_annotators(name: str, unit: str, annotators: int) -> None:
-    work = shipped(name).work
+    work = load_shipped(name).work
     assert (work.unit, work.annotators) == (unit, annotators)
 
 
 @pytest.mark.parametrize("name", RATING_PROTOCOLS)
 def test_every_example_is_answered_completely_and_explained(name: str) -> None:
-    protocol = shipped(name)
+    protocol = load_shipped(name)
     for example in examples_of(protocol):
         required = {each.name for each in protocol.document_questions if each.required and each.when is None}
         assert required <= set(example.answers)
@@ -113,8 +113,8 @@ def test_every_example_is_answered_completely_and_explained(name: str) -> None:
 
 @pytest.mark.parametrize("name", RATING_PROTOCOLS)
 def test_every_answer_in_an_example_can_be_given(name: str) -> None:
-    questions = shipped(name).document_questions
-    for example in examples_of(shipped(name)):
+    questions = load_shipped(name).document_questions
+    for example in examples_of(load_shipped(name)):
         assert answer_problems(example.answers, questions) == []
         given = [each for each in questions if each.name in example.answers]
         assert all(asked_after(each, example.answers) for each in given)
@@ -122,7 +122,7 @@ def test_every_answer_in_an_example_can_be_given(name: str) -> None:
 
 @pytest.mark.parametrize("name", RATING_PROTOCOLS)
 def test_every_answer_to_choose_has_a_title_and_is_shown_in_an_example(name: str) -> None:
-    protocol = shipped(name)
+    protocol = load_shipped(name)
     shown = [answer for example in examples_of(protocol) for answer in example.answers.values()]
     shown += [answer for exercise in protocol.exercises() for unit in exercise.units for answer in unit.values()]
     given = {each for answer in shown for each in (answer if isinstance(answer, tuple) else [answer])}
@@ -134,7 +134,7 @@ def test_every_answer_to_choose_has_a_title_and_is_shown_in_an_example(name: str
 
 @pytest.mark.parametrize("name", RATING_PROTOCOLS)
 def test_people_are_spoken_to_plainly(name: str) -> None:
-    protocol = shipped(name)
+    protocol = load_shipped(name)
     questions = (*protocol.document_questions, *protocol.unit_questions)
     said = [protocol.consent, protocol.instructions, protocol.thanks, *protocol.rules]
     said += [each.instructions for each in protocol.conditions]
@@ -155,7 +155,7 @@ def test_people_are_spoken_to_plainly(name: str) -> None:
     ],
 )
 def test_only_reasons_and_remarks_are_optional(name: str, optional: set[str]) -> None:
-    assert {each.name for each in shipped(name).document_questions if not each.required} == optional
+    assert {each.name for each in load_shipped(name).document_questions if not each.required} == optional
 
 
 @pytest.mark.parametrize(
@@ -240,12 +240,12 @@ def test_an_answer_is_taken_when_it_is_offered_and_refused_otherwise(
     ],
 )
 def test_a_follow_up_is_asked_after_certain_answers_only(protocol: str, answers: Answers, follow_ups: set[str]) -> None:
-    waiting = [each for each in shipped(protocol).document_questions if each.when is not None]
+    waiting = [each for each in load_shipped(protocol).document_questions if each.when is not None]
     assert {each.name for each in waiting if asked_after(each, answers)} == follow_ups
 
 
 def test_turing_gives_a_person_five_texts_once_and_without_their_context() -> None:
-    work = shipped("turing").work
+    work = load_shipped("turing").work
     assert (work.texts, work.once, work.context) == (5, True, "hidden")
 
 
@@ -253,13 +253,18 @@ def test_turing_gives_a_person_five_texts_once_and_without_their_context() -> No
     ("name", "examples", "pairs"), [("none", 0, 0), ("instructions", 0, 0), ("examples", 9, 0), ("comparison", 0, 9)]
 )
 def test_turing_has_four_conditions_each_with_its_own_training(name: str, examples: int, pairs: int) -> None:
-    assert [each.name for each in shipped("turing").conditions] == ["none", "instructions", "examples", "comparison"]
+    assert [each.name for each in load_shipped("turing").conditions] == [
+        "none",
+        "instructions",
+        "examples",
+        "comparison",
+    ]
     assert (len(condition(name).examples), len(condition(name).pairs)) == (examples, pairs)
     assert condition(name).instructions
 
 
 def test_turing_never_filters_by_training() -> None:
-    protocol = shipped("turing")
+    protocol = load_shipped("turing")
     assert protocol.training is None
     assert protocol.qualification is None
 
@@ -290,7 +295,7 @@ def test_each_turing_pair_reuses_one_text_of_the_examples() -> None:
 
 
 def test_turing_practice_texts_are_as_long_as_those_of_the_paper() -> None:
-    for example in examples_of(shipped("turing")):
+    for example in examples_of(load_shipped("turing")):
         assert 100 <= len(example.text.split()) <= 150
 
 
@@ -303,7 +308,7 @@ def test_the_codes_are_those_of_table_4_by_group() -> None:
 
 
 def test_the_codes_left_out_of_shares_are_those_of_the_group_null() -> None:
-    assert shipped("comments").meta["left_out"] == TABLE_4["Null"]
+    assert load_shipped("comments").meta["left_out"] == TABLE_4["Null"]
 
 
 @pytest.mark.parametrize(("protocol", "name"), [("comments", "codes"), ("sections", "section"), ("audit", "verdict")])
@@ -313,7 +318,7 @@ def test_no_spelling_names_two_options(protocol: str, name: str) -> None:
 
 
 def test_a_vague_explanation_has_no_other_code() -> None:
-    coded = [example.answers["codes"] for example in shipped("comments").examples]
+    coded = [example.answers["codes"] for example in load_shipped("comments").examples]
     assert all(codes == ("null-vague",) for codes in coded if isinstance(codes, tuple) and "null-vague" in codes)
 
 
@@ -323,12 +328,12 @@ def test_the_kinds_of_section_are_those_of_table_18_and_two_for_the_rest() -> No
 
 
 def test_sections_are_verified_in_training() -> None:
-    assert shipped("sections").work.verify
-    assert len(shipped("sections").exercises()) >= 3
+    assert load_shipped("sections").work.verify
+    assert len(load_shipped("sections").exercises()) >= 3
 
 
 def test_training_shows_every_printed_kind_of_section() -> None:
-    shown = {str(unit["section"]) for exercise in shipped("sections").exercises() for unit in exercise.units}
+    shown = {str(unit["section"]) for exercise in load_shipped("sections").exercises() for unit in exercise.units}
     assert shown == {kind.replace(" ", "-") for kind in TABLE_18}
 
 
@@ -345,7 +350,7 @@ def test_training_shows_every_printed_kind_of_section() -> None:
     ],
 )
 def test_an_exercise_is_an_article_in_a_usual_order(name: str, kinds: list[str]) -> None:
-    exercise = next(each for each in shipped("sections").exercises() if each.name == name)
+    exercise = next(each for each in load_shipped("sections").exercises() if each.name == name)
     assert [unit["section"] for unit in exercise.units] == kinds
     assert len(exercise.document(name).segments) == len(kinds)
     assert exercise.answers == {"coherent": True}
@@ -360,27 +365,27 @@ def test_the_segments_of_an_exercise_are_its_paragraphs(exercise: Exercise) -> N
 
 @pytest.mark.parametrize("exercise", EXERCISES)
 def test_the_solution_of_an_exercise_can_be_given(exercise: Exercise) -> None:
-    protocol = shipped("sections")
+    protocol = load_shipped("sections")
     assert answer_problems(exercise.answers, protocol.document_questions) == []
     assert [answer_problems(unit, protocol.unit_questions) for unit in exercise.units] == [[]] * len(exercise.segments)
 
 
 def test_likert_shows_one_text_for_each_point() -> None:
-    assert [example.answers["coherence"] for example in shipped("likert").examples] == [5, 4, 3, 2, 1]
+    assert [example.answers["coherence"] for example in load_shipped("likert").examples] == [5, 4, 3, 2, 1]
 
 
 def test_every_audited_example_has_one_mark_on_words_of_its_text() -> None:
-    for example in shipped("audit").examples:
+    for example in load_shipped("audit").examples:
         (mark,) = example.marks
         span = mark.span(example.text, example.context)
         assert example.text[span.start : span.end] == mark.quote
 
 
 def test_artefacts_are_left_out_of_the_estimate() -> None:
-    assert shipped("audit").meta["left_out"] == ["artefact"]
+    assert load_shipped("audit").meta["left_out"] == ["artefact"]
 
 
 def test_a_pair_to_compare_has_its_texts_as_contexts_and_no_text_of_its_own() -> None:
-    for example in shipped("preference").examples:
+    for example in load_shipped("preference").examples:
         assert example.text == ""
         assert {"a", "b"} <= set(example.context)

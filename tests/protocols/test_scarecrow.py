@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterator, Sequence
 
 import pytest
 
-from finecomb.core.practice import Choice, Exercise, Qualification, Solution, locate
+from finecomb.core.practice import Choice, Exercise, Qualification, Solution, locate_quote
 from finecomb.core.protocol_text import format_yaml, parse_protocol
 from finecomb.core.qualification import grade
 from finecomb.core.records import Answer, Mark
 from finecomb.core.span import Span
-from finecomb.protocols import shipped
+from finecomb.protocols import load_shipped
 
-SCARECROW = shipped("scarecrow")
+SCARECROW = load_shipped("scarecrow")
 
 LABELS = [  # name, title, group, flag, key; in the order shown
     ("grammar-usage", "Grammar and usage", "language", "GU", "g"),
@@ -157,7 +157,7 @@ def test_the_protocol_reads_back_from_what_it_writes() -> None:
 
 def test_every_marked_quote_occurs_once_in_its_text_and_covers_whole_words() -> None:
     for text, solution in written():
-        span = locate(solution.quote, text)
+        span = locate_quote(solution.quote, text)
         around = text[max(0, span.start - 1) : span.start] + text[span.end : span.end + 1]
         assert text.count(solution.quote) == 1, solution.quote
         assert not any(character.isalnum() for character in around), solution.quote
@@ -171,7 +171,9 @@ def test_earlier_words_are_given_where_asked_and_come_before_the_mark() -> None:
     for text, solution in written():
         assert bool(solution.antecedent) == (solution.label in REFER_BACK), solution.quote
         if solution.antecedent:
-            assert locate(solution.antecedent, text).end <= locate(solution.quote, text).start, solution.quote
+            assert locate_quote(solution.antecedent, text).end <= locate_quote(solution.quote, text).start, (
+                solution.quote
+            )
 
 
 def test_one_of_two_whole_texts_has_no_errors() -> None:

@@ -8,9 +8,9 @@ from finecomb.core.practice import Example, Exercise
 from finecomb.core.qualification import Grade, grade
 from finecomb.core.records import Mark
 from finecomb.core.sentences import sentences
-from finecomb.protocols import shipped
+from finecomb.protocols import load_shipped
 
-SNAC = shipped("snac")
+SNAC = load_shipped("snac")
 assert SNAC.qualification is not None
 TESTS = SNAC.qualification.parts[0].exercises
 

@@ -10,7 +10,15 @@ from finecomb.core.estimate import Estimate, Signature
 from finecomb.core.records import Annotation, Annotator, Document, Recruitment, Settings
 from finecomb.core.study import Study
 from finecomb.protocols import load
-from finecomb.reporting.datasheet import Datasheet, Evidence, as_json, datasheet, latex, markdown, methods_paragraph
+from finecomb.reporting.datasheet import (
+    Datasheet,
+    DatasheetSource,
+    build_datasheet,
+    methods_paragraph,
+    render_json,
+    render_latex,
+    render_markdown,
+)
 
 ALPHA = Estimate(0.5, 0.4, 0.6, Signature.of(statistic="alpha"))
 
@@ -41,7 +49,7 @@ def served() -> Study:
 @pytest.fixture
 def sheet() -> Datasheet:
     study = served()
-    return datasheet(Evidence(study, load("scarecrow"), ALPHA, ["statistic:rate"]))
+    return build_datasheet(DatasheetSource(study, load("scarecrow"), ALPHA, ["statistic:rate"]))
 
 
 def test_most_of_a_served_study_fills_itself(sheet: Datasheet) -> None:
@@ -57,20 +65,23 @@ def test_most_of_a_served_study_fills_itself(sheet: Datasheet) -> None:
 
 def test_gold_is_no_evaluator() -> None:
     study = fc.demo()
-    answers = {f.question: f.answer for f in datasheet(Evidence(study, next(iter(study.protocols.values())))).fields}
+    answers = {
+        f.question: f.answer
+        for f in build_datasheet(DatasheetSource(study, next(iter(study.protocols.values())))).fields
+    }
     assert answers["How many, and of which kind?"] == "5 human"
 
 
 def test_every_form_has_every_question(sheet: Datasheet) -> None:
-    assert all(field.question in markdown(sheet) for field in sheet.fields)
-    assert len(json.loads(as_json(sheet))["fields"]) == len(sheet.fields)
-    drawn = latex(sheet)
+    assert all(field.question in render_markdown(sheet) for field in sheet.fields)
+    assert len(json.loads(render_json(sheet))["fields"]) == len(sheet.fields)
+    drawn = render_latex(sheet)
     assert drawn.count(r"\item[") == len(sheet.fields)
     assert r"A\_b \& 50\%" in drawn
 
 
 def test_the_paragraph_says_only_what_is_known(sheet: Datasheet) -> None:
-    words = methods_paragraph(Evidence(served(), load("scarecrow"), ALPHA))
+    words = methods_paragraph(DatasheetSource(served(), load("scarecrow"), ALPHA))
     assert "3 texts of 1 systems" in words
     assert "6 annotations" in words
     assert "0.50 [0.40, 0.60]" in words
@@ -78,6 +89,6 @@ def test_the_paragraph_says_only_what_is_known(sheet: Datasheet) -> None:
 
 
 def test_an_empty_study_has_a_datasheet_of_questions() -> None:
-    empty = datasheet(Evidence(Study.from_items([]), None))
+    empty = build_datasheet(DatasheetSource(Study.from_items([]), None))
     assert empty.share < 0.5
-    assert "*open*" in markdown(empty)
+    assert "*open*" in render_markdown(empty)

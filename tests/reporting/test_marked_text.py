@@ -8,7 +8,7 @@ from finecomb.core.hooks import HTML_HOOK
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, Mark, Settings
 from finecomb.core.span import Span
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 from finecomb.reporting.marked_text import document_html, study_html
 from tests.strategies import PROTOCOL, studies
 
@@ -57,7 +57,7 @@ class Reader(HTMLParser):
 
 @fewer
 @given(studies())
-def test_the_html_of_a_document_shows_its_text_exactly(items: list[Item]) -> None:
+def test_the_html_of_a_document_shows_its_text_exactly(items: list[StudyItem]) -> None:
     study = Study.from_items(items)
     for document in study.iter_documents():
         on = study.annotations_on(document.id)
@@ -68,7 +68,7 @@ def test_the_html_of_a_document_shows_its_text_exactly(items: list[Item]) -> Non
 
 @fewer
 @given(studies())
-def test_the_html_of_a_study_shows_its_first_texts(items: list[Item]) -> None:
+def test_the_html_of_a_study_shows_its_first_texts(items: list[StudyItem]) -> None:
     study = Study.from_items(items)
     page = Reader(study._repr_html_())
     assert page.texts == [document.text for document in study.iter_documents()][:3]

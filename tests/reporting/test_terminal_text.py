@@ -8,7 +8,7 @@ from rich.console import Console
 
 from finecomb.core.records import Annotation, Document, Mark
 from finecomb.core.span import Span
-from finecomb.reporting.terminal_text import document_view, wrapped
+from finecomb.reporting.terminal_text import render_document, wrap_text
 from tests.strategies import LINES, PROTOCOL
 
 
@@ -20,7 +20,7 @@ def view(text: str, *spans: tuple[int, int], width: int = 40) -> str:
     annotation = Annotation(id="a", document="d", annotator="ann", protocol=PROTOCOL.id, marks=marks)
     console = Console(width=120, record=True, file=None, color_system=None, force_terminal=False)
     with console.capture() as capture:
-        console.print(document_view(Document(id="d", text=text), [annotation], {PROTOCOL.id: PROTOCOL}, width))
+        console.print(render_document(Document(id="d", text=text), [annotation], {PROTOCOL.id: PROTOCOL}, width))
     return capture.get()
 
 
@@ -46,7 +46,7 @@ def test_an_omission_and_no_marks_are_shown_in_words() -> None:
 
 @given(st.text(LINES + "\t x" * 4), st.integers(2, 30))
 def test_lines_cover_the_text_in_order(text: str, width: int) -> None:
-    lines = wrapped(text, width)
+    lines = wrap_text(text, width)
     assert "".join(text[start:end] for start, end in lines) == text
     assert all(start < end for start, end in lines) or text == ""
 
@@ -57,7 +57,7 @@ def test_no_control_character_reaches_the_terminal() -> None:
     annotation = Annotation(id="a", document="d", annotator="\x1b[1mann", protocol="p@1", marks=(mark,))
     document = Document(id="d\x1b", text=text, context={"prompt": "a\x08b"}, meta={"model": "\x1b[0m"})
     console = Console(width=80, file=io.StringIO(), color_system=None)
-    console.print(document_view(document, [annotation], {}, 80))
+    console.print(render_document(document, [annotation], {}, 80))
     assert isinstance(console.file, io.StringIO)
     printed = console.file.getvalue()
     assert "red ␛[31m bell ␇" in printed

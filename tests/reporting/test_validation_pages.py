@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 import finecomb as fc
-from finecomb.core.palette import looks
+from finecomb.core.palette import label_styles
 from finecomb.core.span import Span
 from finecomb.reporting.figures import validation_charts
-from finecomb.reporting.page_shell import marked_text, table
-from finecomb.reporting.validation_pages import write_report
-from finecomb.statistics.gold.disagreements import cases
+from finecomb.reporting.page_shell import marked_text_html, table_html
+from finecomb.reporting.validation_pages import write_validation_report
+from finecomb.statistics.gold.disagreements import mark_pairings
 from finecomb.statistics.gold.scores import Scores, score
 from tests.reporting.boxes import collisions
 from tests.statistics.agreement.worlds import PROTOCOL, Marked
@@ -39,7 +39,7 @@ def scores() -> Scores:
 @pytest.fixture(scope="module")
 def folder(scores: Scores, tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("report")
-    written = write_report(scores, place)
+    written = write_validation_report(scores, place)
     assert all(path.is_file() for path in written)
     return place
 
@@ -85,7 +85,7 @@ def test_a_text_is_shown_whole_on_both_sides(folder: Path) -> None:
 
 
 def test_every_disagreement_is_listed(folder: Path, scores: Scores) -> None:
-    wrong = [case for case in cases(scores.judged[0]) if case.kind != "right"]
+    wrong = [case for case in mark_pairings(scores.judged[0]) if case.kind != "right"]
     pages = [path.read_text(encoding="utf-8") for path in sorted((folder / "texts").iterdir())]
     assert sum(page.count("<tr><td>") for page in pages) == len(wrong) == 5
 
@@ -95,7 +95,7 @@ def test_figures_are_drawn_light_and_dark_with_every_label_that_has_a_point(scor
         light, dark = draw(scores), draw(scores, dark=True)
         assert light["config"]["background"] != dark["config"]["background"]
     values = [value for own in validation_charts.precision_recall(scores)["datasets"].values() for value in own]
-    shown = {row.columns["label"] for row in scores.rows if not validation_charts.undefined(row)}
+    shown = {row.columns["label"] for row in scores.rows if not validation_charts.is_undefined(row)}
     assert {point["label"] for point in values if "label" in point} == shown
 
 
@@ -103,7 +103,7 @@ def test_figures_are_drawn_light_and_dark_with_every_label_that_has_a_point(scor
 def test_no_name_hides_another_and_pictures_come_before_tables(tmp_path: Path) -> None:
     """Names of points near each other stood on top of each other."""
     scores = score(fc.demo(readers=4), draws=50)
-    write_report(scores, tmp_path)
+    write_validation_report(scores, tmp_path)
     assert collisions((tmp_path / "precision-recall.svg").read_text(encoding="utf-8")) == []
     page = (tmp_path / "index.html").read_text(encoding="utf-8").partition("<main>")[2]
     assert page.index('id="precision-recall-0"') < page.index("<table")
@@ -116,15 +116,15 @@ def test_figures_are_pictures(folder: Path) -> None:
 
 
 def test_marks_are_told_by_colour_line_flag_and_state() -> None:
-    look = looks(PROTOCOL)["red"]
-    shown = marked_text("one two", [([Span(0, 3)], look, "missed"), ([Span(0, 7)], look, "right")])
+    look = label_styles(PROTOCOL)["red"]
+    shown = marked_text_html("one two", [([Span(0, 3)], look, "missed"), ([Span(0, 7)], look, "right")])
     assert "missed" in shown
     assert f"s-{look.slot.name}" in shown
     assert f"✓{look.flag}" in shown
 
 
 def test_a_table_escapes_what_is_not_html_and_shows_nan_as_a_dash() -> None:
-    shown = table([{"a": "<b>", "n": float("nan"), "h": "<i>x</i>"}], {"h": "html"})
+    shown = table_html([{"a": "<b>", "n": float("nan"), "h": "<i>x</i>"}], {"h": "html"})
     assert "&lt;b&gt;" in shown
     assert "<td class=n>–</td>" in shown
     assert "<i>x</i>" in shown

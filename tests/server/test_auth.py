@@ -15,12 +15,12 @@ from finecomb.collection import access_storage, researcher_actions_storage
 from finecomb.collection.database import tables
 from finecomb.collection.database.connection import DatabaseError
 from finecomb.collection.database.store import Store
-from finecomb.core.records import PHASES, Annotation, Annotator, Document, Mark, Offer, Settings
+from finecomb.core.records import ONBOARDING_PHASES, Annotation, Annotator, Document, Mark, Offer, Settings
 from finecomb.core.span import Span
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.server import auth
 from finecomb.server.app import create_app
-from finecomb.server.auth import TOKEN, Auth
+from finecomb.server.auth import CSRF_HEADER, Auth
 from finecomb.server.connections import server_config
 from tests.databases import Client, Clocked, new_place, opened
 
@@ -28,7 +28,7 @@ SENTINEL = "gpt-sentinel"
 TEXT = "The ferry was built by seven men in a week. It has nine crew."
 
 
-def secretive() -> list[Item]:
+def secretive() -> list[StudyItem]:
     """A study in which every id, meta and reference names the model."""
     asked = protocols.load("scarecrow")
     documents = [
@@ -55,17 +55,19 @@ def secretive() -> list[Item]:
         for number, document in enumerate(documents)
     ]
     offer = Offer(annotator=machine.id, blind=0.5)
-    settings = Settings(protocols=(asked.id,), strata=("model",), offer=offer, skip=PHASES, meta={"model": SENTINEL})
+    settings = Settings(
+        protocols=(asked.id,), strata=("model",), offer=offer, skip=ONBOARDING_PHASES, meta={"model": SENTINEL}
+    )
     return [settings, asked, *documents, machine, *offered]
 
 
 class TestBlinding:
     @pytest.fixture
-    def items(self) -> list[Item]:
+    def items(self) -> list[StudyItem]:
         return secretive()
 
     def test_no_answer_to_an_annotator_names_the_model(self, client: Client) -> None:
-        token = access_storage.open_token(client.store)
+        token = access_storage.open_link_token(client.store)
         seen = [client.get(f"/api/join/{token}").text]
         client.joined(token)
         for _ in range(6):
@@ -188,22 +190,22 @@ def test_every_answer_keeps_the_browser_strict(client: Client) -> None:
 
 
 def test_cookies_are_out_of_reach(store: Store) -> None:
-    answer = Client(store).post(f"/api/join/{access_storage.open_token(store)}")
+    answer = Client(store).post(f"/api/join/{access_storage.open_link_token(store)}")
     cookie = answer.headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
     assert "secure" not in cookie
     secure = Client(store)
     secure.app.state.auth.origin = "https://study.test"  # type: ignore[attr-defined]
-    answer = secure.post(f"/api/join/{access_storage.open_token(store)}")
+    answer = secure.post(f"/api/join/{access_storage.open_link_token(store)}")
     assert "; secure" in answer.headers["set-cookie"].lower()
 
 
 @pytest.mark.parametrize(
     "headers",
     [
-        {TOKEN: ""},
-        {TOKEN: "0" * 32},
+        {CSRF_HEADER: ""},
+        {CSRF_HEADER: "0" * 32},
         {"origin": "https://evil.test"},
         {"origin": "null"},
         {"sec-fetch-site": "cross-site"},
@@ -219,7 +221,7 @@ def test_a_forged_request_changes_nothing(client: Client, headers: dict[str, str
 
 def test_somebody_elses_token_does_not_fit(store: Store) -> None:
     one, other = Client(store).joined(), Client(store).joined()
-    assert one.post("/api/next", headers={TOKEN: other.headers[TOKEN]}).status_code == 403
+    assert one.post("/api/next", headers={CSRF_HEADER: other.headers[CSRF_HEADER]}).status_code == 403
 
 
 @pytest.mark.parametrize(
@@ -227,7 +229,7 @@ def test_somebody_elses_token_does_not_fit(store: Store) -> None:
 )
 def test_a_cookie_that_was_tampered_with_is_nobodys(client: Client, damage: Any) -> None:
     client.joined()
-    name = Auth(client.store).cookie("annotator")
+    name = Auth(client.store).cookie_name("annotator")
     value = client.cookies[name]
     client.cookies.clear()
     client.cookies.set(name, damage(value))
@@ -236,24 +238,24 @@ def test_a_cookie_that_was_tampered_with_is_nobodys(client: Client, damage: Any)
 
 
 def test_a_session_expires_and_a_revoked_link_signs_out(client: Client, clock: Clocked) -> None:
-    (made,) = client.store.do_now(researcher_actions_storage.make_links, "ann", 1)
+    (made,) = client.store.run_job_sync(researcher_actions_storage.make_links, "ann", 1)
     client.joined(made.token)
-    clock.now += access_storage.LASTS["annotator"] + 1
+    clock.now += access_storage.SESSION_SECONDS_BY_KIND["annotator"] + 1
     assert client.get("/api/me").json()["code"] == "signed-out"
     client.joined(made.token)
     assert client.get("/api/me").json()["annotator"] == made.annotator
-    client.store.change_now(researcher_actions_storage.revoke_links, "ann", made.annotator)
+    client.store.change_study_sync(researcher_actions_storage.revoke_links, "ann", made.annotator)
     assert client.get("/api/me").json()["code"] == "signed-out"
     assert client.post(f"/api/join/{made.token}").json()["code"] == "not-found"
 
 
 def test_a_new_open_link_closes_the_old_one_for_good(client: Client) -> None:
-    old = access_storage.open_token(client.store)
-    client.store.change_now(researcher_actions_storage.set_joining, "ann", False)
+    old = access_storage.open_link_token(client.store)
+    client.store.change_study_sync(researcher_actions_storage.set_open_link, "ann", False)
     assert client.post(f"/api/join/{old}").status_code == 404
-    client.store.change_now(researcher_actions_storage.set_joining, "ann", True)
+    client.store.change_study_sync(researcher_actions_storage.set_open_link, "ann", True)
     assert client.post(f"/api/join/{old}").status_code == 404
-    assert access_storage.open_token(client.store) != old
+    assert access_storage.open_link_token(client.store) != old
     client.joined()
 
 
@@ -280,7 +282,7 @@ def test_a_database_that_is_away_is_no_refusal_and_gives_nothing_away(
     def away(*_: object) -> None:
         raise DatabaseError("postgresql://somebody@secret-host/db: cannot be reached")
 
-    monkeypatch.setattr(client.store.database, "_begun", away)
+    monkeypatch.setattr(client.store.database, "_begin_snapshot", away)
     answer = client.get("/api/join/guess")
     assert (answer.status_code, answer.json()["code"]) == (500, "failed")
     assert "secret-host" not in answer.text
@@ -294,24 +296,26 @@ def test_large_bodies_are_for_uploads_only(client: Client) -> None:
 
 def test_an_invitation_ends_with_the_role_it_was_made_for(client: Client) -> None:
     store = client.store
-    spare = store.change_now(researcher_actions_storage.invite, "ann", "bob", "owner")
-    used = store.change_now(researcher_actions_storage.invite, "ann", "bob", "owner")
-    assert not store.do_now(access_storage.follow_link, spare, "researcher")  # the later one replaced it
-    assert store.do_now(access_storage.follow_link, used, "researcher")
-    again = store.change_now(researcher_actions_storage.invite, "ann", "bob", "owner")
-    store.change_now(researcher_actions_storage.invite, "ann", "cat", "owner")
-    store.change_now(researcher_actions_storage.remove_researcher, "ann", "cat")  # before she ever signed in
-    store.do_now(access_storage.set_researcher, "dan", "owner")
-    store.change_now(researcher_actions_storage.set_role, "ann", "bob", "viewer")
-    assert not store.do_now(access_storage.follow_link, again, "researcher")
+    spare = store.change_study_sync(researcher_actions_storage.invite_researcher, "ann", "bob", "owner")
+    used = store.change_study_sync(researcher_actions_storage.invite_researcher, "ann", "bob", "owner")
+    assert not store.run_job_sync(access_storage.sign_in_with_link, spare, "researcher")  # the later one replaced it
+    assert store.run_job_sync(access_storage.sign_in_with_link, used, "researcher")
+    again = store.change_study_sync(researcher_actions_storage.invite_researcher, "ann", "bob", "owner")
+    store.change_study_sync(researcher_actions_storage.invite_researcher, "ann", "cat", "owner")
+    store.change_study_sync(researcher_actions_storage.remove_researcher, "ann", "cat")  # before she ever signed in
+    store.run_job_sync(access_storage.set_researcher, "dan", "owner")
+    store.change_study_sync(researcher_actions_storage.set_role, "ann", "bob", "viewer")
+    assert not store.run_job_sync(access_storage.sign_in_with_link, again, "researcher")
 
 
 def test_two_changes_of_the_settings_at_once_both_count(client: Client) -> None:
     store = client.store
     before = store.head.settings
     other = store.head.protocol.model_copy(update={"version": "9"})
-    store.do_now(researcher_actions_storage.set_settings, "ann", before.model_copy(update={"lease": 77}))
-    store.change_now(researcher_actions_storage.add_protocol, "ann", other)  # its maker has not seen the new lease
+    store.run_job_sync(researcher_actions_storage.set_settings, "ann", before.model_copy(update={"lease": 77}))
+    store.change_study_sync(
+        researcher_actions_storage.add_protocol, "ann", other
+    )  # its maker has not seen the new lease
     assert (store.head.settings.lease, store.head.protocol.id) == (77, other.id)
 
 
@@ -365,9 +369,9 @@ def test_our_own_mistakes_say_so_and_tell_nothing(client: Client, monkeypatch: p
 
 
 def test_words_for_people_follow_the_style(client: Client) -> None:
-    from finecomb.server.error_responses import SAY
+    from finecomb.server.error_responses import MESSAGE_BY_CODE
 
-    for words in SAY.values():
+    for words in MESSAGE_BY_CODE.values():
         assert not re.search(r"invalid|please|oops|submit|error|!", words, re.IGNORECASE), words
 
 
@@ -385,7 +389,7 @@ def test_no_researchers_route_is_open_to_anybody_else(client: Client) -> None:
 
 def test_an_annotators_session_is_no_researchers(client: Client) -> None:
     client.joined()
-    of = Auth(client.store).cookie
+    of = Auth(client.store).cookie_name
     client.cookies.set(of("researcher"), client.cookies[of("annotator")])
     assert client.get("/api/admin/session").json()["code"] == "signed-out"
 
@@ -393,7 +397,7 @@ def test_an_annotators_session_is_no_researchers(client: Client) -> None:
 def test_without_the_front_end_the_page_says_how_to_build_it(
     client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
-    monkeypatch.setattr("finecomb.server.pages.STATIC", tmp_path)
+    monkeypatch.setattr("finecomb.server.pages.STATIC_FOLDER", tmp_path)
     for path in ("/", "/join/x", "/admin", "/admin/documents"):
         answer = client.get(path)
         assert (answer.status_code, "make frontend" in answer.text) == (503, True)
@@ -404,7 +408,7 @@ def test_without_the_front_end_the_page_says_how_to_build_it(
 
 def test_an_owner_who_follows_a_lesser_invitation_stays_the_owner(store: Store) -> None:
     owner = Client(store).researching("owner", "ann")
-    token = store.do_now(researcher_actions_storage.invite, "ann", "ann", "viewer")
+    token = store.run_job_sync(researcher_actions_storage.invite_researcher, "ann", "ann", "viewer")
     assert Client(store).post(f"/sign-in/{token}", follow_redirects=False).status_code == 303
     assert owner.get("/api/admin/session").json()["role"] == "owner"
 
@@ -412,9 +416,9 @@ def test_an_owner_who_follows_a_lesser_invitation_stays_the_owner(store: Store) 
 def test_a_researcher_who_is_away_for_long_is_signed_out(store: Store, clock: Clocked) -> None:
     owner = Client(store).researching()
     for _ in range(5):
-        clock.now += access_storage.IDLE / 2
+        clock.now += access_storage.MAX_IDLE_SECONDS / 2
         assert owner.get("/api/admin/session").status_code == 200
-    clock.now += access_storage.IDLE + 1
+    clock.now += access_storage.MAX_IDLE_SECONDS + 1
     assert owner.get("/api/admin/session").status_code == 401
 
 
@@ -433,7 +437,7 @@ def test_what_matters_needs_a_sign_in_of_today(
 ) -> None:
     owner = Client(store).researching()
     for _ in range(3):
-        clock.now += access_storage.IDLE - 1
+        clock.now += access_storage.MAX_IDLE_SECONDS - 1
         assert owner.get("/api/admin/session").status_code == 200
     answer = owner.request(method, path, json=body)
     assert (answer.status_code, answer.json()["code"]) == (401, "signed-out")
@@ -480,17 +484,17 @@ def test_nobody_but_the_proxy_says_where_a_request_comes_from(
 
 
 def test_joins_from_one_network_are_throttled(store: Store, clock: Clocked, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auth, "_JOINS", 3)
+    monkeypatch.setattr(auth, "_MAX_JOINS", 3)
 
     def joins(peer: str) -> int:
         client = TestClient(create_app(store), base_url="http://study.test", client=(peer, 50_000))
-        return client.post(f"/api/join/{access_storage.open_token(store)}").status_code
+        return client.post(f"/api/join/{access_storage.open_link_token(store)}").status_code
 
     assert [joins("203.0.113.9") for _ in range(5)] == [200] * 3 + [429] * 2
     assert joins("203.0.113.10") == 200
     assert [joins("2001:db8::1"), joins("2001:db8::2"), joins("2001:db8::3"), joins("2001:db8::4")] == [200] * 3 + [429]
     assert [joins("127.0.0.1") for _ in range(5)] == [200] * 5  # this machine's own
-    clock.now += access_storage.WINDOW + 1
+    clock.now += access_storage.ATTEMPT_WINDOW_SECONDS + 1
     assert joins("203.0.113.9") == 200
 
 
@@ -501,20 +505,20 @@ def test_a_planted_cookie_is_not_gone_on_with(store: Store) -> None:
         return TestClient(create_app(store, "https://study.test"), base_url="https://study.test")
 
     attacker, victim = browser(), browser()
-    planted = attacker.post(f"/api/join/{access_storage.open_token(store)}")
+    planted = attacker.post(f"/api/join/{access_storage.open_link_token(store)}")
     for name, value in attacker.cookies.items():
         victim.cookies.set(name.removeprefix("__Host-"), value)
-    own = victim.post(f"/api/join/{access_storage.open_token(store)}")
+    own = victim.post(f"/api/join/{access_storage.open_link_token(store)}")
     assert own.json()["annotator"] != planted.json()["annotator"]
 
 
 def test_no_token_reaches_a_log(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
         client = Client(store)
-        token = access_storage.open_token(store)
+        token = access_storage.open_link_token(store)
         client.get(f"/join/{token}")
         client.joined()
-        invitation = store.do_now(researcher_actions_storage.invite, "tests", "eve", "owner")
+        invitation = store.run_job_sync(researcher_actions_storage.invite_researcher, "tests", "eve", "owner")
         client.post(f"/sign-in/{invitation}", follow_redirects=False)
         client.get(f"/api/join/{token}")
     lines = [record.getMessage() for record in caplog.records if not record.name.startswith(("httpx", "httpcore"))]
@@ -523,12 +527,16 @@ def test_no_token_reaches_a_log(store: Store, caplog: pytest.LogCaptureFixture) 
 
 def test_annotators_see_the_protocols_title_and_never_the_folder(tmp_path: Path) -> None:
     asked = protocols.load("scarecrow")
-    items: list[Item] = [Settings(protocols=(asked.id,), skip=PHASES), asked, Document(id="d", text=TEXT)]
+    items: list[StudyItem] = [
+        Settings(protocols=(asked.id,), skip=ONBOARDING_PHASES),
+        asked,
+        Document(id="d", text=TEXT),
+    ]
     folder = tmp_path / "gpt4-vs-human"
     folder.mkdir()
     with opened(new_place("sqlite", folder), items, Clocked()) as store:
         client = Client(store)
-        token = access_storage.open_token(store)
+        token = access_storage.open_link_token(store)
         seen = [client.get(f"/join/{token}").text, client.get(f"/api/join/{token}").text]
         client.joined()
         seen += [client.get("/").text, client.get("/api/me").text, client.post("/api/next").text]

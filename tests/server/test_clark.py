@@ -18,7 +18,7 @@ import finecomb as fc
 from finecomb import protocols
 from finecomb.cli import app
 from finecomb.core.records import Document, Settings
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 from tests.databases import Client, Clocked, new_place, opened
 from tests.walking import walk
 
@@ -74,7 +74,7 @@ def clark(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("clark")
     documents = texts()
     machine = {each.text: each.meta["model"] != "human" for each in documents}
-    items: list[Item] = [Settings(protocols=(TURING.id,), annotators=14, seed=1), TURING, *documents]
+    items: list[StudyItem] = [Settings(protocols=(TURING.id,), annotators=14, seed=1), TURING, *documents]
     with opened(new_place("sqlite", folder), items, Clocked()) as store:
         with Client(store) as client:  # one event loop for all
             for number in range(PEOPLE):

@@ -40,8 +40,8 @@ def running(store: Store) -> Iterator[int]:
 
 @pytest.mark.parametrize("store", ["sqlite"], indirect=True)
 def test_unfinished_requests_are_closed_and_keep_nobody_out(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "PATIENCE", 0.5)
-    monkeypatch.setattr(headers, "PATIENCE", 0.5)
+    monkeypatch.setattr(connections, "HEADER_TIMEOUT", 0.5)
+    monkeypatch.setattr(headers, "BODY_TIMEOUT", 0.5)
     with running(store) as port, contextlib.ExitStack() as stack:
         hanging = [stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30)) for _ in range(60)]
         for number, connection in enumerate(hanging):

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase
 from finecomb.collection import researcher_actions_storage
 from finecomb.collection.database.store import Store
 from finecomb.core.records import Settings
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.server import openapi
 from tests.databases import Client, demo_items
 
@@ -37,7 +37,7 @@ def requests(operation: Any) -> Any:
 
 
 @pytest.fixture
-def items() -> list[Item]:
+def items() -> list[StudyItem]:
     """A study whose settings are as large as they may be."""
     settings, *rest = demo_items()
     assert isinstance(settings, Settings)
@@ -80,8 +80,8 @@ def failures(store: Store, examples: int, prefix: str = "/api") -> list[str]:
     for operation in operations():
         if not operation.path.startswith(prefix):
             continue
-        store.change_now(researcher_actions_storage.set_state, "tests", "open")
-        (link,) = store.do_now(researcher_actions_storage.make_links, "tests", 1)
+        store.change_study_sync(researcher_actions_storage.set_state, "tests", "open")
+        (link,) = store.run_job_sync(researcher_actions_storage.make_links, "tests", 1)
         reader = Client(store).joined(link.token)
         task = (reader.post("/api/next").json()["task"] or {"id": "none"})["id"]
         clients = [reader, Client(store).researching()]

@@ -10,10 +10,10 @@ import pytest
 
 from finecomb import protocols
 from finecomb.collection import access_storage, annotator_storage, arrivals_storage, pay, researcher_actions_storage
-from finecomb.collection.database.location import place
+from finecomb.collection.database.location import parse_location
 from finecomb.collection.database.store import Store
 from finecomb.core.records import Design, Document, Recruitment, Settings
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from tests.databases import Client, Clocked, opened
 from tests.walking import walk
 
@@ -34,7 +34,7 @@ NAMES = ["none/gpt2/news", "none/gpt3/news", "examples/gpt3/news"]
 
 
 @pytest.fixture
-def items() -> list[Item]:
+def items() -> list[StudyItem]:
     texts = [
         Document(id=f"{model}-{n}", text=f"Text {n} of {model}.", meta={"domain": "news", "model": model})
         for model in ("human", "gpt2", "gpt3")
@@ -91,13 +91,13 @@ def test_every_cell_gets_its_people_and_then_nobody_is_let_in(client: Client, st
 def _token(store: Store) -> str:
     from finecomb.collection import access_storage
 
-    return access_storage.open_token(store)
+    return access_storage.open_link_token(store)
 
 
 def test_somebody_excluded_reopens_a_place_in_the_same_cell(client: Client, store: Store) -> None:
     fill(client)
     victim = next(one for one in store.annotators() if one.cell == NAMES[2])
-    store.change_now(researcher_actions_storage.exclude_annotator, "tests", victim.id, "copied the text")
+    store.change_study_sync(researcher_actions_storage.exclude_annotator, "tests", victim.id, "copied the text")
     assert fill(client) == 1
     assert cells(store) == dict.fromkeys(NAMES, 2)
     assert cells(store, excluded=True) == {NAMES[2]: 1}
@@ -157,7 +157,7 @@ def test_pay_is_that_of_the_cell_and_a_share_for_who_left(client: Client, store:
     join(client)
     rate(client, most=1)
     fill(client)
-    earned = pay.earned(store.study(), (), TURING)
+    earned = pay.compute_earnings(store.study(), (), TURING)
     by_cell = {one.id: one.cell for one in store.annotators()}
     half = [one.pay for one in earned if one.texts == 1]
     whole = {(by_cell[one.annotator], one.pay) for one in earned if one.texts == 2}
@@ -171,7 +171,7 @@ def test_a_place_stays_closed_where_the_design_says_so_until_it_is_opened(client
     editor = Client(store).researching("editor", "ed")
     assert editor.put("/api/admin/design/reopen", json={"reopen": False}).status_code == 200
     out = next(one for one in store.annotators() if one.cell == NAMES[1])
-    store.do_now(researcher_actions_storage.exclude_annotator, "r", out.id, "too fast")
+    store.run_job_sync(researcher_actions_storage.exclude_annotator, "r", out.id, "too fast")
     page = editor.get("/api/admin/design").json()
     assert not page["reopen"]
     assert [row["closed"] for row in page["cells"]] == [0, 1, 0]
@@ -188,7 +188,9 @@ def test_a_cell_below_the_floor_is_paid_once(client: Client, store: Store) -> No
     (person,) = store.annotators()
     steps: Any = person.meta["steps"]
     slow = [{**step, "seconds": 300} for step in steps]
-    store.do_now(annotator_storage.replace, person.model_copy(update={"meta": {**person.meta, "steps": slow}}))
+    store.run_job_sync(
+        annotator_storage.replace_annotator, person.model_copy(update={"meta": {**person.meta, "steps": slow}})
+    )
     editor = Client(store).researching("editor", "ed")
     assert editor.patch("/api/admin/settings", json={"pay_floor": 12, "budget": 9}).status_code == 200
     page = editor.get("/api/admin/recruiting").json()
@@ -209,7 +211,7 @@ def test_a_cell_below_the_floor_is_paid_once(client: Client, store: Store) -> No
 
 def test_nobody_takes_part_twice_within_a_study(store: Store, client: Client) -> None:
     settings = store.head.settings.model_copy(update={"recruitment": Recruitment(platform="prolific")})
-    store.change_now(researcher_actions_storage.set_settings, "tests", settings)
+    store.change_study_sync(researcher_actions_storage.set_settings, "tests", settings)
     who: dict[str, Any] = {"PROLIFIC_PID": "p1", "STUDY_ID": "s", "SESSION_ID": "first"}
     answer = client.post(f"/api/join/{_token(store)}", params=who)
     client.headers["X-Finecomb-Token"] = answer.json()["csrf"]
@@ -220,7 +222,7 @@ def test_nobody_takes_part_twice_within_a_study(store: Store, client: Client) ->
     assert "once only" in again.json()["say"]
 
 
-def test_nobody_takes_part_in_two_studies_that_are_kept_apart(store: Store, items: list[Item]) -> None:
+def test_nobody_takes_part_in_two_studies_that_are_kept_apart(store: Store, items: list[StudyItem]) -> None:
     """The other study is in the same database; its people are known by their workers' ids."""
     from dataclasses import replace
 
@@ -232,10 +234,10 @@ def test_nobody_takes_part_in_two_studies_that_are_kept_apart(store: Store, item
     other = open_store(replace(store.database.place, study="other"), [settings, *items[1:]], store.clock)
     try:
         worker = ArrivalSource(platform="mturk", worker="w1", session="a1")
-        assert store.do_now(arrivals_storage.enter, _token(store), worker)
-        with pytest.raises(arrivals_storage.TookPartError):
-            other.do_now(arrivals_storage.enter, _token(other), replace(worker, session="a2"))
-        assert other.do_now(arrivals_storage.enter, _token(other), replace(worker, worker="w2"))
+        assert store.run_job_sync(arrivals_storage.sign_in_annotator, _token(store), worker)
+        with pytest.raises(arrivals_storage.AlreadyParticipatedError):
+            other.run_job_sync(arrivals_storage.sign_in_annotator, _token(other), replace(worker, session="a2"))
+        assert other.run_job_sync(arrivals_storage.sign_in_annotator, _token(other), replace(worker, worker="w2"))
     finally:
         other.close()
 
@@ -245,10 +247,10 @@ def test_the_survey_decides_who_is_eligible(store: Store, client: Client) -> Non
 
     survey = (Question(name="adult", ask="Are you an adult?", scale="yes-no"),)
     asked = TURING.model_copy(update={"version": "9", "survey": survey})
-    store.change_now(researcher_actions_storage.add_protocol, "tests", asked)
+    store.change_study_sync(researcher_actions_storage.add_protocol, "tests", asked)
     design = DESIGN.model_copy(update={"eligible": {"adult": (True,)}})
     settings = store.head.settings.model_copy(update={"design": design})
-    store.change_now(researcher_actions_storage.set_settings, "tests", settings)
+    store.change_study_sync(researcher_actions_storage.set_settings, "tests", settings)
     who = join(client)
     page = client.post("/api/next").json()["page"]
     assert page["kind"] == "survey"
@@ -272,7 +274,7 @@ def test_the_overview_counts_the_texts_that_the_people_of_all_cells_read(store: 
     assert page["budget"] == pytest.approx(8.5, abs=0.4)  # two people in each cell, at 1.25, 1.25 and 1.75
 
 
-def test_a_worker_whose_id_was_forgotten_elsewhere_is_still_known_there(tmp_path: Path, items: list[Item]) -> None:
+def test_a_worker_whose_id_was_forgotten_elsewhere_is_still_known_there(tmp_path: Path, items: list[StudyItem]) -> None:
     turk = Recruitment(platform="mturk")
     settings, protocol, *texts = items
     assert isinstance(settings, Settings)
@@ -282,15 +284,15 @@ def test_a_worker_whose_id_was_forgotten_elsewhere_is_still_known_there(tmp_path
     hit = {"workerId": "A1", "hitId": "H", "assignmentId": "S"}
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
-    where = place(tmp_path / "one" / "study.db")
+    where = parse_location(tmp_path / "one" / "study.db")
     with opened(where, [first, protocol, *texts], Clocked()) as store:
-        assert Client(store).post(f"/api/join/{access_storage.open_token(store)}", params=hit).status_code == 200
-        store.change_now(arrivals_storage.forget, "tests")
-    with opened(place(tmp_path / "two" / "study.db"), [second, protocol, *texts], Clocked()) as store:
-        answer = Client(store).post(f"/api/join/{access_storage.open_token(store)}", params=hit)
+        assert Client(store).post(f"/api/join/{access_storage.open_link_token(store)}", params=hit).status_code == 200
+        store.change_study_sync(arrivals_storage.forget_personal_data, "tests")
+    with opened(parse_location(tmp_path / "two" / "study.db"), [second, protocol, *texts], Clocked()) as store:
+        answer = Client(store).post(f"/api/join/{access_storage.open_link_token(store)}", params=hit)
         assert "taken part in this study before, or in one that belongs to it" in answer.json()["say"]
         assert (
             Client(store)
-            .post(f"/api/join/{access_storage.open_token(store)}", params=hit | {"workerId": "A2"})
+            .post(f"/api/join/{access_storage.open_link_token(store)}", params=hit | {"workerId": "A2"})
             .is_success
         )

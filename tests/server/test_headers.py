@@ -55,7 +55,7 @@ def test_our_own_error_is_an_answer_and_names_no_token(
 
 def test_https_brings_strict_transport_and_cookies_of_this_host_only(store: Store) -> None:
     client = browser(store, "https://study.example", origin="https://study.example")
-    answer = client.post(f"/api/join/{access_storage.open_token(store)}")
+    answer = client.post(f"/api/join/{access_storage.open_link_token(store)}")
     assert answer.headers["strict-transport-security"].startswith("max-age=")
     cookies = answer.headers.get_list("set-cookie")
     assert cookies

@@ -12,8 +12,8 @@ from finecomb import protocols
 from finecomb.collection import access_storage, arrivals_storage, pay
 from finecomb.collection.database.store import Store
 from finecomb.core.records import Document, Recruitment, Settings
-from finecomb.core.study import Item
-from finecomb.server.auth import TOKEN
+from finecomb.core.study import StudyItem
+from finecomb.server.auth import CSRF_HEADER
 from tests.databases import Client, Clocked
 from tests.walking import walk
 
@@ -28,7 +28,7 @@ def recruitment() -> Recruitment:
 
 
 @pytest.fixture
-def items(recruitment: Recruitment) -> list[Item]:
+def items(recruitment: Recruitment) -> list[StudyItem]:
     texts = [
         Document(
             id=f"t{n}", text=f"The {n}th ferry left at nine with a goat and a letter.", meta={"model": f"m{n % 7}"}
@@ -50,9 +50,9 @@ def accept(store: Store, hit: int, client: Client | None = None, worker: str = "
         "hitId": f"HIT{hit}",
         "turkSubmitTo": "https://workersandbox.mturk.com",
     }
-    answer = client.post(f"/api/join/{access_storage.open_token(store)}", params=asked)
+    answer = client.post(f"/api/join/{access_storage.open_link_token(store)}", params=asked)
     assert answer.status_code == 200, answer.text
-    client.headers[TOKEN] = answer.json()["csrf"]
+    client.headers[CSRF_HEADER] = answer.json()["csrf"]
     return client
 
 
@@ -60,13 +60,13 @@ def ending(client: Client) -> Any:
     return client.get("/api/me").json()["ending"]
 
 
-def earned(store: Store) -> list[pay.Earned]:
+def earned(store: Store) -> list[pay.Earnings]:
     with store.database.reading() as transaction:
         arrivals = arrivals_storage.arrivals(store, transaction)
-    return pay.earned(store.study(), arrivals, store.head.protocol)
+    return pay.compute_earnings(store.study(), arrivals, store.head.protocol)
 
 
-def rows(store: Store, form: pay.Form) -> list[dict[str, str]]:
+def rows(store: Store, form: pay.PayFileFormat) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(pay.pay_file(form, earned(store)))))
 
 
@@ -103,7 +103,7 @@ def test_one_person_does_three_hits_and_each_is_counted(store: Store, clock: Clo
     (bonus,) = rows(store, "mturk")
     assert (bonus["BonusAmount"], bonus["Reason"], bonus["AssignmentId"]) == ("40.00", "taking part", "ASSIGN3")
     (person,) = earned(store)
-    assert (person.total, person.owed) == (50.5, 40)
+    assert (person.total, person.bonus_owed) == (50.5, 40)
 
 
 def test_the_same_hit_gives_no_second_text_and_what_was_sent_in_stays(store: Store, clock: Clocked) -> None:
@@ -146,7 +146,7 @@ def test_what_the_platform_does_not_pay_is_owed_as_a_bonus(store: Store, clock: 
     client.nothing_found(client.next()["id"])
     assert ending(client) is None
     (person,) = earned(store)
-    assert (person.pay, person.rewarded, person.owed, person.loose_texts) == (54, 5, 49, 1)
+    assert (person.pay, person.rewarded, person.bonus_owed, person.unbatched_text_count) == (54, 5, 49, 1)
 
 
 def test_a_batch_without_a_platform_is_refused() -> None:

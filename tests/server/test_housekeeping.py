@@ -7,7 +7,7 @@ import time
 from finecomb.collection import task_storage
 from finecomb.collection.database import tables
 from finecomb.collection.database.store import Store
-from finecomb.server.housekeeping import housekeeping
+from finecomb.server.housekeeping import run_housekeeping
 from tests.databases import Client, Clocked
 
 
@@ -27,11 +27,11 @@ def test_old_changes_are_forgotten_at_the_start_and_again_later(store: Store, cl
     before = changes(store)  # of other studies in the same database
     reader = Client(store).joined()
     reader.nothing_found(reader.next()["id"])
-    clock.now += task_storage.REMEMBERED + 1
+    clock.now += task_storage.CHANGE_RETENTION_SECONDS + 1
     assert changes(store) == before + 1
-    with housekeeping(store, every=0.05):
+    with run_housekeeping(store, every=0.05):
         wait_for(before, store)
         reader.nothing_found(reader.next()["id"])
         assert changes(store) == before + 1
-        clock.now += task_storage.REMEMBERED + 1
+        clock.now += task_storage.CHANGE_RETENTION_SECONDS + 1
         wait_for(before, store)

@@ -20,13 +20,13 @@ from tests.databases import Client
 @pytest.fixture
 def log() -> Iterator[io.StringIO]:
     """Where everything is logged as JSON."""
-    root, level = logging.getLogger(), logs.requests.level
+    root, level = logging.getLogger(), logs.request_log.level
     before = list(root.handlers)
     written = io.StringIO()
-    logs.set_up("json", written)
+    logs.configure_logging("json", written)
     yield written
     root.handlers[:] = before
-    logs.requests.setLevel(level)
+    logs.request_log.setLevel(level)
 
 
 def test_a_request_is_a_line_without_ids(store: Store, log: io.StringIO) -> None:
@@ -41,7 +41,7 @@ def test_a_request_is_a_line_without_ids(store: Store, log: io.StringIO) -> None
     assert ("PUT", "/api/tasks/{task}/answers", 200) in paths
     assert ("GET", "", 404) in paths
     assert "/admin/{page}" in {path for _, path, _ in paths}
-    for secret in (who, task, access_storage.open_token(store), "ann", "nowhere"):
+    for secret in (who, task, access_storage.open_link_token(store), "ann", "nowhere"):
         assert f'"{secret}' not in text
         assert f"/{secret}" not in text
 
@@ -55,7 +55,7 @@ def test_a_failure_says_where_and_not_what_somebody_wrote(
     def fail(*_: object) -> int:
         raise ValueError("Ann Smith wrote something private")
 
-    monkeypatch.setattr(task_storage, "save", fail)
+    monkeypatch.setattr(task_storage, "save_edit", fail)
     assert reader.save(task, "answers", {"no_errors": True})[0] == 500
     text = log.getvalue()
     failed = next(line for line in map(json.loads, text.splitlines()) if line["level"] == "error")

@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 
 from finecomb.collection.database.store import Store
 from finecomb.server.app import create_app
-from finecomb.server.metrics import BUCKETS, TOKEN_ENV, WIDTH, Meter
+from finecomb.server.metrics import LATENCY_BUCKETS, ROW_WIDTH, TOKEN_ENV, Meter
 from tests.databases import Client
 
 SAMPLE = re.compile(r'([a-z_]+)(?:\{((?:[a-z_]+="[^"\\]*",?)+)\})? ([0-9.e+-]+|NaN)')
@@ -64,7 +64,7 @@ def test_buckets_grow_and_end_with_all() -> None:
     for seconds in (0.001, 0.005, 0.3, 99.0):
         meter.count("save", 200, seconds)
     page = samples("\n".join(meter.lines()))
-    counts = [page[f'finecomb_request_seconds_bucket{{kind="save",le="{end}"}}'] for end in (*BUCKETS, "+Inf")]
+    counts = [page[f'finecomb_request_seconds_bucket{{kind="save",le="{end}"}}'] for end in (*LATENCY_BUCKETS, "+Inf")]
     assert counts[0] == 2  # 0.005 itself belongs to the first
     assert counts == sorted(counts)
     assert counts[-1] == 4
@@ -72,7 +72,7 @@ def test_buckets_grow_and_end_with_all() -> None:
 
 
 def test_processes_are_added_and_a_row_goes_on() -> None:
-    cells = [0.0] * (2 * WIDTH)
+    cells = [0.0] * (2 * ROW_WIDTH)
     Meter(cells, 0).count("save", 200, 0.1)
     Meter(cells, 1).count("save", 204, 0.1)
     again = Meter(cells, 0)

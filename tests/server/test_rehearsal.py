@@ -11,15 +11,15 @@ import pytest
 
 from finecomb import protocols
 from finecomb.annotators.simulated.simulated_people import CrowdTraits
-from finecomb.collection.task_meta import Circumstances
+from finecomb.collection.task_meta import TaskMeta
 from finecomb.core.estimate import Finding
 from finecomb.core.protocol import Work
-from finecomb.core.records import Allocation, Annotation, Annotator, Design, Document, Mark, Settings, WayPhase
+from finecomb.core.records import Allocation, Annotation, Annotator, Design, Document, Mark, OnboardingPhase, Settings
 from finecomb.core.span import Span
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.server.rehearsal import Rehearsal, RehearsalClock, rehearse, without_people
 from finecomb.statistics.comparisons.human_or_machine import human_or_machine
-from finecomb.statistics.judges.estimates import estimate
+from finecomb.statistics.judges.estimates import estimate_means
 from finecomb.statistics.selection.view import view
 from tests.core.test_design import CLARK, DOMAINS
 from tests.databases import new_place, opened
@@ -37,20 +37,20 @@ def texts(count: int) -> list[Document]:
     ]
 
 
-def rehearsed(folder: Path, items: Sequence[Item], traits: CrowdTraits, arrivals: int, seed: int = 2) -> Rehearsal:
+def rehearsed(folder: Path, items: Sequence[StudyItem], traits: CrowdTraits, arrivals: int, seed: int = 2) -> Rehearsal:
     clock = RehearsalClock()
     with opened(new_place("sqlite", folder), items, clock) as store:
         return rehearse(store, clock, traits, arrivals, seed)
 
 
-def clark(people: int) -> list[Item]:
+def clark(people: int) -> list[StudyItem]:
     design = Design.model_validate({**CLARK, "people": people})
     return [Settings(protocols=(TURING.id,), design=design), TURING, *texts(10)]
 
 
 def test_a_small_clark_study_fills_in_spite_of_rejections_and_leavers(tmp_path: Path) -> None:
     design = Design.model_validate({**CLARK, "people": 2, "cells": CLARK["cells"][2:3], "texts": 2})
-    items: list[Item] = [Settings(protocols=(TURING.id,), design=design), TURING, *texts(3)]
+    items: list[StudyItem] = [Settings(protocols=(TURING.id,), design=design), TURING, *texts(3)]
     rehearsal = rehearsed(tmp_path, items, CrowdTraits(copies=0.3, leaves=0.2), 60)
     assert rehearsal.is_filled
     assert [state.accepted for state in rehearsal.states] == [2, 2, 2]
@@ -62,12 +62,12 @@ def test_a_small_clark_study_fills_in_spite_of_rejections_and_leavers(tmp_path: 
 @pytest.mark.parametrize("name", ["likert", "sections", "preference", "scarecrow"])
 def test_people_go_through_any_protocol(tmp_path: Path, name: str) -> None:
     protocol = protocols.load(name)
-    skip: tuple[WayPhase, ...] = ("training", "qualification")
+    skip: tuple[OnboardingPhase, ...] = ("training", "qualification")
     pair = {"a": TEXT.format(1), "b": TEXT.format(2)} if protocol.work.unit == "pair" else {}
     documents = [
         Document(id=f"d{n}", text="" if pair else TEXT.format(n), context=pair, meta={"model": "m"}) for n in range(2)
     ]
-    items: list[Item] = [Settings(protocols=(protocol.id,), annotators=2, skip=skip), protocol, *documents]
+    items: list[StudyItem] = [Settings(protocols=(protocol.id,), annotators=2, skip=skip), protocol, *documents]
     rehearsal = rehearsed(tmp_path, items, CrowdTraits(), 2)
     assert Counter(visit.outcome for visit in rehearsal.visits) == {"done": 2}
     assert len(rehearsal.study.work().annotations) == 4
@@ -79,12 +79,12 @@ def test_a_study_begins_without_those_who_were_there(tmp_path: Path) -> None:
     assert len(again) == 2 + len(texts(2))
 
 
-def strata_of_errors(per_system: int, seed: int) -> list[Item]:
+def strata_of_errors(per_system: int, seed: int) -> list[StudyItem]:
     """Texts of five systems whose errors, all known to gold, vary more and more; texts are drawn by system."""
     rng, text = np.random.default_rng(seed), " ".join(f"word{number:02}" for number in range(40))
     protocol = SLIPS.model_copy(update={"work": Work(texts=15)})
     settings = Settings(protocols=(protocol.id,), annotators=1, allocation=Allocation(strata=("model",)))
-    items: list[Item] = [settings, protocol, Annotator(id="gold", kind="gold")]
+    items: list[StudyItem] = [settings, protocol, Annotator(id="gold", kind="gold")]
     for system, (mean, sd) in enumerate([(2, 0.7), (2, 0.7), (2, 0.7), (4, 1.5), (10, 4)]):
         for number in range(per_system):
             id, errors = f"{system}-{number}", int(np.clip(round(rng.normal(mean, sd)), 0, 30))
@@ -114,8 +114,10 @@ def test_texts_drawn_by_the_server_give_an_estimate_that_holds_the_simulated_tru
     work = [one for one in rehearsal.study.work().iter_annotations() if one.annotator != "gold"]
     drawn = Counter(one.meta["stratum"] for one in work)
     assert drawn["m4"] > 2 * drawn["m0"]
-    assert all(Circumstances.from_meta(one.meta).chance for one in work)
-    plain, held = (estimate(rehearsal.study).find(method=method) for method in ("people alone", "in fixed shares"))
+    assert all(TaskMeta.from_meta(one.meta).chance for one in work)
+    plain, held = (
+        estimate_means(rehearsal.study).find(method=method) for method in ("people alone", "in fixed shares")
+    )
     assert held.low < truth < held.high
     assert plain.low < truth < plain.high
     assert held.high - held.low < plain.high - plain.low

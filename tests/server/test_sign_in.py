@@ -6,12 +6,12 @@ import pytest
 
 from finecomb.collection import researcher_actions_storage
 from finecomb.collection.database.store import Store
-from finecomb.server.auth import TOKEN
+from finecomb.server.auth import CSRF_HEADER
 from tests.databases import Client
 
 
 def test_a_researchers_link_works_once_and_looking_at_it_does_not_use_it_up(store: Store) -> None:
-    token = store.do_now(researcher_actions_storage.invite, "tests", "ann", "editor")
+    token = store.run_job_sync(researcher_actions_storage.invite_researcher, "tests", "ann", "editor")
     first, second = Client(store), Client(store)
     page = first.get(f"/sign-in/{token}").text
     assert "Sign in" in page
@@ -24,9 +24,9 @@ def test_a_researchers_link_works_once_and_looking_at_it_does_not_use_it_up(stor
     assert second.get(f"/sign-in/{token}").status_code == 404
 
 
-@pytest.mark.parametrize("headers", [{}, {TOKEN: "wrong"}])
+@pytest.mark.parametrize("headers", [{}, {CSRF_HEADER: "wrong"}])
 def test_a_change_without_the_token_is_refused(client: Client, headers: dict[str, str]) -> None:
     client.researching()
-    del client.headers[TOKEN]
+    del client.headers[CSRF_HEADER]
     answer = client.post("/api/admin/leave", headers=headers)
     assert (answer.status_code, answer.json()["code"]) == (403, "not-allowed")

@@ -24,11 +24,11 @@ from typer.testing import CliRunner
 from finecomb import formats
 from finecomb.annotators.simulated.simulated_people import CrowdTraits
 from finecomb.cli import app
-from finecomb.collection.database.location import StudyLocation, place
+from finecomb.collection.database.location import StudyLocation, parse_location
 from finecomb.collection.database.store import Store, open_store
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Settings
-from finecomb.server.rehearsal import RehearsalClock, walk_together
+from finecomb.server.rehearsal import RehearsalClock, simulate_concurrent_visits
 from tests.databases import demo_items, server
 from tests.faults.people import crowd, join, losses, save_while, settle, until
 
@@ -66,7 +66,7 @@ def served(folder: Path, annotators: int, *options: str, texts: int = 1000) -> I
     kept = [item for item in rest if not hasattr(item, "text")]
     documents = [item for item in rest if hasattr(item, "text")][:texts]
     formats.save([settings.model_copy(update={"annotators": annotators}), *kept, *documents], folder / "study")
-    where = place(f"{server()}#{folder.name}-{time.time_ns()}")
+    where = parse_location(f"{server()}#{folder.name}-{time.time_ns()}")
     db = f"{where.url}#{where.study}"
     words = ["serve", str(folder / "study"), "--port", "0", "--db", db, "--workers", "2", *options]
     log = folder / "log"
@@ -107,7 +107,7 @@ def test_many_people_finish_a_study_on_two_workers(tmp_path: Path) -> None:
     """Every text has exactly its number of people, nobody reads one twice, and nobody's text goes to somebody else."""
     with served(tmp_path, 3, texts=8) as study, stored(study.where) as store:
         port = int(study.address.rpartition(":")[2])
-        visits = walk_together(store, RehearsalClock(), CrowdTraits(), port, people=24, at_once=24, seed=1)
+        visits = simulate_concurrent_visits(store, RehearsalClock(), CrowdTraits(), port, people=24, at_once=24, seed=1)
         assert len(study.workers) == 2
         busy = [sum(worker.cpu_times()[:2]) for worker in study.workers]
         annotations = [one for one in store.study().iter_annotations() if one.status == "submitted"]

@@ -15,10 +15,10 @@ from finecomb.core.estimate import Finding
 from finecomb.core.protocol import Label, Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 from finecomb.statistics.agreement.dawid_skene import mark_matrix
 from finecomb.statistics.annotator_quality import trust
-from finecomb.statistics.measures.unit_grid import lay
+from finecomb.statistics.measures.unit_grid import build_grid
 from finecomb.statistics.selection.view import Filters, view
 from tests.statistics.agreement.closed_form import agreement
 
@@ -56,7 +56,7 @@ def by(found: list[Finding], label: str = "any") -> dict[tuple[str, str], Findin
 
 def test_f1_with_the_rest_is_the_mean_overlap_of_pairs() -> None:
     seen = view(Study.from_items(demo_study(5, 0)))
-    grid = lay(seen.study)
+    grid = build_grid(seen.study)
     names = sorted(seen.study.annotations["annotator"].unique())
     marks = mark_matrix(seen, grid, names)
     found = by(trust(seen, ["any"], model=False, draws=20))
@@ -164,7 +164,7 @@ def test_what_says_nothing_about_anybody_is_refused() -> None:
     with pytest.raises(FinecombError, match="no annotations"):
         trust(view(Study.from_items([PROTOCOL, Document(id="x", text=TEXT)])))
     pooled = Annotation(id="p", document="x", annotator="all", protocol="t@1", readers=3)
-    items: list[Item] = [PROTOCOL, Document(id="x", text=TEXT), Annotator(id="all", kind="pooled"), pooled]
+    items: list[StudyItem] = [PROTOCOL, Document(id="x", text=TEXT), Annotator(id="all", kind="pooled"), pooled]
     with pytest.raises(FinecombError, match="pooled votes do not say who"):
         trust(view(Study.from_items(items)))
     with pytest.raises(FinecombError, match="no label is called 'green'"):

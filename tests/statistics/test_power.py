@@ -13,8 +13,8 @@ from finecomb.statistics.power import (
     Components,
     Planner,
     Studies,
-    components,
-    curve,
+    estimate_variance_components,
+    half_width_curve,
     normal_sampler,
     power,
     score_power,
@@ -36,7 +36,7 @@ def slow_components(y: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> tup
 
 def test_without_missing_cells_components_are_those_of_the_mean_squares() -> None:
     y = normal_sampler(KNOWN)(1, 12, 5, np.random.default_rng(0))[0]
-    assert components(y)[1:] == pytest.approx([max(0.0, each) for each in slow_components(y)])
+    assert estimate_variance_components(y)[1:] == pytest.approx([max(0.0, each) for each in slow_components(y)])
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.5])
@@ -46,7 +46,7 @@ def test_components_are_right_on_average_also_with_missing_cells(missing: float)
     found = []
     for _ in range(300):
         y = normal_sampler(big)(1, 30, 12, rng)[0]
-        found.append(components(np.where(rng.random(y.shape) < missing, math.nan, y)))
+        found.append(estimate_variance_components(np.where(rng.random(y.shape) < missing, math.nan, y)))
     error = np.std(found, axis=0) / math.sqrt(len(found))
     assert (np.abs(np.mean(found, axis=0) - big) < 4 * error).all()
 
@@ -62,11 +62,11 @@ def test_components_are_right_on_average_also_with_missing_cells(missing: float)
     ],
 )
 def test_what_the_design_cannot_tell_apart_is_nan(y: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> None:
-    assert math.isnan(components(y).residual)
+    assert math.isnan(estimate_variance_components(y).residual)
 
 
 def test_equal_values_have_no_variance() -> None:
-    assert components(np.full((3, 3), 0.4)) == pytest.approx((0.4, 0, 0, 0))
+    assert estimate_variance_components(np.full((3, 3), 0.4)) == pytest.approx((0.4, 0, 0, 0))
 
 
 def test_half_width_is_that_of_the_formula() -> None:
@@ -86,7 +86,7 @@ def test_power_is_that_of_statsmodels_when_annotators_do_not_matter() -> None:
 
 def test_ten_annotators_or_three_depends_on_what_varies() -> None:
     def widths(of: Components) -> list[float]:
-        rows = curve(Planner(normal_sampler(of), runs=3000), 60, [1, 3, 10], {"seed": 0})
+        rows = half_width_curve(Planner(normal_sampler(of), runs=3000), 60, [1, 3, 10], {"seed": 0})
         assert [row.columns["documents"] for row in rows] == [60, 20, 6]
         return [row.estimate.value for row in rows]
 
@@ -124,9 +124,11 @@ def test_a_plan_from_the_demo_names_documents_and_keeps_its_word() -> None:
 
 
 def test_too_few_annotators_can_never_be_enough() -> None:
-    from finecomb.statistics.power import _documents_for
+    from finecomb.statistics.power import _documents_for_half_width
 
-    found = _documents_for(Planner(normal_sampler(Components(0, 0.01, 1, 0.01)), runs=100), 0.5, 2, {"seed": 0})
+    found = _documents_for_half_width(
+        Planner(normal_sampler(Components(0, 0.01, 1, 0.01)), runs=100), 0.5, 2, {"seed": 0}
+    )
     assert math.isnan(found.estimate.value)
     assert found.estimate.why == "10,000 documents are not enough; ask for a wider interval or take more annotators"
 

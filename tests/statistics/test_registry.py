@@ -20,7 +20,7 @@ from finecomb.core.estimate import Finding, Signature
 from finecomb.core.options import option, option_specs
 from finecomb.statistics.agreement.registry import MEASURES as AGREEMENTS
 from finecomb.statistics.comparisons.registry import TESTS
-from finecomb.statistics.inference.resampling import estimated_sums, ratio
+from finecomb.statistics.inference.resampling import estimate_from_sums, ratio
 from finecomb.statistics.measures.annotation_measures import MEASURES
 from finecomb.statistics.registry import PLANS, STATISTICS, Statistic
 from finecomb.statistics.selection.view import View
@@ -48,7 +48,7 @@ def crowded(view: View, options: CrowdedOptions) -> list[Finding]:
     sums = rows.group_by("document", maintain_order=True).agg(many.sum().alias("many"), pl.len().alias("all"))
     signature = Signature.of(statistic="crowded", least=options.least, draws=options.draws, seed=options.seed)
     matrix = sums.select("many", "all").to_numpy().astype(float)
-    estimate = estimated_sums(matrix, lambda s: ratio(s[:, 0], s[:, 1]), options.draws, options.seed, signature)
+    estimate = estimate_from_sums(matrix, lambda s: ratio(s[:, 0], s[:, 1]), options.draws, options.seed, signature)
     return [Finding({"measure": "crowded", "label": "any"}, estimate)]
 
 
@@ -59,7 +59,7 @@ ROW = Statistic(crowded, CrowdedOptions, "share of annotations with many marks",
 def app(monkeypatch: pytest.MonkeyPatch) -> typer.Typer:
     monkeypatch.setitem(STATISTICS, "crowded", ROW)
     app = typer.Typer()
-    flags = [*statistics.measure_choices().values(), FilterOptions]
+    flags = [*statistics.measure_options_by_name().values(), FilterOptions]
     command = statistics.measure.__wrapped__  # type: ignore[attr-defined]
     app.command()(with_options(flags)(command))
     return app

@@ -11,14 +11,14 @@ from finecomb.core.errors import FinecombError
 
 __all__ = ["app", "main"]
 
-_MOST_LINES = 20
+_MAX_ERROR_LINES = 20
 
 
-def _shortened(message: str) -> str:
+def _shorten_message(message: str) -> str:
     """At most twenty lines, and how many more there are."""
     lines = message.splitlines()
-    more = len(lines) - _MOST_LINES
-    return "\n".join([*lines[:_MOST_LINES], *([f"... and {more:,} more like these"] if more > 0 else [])])
+    more = len(lines) - _MAX_ERROR_LINES
+    return "\n".join([*lines[:_MAX_ERROR_LINES], *([f"... and {more:,} more like these"] if more > 0 else [])])
 
 
 def _print_error(message: str) -> None:
@@ -26,7 +26,7 @@ def _print_error(message: str) -> None:
 
     from finecomb.cli.shared import err
 
-    err.print(Text("finecomb: ", "bold red"), Text(_shortened(message)), sep="", soft_wrap=True)
+    err.print(Text("finecomb: ", "bold red"), Text(_shorten_message(message)), sep="", soft_wrap=True)
 
 
 def main() -> None:
@@ -38,11 +38,11 @@ def main() -> None:
         _print_error(str(error))
         sys.exit(1)
     except ModuleNotFoundError as error:
-        from finecomb.core.packages import EXTRA_OF, missing_package
+        from finecomb.core.packages import EXTRA_BY_MODULE, missing_package_error
 
-        if (error.name or "").partition(".")[0] not in EXTRA_OF:
+        if (error.name or "").partition(".")[0] not in EXTRA_BY_MODULE:
             raise
-        _print_error(str(missing_package("this command needs", str(error.name))))
+        _print_error(str(missing_package_error("this command needs", str(error.name))))
         sys.exit(1)
     except (PermissionError, IsADirectoryError, NotADirectoryError) as error:
         _print_error(f"{error.filename}: {error.strerror}; name another file or folder, or change who may use it")

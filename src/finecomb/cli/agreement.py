@@ -8,18 +8,29 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from finecomb.cli.filters import FilterOptions, names
+from finecomb.cli.filters import FilterOptions, split_names
 from finecomb.cli.options import NoOptions, is_given, with_options
-from finecomb.cli.shared import AsJson, From, StudyPath, app, draw, err, print_table, read, say_all, went_on
+from finecomb.cli.shared import (
+    AsJson,
+    From,
+    StudyPath,
+    app,
+    err,
+    plot_findings,
+    print_notes,
+    print_table,
+    read,
+    resume_note,
+)
 from finecomb.cli.statistics import print_findings
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding
 from finecomb.core.findings import Findings
-from finecomb.core.options import OptionValues, option, refuse_others
+from finecomb.core.options import OptionValues, option, reject_unknown_options
 from finecomb.engine.options import PartitionOptions
 from finecomb.reporting.tables import Row
 from finecomb.statistics.agreement.agreement import agree as agreed
-from finecomb.statistics.agreement.agreement import measure_names
+from finecomb.statistics.agreement.agreement import resolve_measure_names
 from finecomb.statistics.agreement.agreement_options import AgreeOptions
 from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings
 from finecomb.statistics.agreement.rating_sources import SOURCES, source_type
@@ -35,26 +46,26 @@ else:
 
 
 @dataclass(frozen=True)
-class TrustOptions:
+class AnnotatorQualityOptions:
     """Options of whom to trust."""
 
     tokens: str = option("words", "words, whitespace, or spacy:NAME.")
     seed: int = option(0, "Same seed, same intervals.")
 
 
-def agree_choices() -> dict[str, type]:
+def agree_options_by_name() -> dict[str, type]:
     """The options of everything that `agree` can be asked for, by name."""
     choices = {name: row.options for name, row in AGREEMENTS.items()}
-    return choices | {source.noun: source.options_type for source in SOURCES} | {"--who": TrustOptions}
+    return choices | {source.noun: source.options_type for source in SOURCES} | {"--who": AnnotatorQualityOptions}
 
 
-def test_choices() -> dict[str, type]:
+def test_options_by_name() -> dict[str, type]:
     """The options of every test, by name."""
     return {name: row.options for name, row in TESTS.items()}
 
 
 @app.command()
-@with_options([*agree_choices().values(), FilterOptions, PartitionOptions])
+@with_options([*agree_options_by_name().values(), FilterOptions, PartitionOptions])
 def agree(
     context: typer.Context,
     study: StudyPath,
@@ -73,16 +84,18 @@ def agree(
     """
     if who and is_given(context, "measures"):
         raise FinecombError("--measure does not apply to --who; leave one of the two out")
-    wanted = [] if who else measure_names(names(measures))
+    wanted = [] if who else resolve_measure_names(split_names(measures))
     spread_out = {name: PartitionOptions for name in AGREEMENTS if name.startswith("gamma")}
-    refuse_others(values.given, {name: spread_out.get(name, NoOptions) for name in wanted or ["--who"]}, spread_out)
-    gamma = GammaSettings.parsed(values.given.get("settings", ()))
-    options = values.of(AgreeOptions, gamma=gamma, watch=_texts)
-    refuse_others(values.given, _chosen_agreements(wanted, options), agree_choices())
+    reject_unknown_options(
+        values.given, {name: spread_out.get(name, NoOptions) for name in wanted or ["--who"]}, spread_out
+    )
+    gamma = GammaSettings.parse(values.given.get("settings", ()))
+    options = values.of(AgreeOptions, gamma=gamma, watch=_track_texts)
+    reject_unknown_options(values.given, _wanted_options_by_name(wanted, options), agree_options_by_name())
     part = view(read(study, from_), values.of(FilterOptions).filters())
-    say_all(part.notes)
+    print_notes(part.notes)
     if who:
-        options_of_trust = values.of(TrustOptions)
+        options_of_trust = values.of(AnnotatorQualityOptions)
         print_findings(
             trust(part, tokens=options_of_trust.tokens, seed=options_of_trust.seed), as_json_, "Whom to trust"
         )
@@ -90,19 +103,19 @@ def agree(
     given = {name: getattr(options, name) for name in values.given if hasattr(options, name)}
     with values.of(PartitionOptions).spread() as spread:
         findings = agreed(part, wanted, **{**given, "gamma": gamma, "watch": options.watch, "spread": spread})
-        say_all(went_on(spread.found, "text"))
+        print_notes(resume_note(spread.found, "text"))
         print_findings(findings, as_json_, "Agreement", protocol=part.protocol)
 
 
-def _chosen_agreements(wanted: Sequence[str], options: AgreeOptions) -> dict[str, type]:
+def _wanted_options_by_name(wanted: Sequence[str], options: AgreeOptions) -> dict[str, type]:
     """The options of the measures that were asked for and of what they read, by name."""
     if not wanted:
-        return {"--who": TrustOptions}
+        return {"--who": AnnotatorQualityOptions}
     source = source_type(options)
     return {**{name: AGREEMENTS[name].options for name in wanted}, source.noun: source.options_type}
 
 
-def _texts(done: Iterable[int], total: int) -> Iterator[int]:
+def _track_texts(done: Iterable[int], total: int) -> Iterator[int]:
     """Pass on how many texts are done, with a bar on standard error, shown only to people."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -115,7 +128,7 @@ def _texts(done: Iterable[int], total: int) -> Iterator[int]:
 
 
 @app.command("test")
-@with_options([*test_choices().values(), FilterOptions, PartitionOptions])
+@with_options([*test_options_by_name().values(), FilterOptions, PartitionOptions])
 def run_tests(
     study: StudyPath,
     values: OptionValues,
@@ -139,23 +152,23 @@ def run_tests(
     `finecomb test turing-study --what human-or-machine --by domain`
     """
     row = TESTS[what]
-    refuse_others(values.given, {what: row.options}, test_choices())
+    reject_unknown_options(values.given, {what: row.options}, test_options_by_name())
     readers = {name: FilterOptions for name, test in TESTS.items() if test.reads is View}
-    refuse_others(values.given, {what: readers.get(what, NoOptions)}, readers)
+    reject_unknown_options(values.given, {what: readers.get(what, NoOptions)}, readers)
     spread_out = {name: PartitionOptions for name, test in TESTS.items() if hasattr(test.options, "spread")}
-    refuse_others(values.given, {what: spread_out.get(what, NoOptions)}, spread_out)
+    reject_unknown_options(values.given, {what: spread_out.get(what, NoOptions)}, spread_out)
     whole = read(study, from_)
     part = view(whole, values.of(FilterOptions).filters()) if row.reads is View else whole
     if isinstance(part, View):
-        say_all(part.notes)
+        print_notes(part.notes)
         if part.study.annotations.is_empty():
             raise FinecombError(f"{study}: has no annotations to test")
     if grid and what != "human-or-machine":
         raise FinecombError(f"--grid does not apply to {what}; it applies to human-or-machine")
     with values.of(PartitionOptions).spread() as spread:
         options: Any = values.of(row.options, spread=spread)
-        findings, title = row.run(part, options), _TITLES.get(what, what.capitalize())
-        say_all(went_on(spread.found, "comparison"))
+        findings, title = row.run(part, options), _TITLE_BY_TEST.get(what, what.capitalize())
+        print_notes(resume_note(spread.found, "comparison"))
         if grid and not as_json_:
             by = values.given.get("by", ())
             _print_grid(findings, row.run(part, values.of(row.options, by=by[:1])) if len(by) > 1 else [], title)
@@ -165,9 +178,9 @@ def run_tests(
 
 def _print_grid(findings: Sequence[Finding], overall: Sequence[Finding], title: str) -> None:
     """Groups down and measures across; `overall` as for `wide_rows`."""
-    draw(findings)
+    plot_findings(findings)
     print_table(wide_rows(findings, overall), title)
-    say_all(findings.notes if isinstance(findings, Findings) else ())
+    print_notes(findings.notes if isinstance(findings, Findings) else ())
 
 
 def wide_rows(findings: Sequence[Finding], overall: Sequence[Finding] = ()) -> list[Row]:
@@ -177,16 +190,18 @@ def wide_rows(findings: Sequence[Finding], overall: Sequence[Finding] = ()) -> l
     """
     rows: dict[tuple[object, ...], dict[str, object]] = {}
     for finding in findings:
-        about = {name: cell for name, cell in finding.columns.items() if name not in (*_OF_TESTS, *_SIZES)}
-        row = rows.setdefault(tuple(about.values()), {**about, **dict.fromkeys(_ACROSS), **_sizes(finding)})
-        row[str(finding.columns["measure"])] = _starred(finding)
-    return _with_overall(list(rows.values()), overall)
+        about = {name: cell for name, cell in finding.columns.items() if name not in (*_TEST_COLUMNS, *_SIZE_COLUMNS)}
+        row = rows.setdefault(
+            tuple(about.values()), {**about, **dict.fromkeys(_MEASURE_COLUMNS), **_sample_sizes(finding)}
+        )
+        row[str(finding.columns["measure"])] = _star_if_significant(finding)
+    return _add_overall_accuracy(list(rows.values()), overall)
 
 
-def _with_overall(rows: Sequence[Row], overall: Sequence[Finding]) -> list[Row]:
+def _add_overall_accuracy(rows: Sequence[Row], overall: Sequence[Finding]) -> list[Row]:
     """Rows with the accuracy of all that have the same first column, once for each."""
     values = {
-        next(cell for name, cell in finding.columns.items() if name != "measure"): _starred(finding)
+        next(cell for name, cell in finding.columns.items() if name != "measure"): _star_if_significant(finding)
         for finding in overall
         if finding.columns["measure"] == "accuracy"
     }
@@ -197,21 +212,21 @@ def _with_overall(rows: Sequence[Row], overall: Sequence[Finding]) -> list[Row]:
     return wide
 
 
-def _starred(finding: Finding) -> object:
+def _star_if_significant(finding: Finding) -> object:
     p, value = finding.columns.get("p_adjusted"), finding.estimate.value
-    return f"{value:.3f}{'*' if p < LEVEL else ''}" if isinstance(p, float) else value
+    return f"{value:.3f}{'*' if p < SIGNIFICANCE_LEVEL else ''}" if isinstance(p, float) else value
 
 
-def _sizes(finding: Finding) -> dict[str, object]:
-    return {name: finding.columns[name] for name in _SIZES if name in finding.columns}
+def _sample_sizes(finding: Finding) -> dict[str, object]:
+    return {name: finding.columns[name] for name in _SIZE_COLUMNS if name in finding.columns}
 
 
-_ACROSS = ("accuracy", "f1", "precision", "recall", "alpha", "% human", "% confident")
+_MEASURE_COLUMNS = ("accuracy", "f1", "precision", "recall", "alpha", "% human", "% confident")
 """Measures of a human-or-machine study in the order in which Clark et al. (2021) print them."""
-_SIZES = ("evaluators", "judgements")
-_OF_TESTS = ("measure", "statistic", "df", "p", "p_adjusted")
-LEVEL = 0.05
+_SIZE_COLUMNS = ("evaluators", "judgements")
+_TEST_COLUMNS = ("measure", "statistic", "df", "p", "p_adjusted")
+SIGNIFICANCE_LEVEL = 0.05
 """Below this a corrected p gets a star."""
 
 
-_TITLES = {"metrics": "Metrics against people", "codes": "Comment codes", "coders": "Comment codes"}
+_TITLE_BY_TEST = {"metrics": "Metrics against people", "codes": "Comment codes", "coders": "Comment codes"}

@@ -16,7 +16,7 @@ from finecomb.annotators.llm.injections import control_document, injection_docum
 from finecomb.annotators.llm.prompt import VARIABLES, PromptTemplate, prompt_text
 from finecomb.annotators.llm.run_folder import RUNS
 from finecomb.annotators.llm.runs import ModelPlan, ModelRun, collect, execute, name_clash, plan, verify
-from finecomb.cli.call_progress import call_watcher
+from finecomb.cli.call_progress import show_call_progress
 from finecomb.cli.model_options import ModelOptions, model_settings
 from finecomb.cli.options import with_options
 from finecomb.cli.probe import ProbedModel
@@ -27,31 +27,31 @@ from finecomb.cli.shared import (
     ProtocolName,
     StudyPath,
     app,
-    counted,
-    done,
-    emit,
+    format_count,
     out,
+    print_note,
+    print_result,
+    print_table_or_json,
     read,
-    say,
 )
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.core.model_notes import note_of
+from finecomb.core.model_notes import read_reply_note
 from finecomb.core.options import OptionValues
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, ModelSettings
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 from finecomb.formats import folder
 from finecomb.formats.atomic_file import refuse_existing, write_file
-from finecomb.reporting.calibration_tables import readable
+from finecomb.reporting.calibration_tables import format_intervals
 from finecomb.reporting.tables import Row, finding_rows
-from finecomb.reporting.terminal_text import document_view
+from finecomb.reporting.terminal_text import render_document
 from finecomb.statistics.judges.reliability_probes import PROBES
 from finecomb.statistics.judges.validity import (
-    CONTRACTS,
+    CONTRACTS_FOLDER,
     JudgeContract,
-    judge_binding_of,
+    build_judge_binding,
     stale_warning,
-    texts_by_system,
+    text_counts_by_system,
 )
 
 
@@ -123,14 +123,14 @@ def annotate(
     if output is None and not dry_run and not folder.looks_like(study):
         raise FinecombError(f"{study}: is no study folder, so nothing can be added to it; name a new study with -o")
     settings = model_settings(whole, model, values)
-    chosen = _protocol(whole, protocol)
+    chosen = _find_protocol(whole, protocol)
     template = PromptTemplate.parse(prompt.read_text(encoding="utf-8"), str(prompt)) if prompt else None
     whole = _with_protocol(whole, chosen)
     where = runs or (study / RUNS if study.is_dir() else study.with_name(f"{study.name}.{RUNS}"))
     if probe:
         words = PromptTemplate.parse(paraphrase.read_text(encoding="utf-8"), str(paraphrase)) if paraphrase else None
         asked = ProbedModel(whole, settings, chosen, name or _short_name(model), template, limit)
-        _probe(asked, probe, words, own, study, output, force, where, as_json_)
+        _run_probe(asked, probe, words, own, study, output, force, where, as_json_)
         return
     documents = list(whole.iter_documents())[:limit]
     run_plan = plan(whole, settings, chosen, documents, name or _short_name(model), template)
@@ -140,10 +140,10 @@ def annotate(
     if dry_run:
         _show_plan(run_plan, as_json_)
         return
-    run, interrupted = _run(run_plan, where)
-    audit = None if interrupted or not check else _verified(whole, run, settings, check, where)
-    _write(whole, [run, *([audit] if audit else [])], study, output, force)
-    _report(run, audit, output or study, as_json_)
+    run, interrupted = _execute_plan(run_plan, where)
+    audit = None if interrupted or not check else _verify_marks(whole, run, settings, check, where)
+    _write_runs(whole, [run, *([audit] if audit else [])], study, output, force)
+    _report_run(run, audit, output or study, as_json_)
     if interrupted:
         raise KeyboardInterrupt
 
@@ -164,7 +164,7 @@ def _check_probe(probe: str, paraphrase: Path | None, own: str, dry_run: bool, c
             )
 
 
-def _probe(
+def _run_probe(
     asked: ProbedModel,
     probe: str,
     paraphrase: PromptTemplate | None,
@@ -181,36 +181,38 @@ def _probe(
     for run_plan in asked.plans(probe, paraphrase):
         if clash := asked.clash(run_plan):
             raise FinecombError(clash)
-        run, interrupted = _run(run_plan, runs)
+        run, interrupted = _execute_plan(run_plan, runs)
         readings.append(asked.kept(run, probe, own))
         if interrupted:
             break
-    _write(asked.study, readings, study, output, force)
+    _write_runs(asked.study, readings, study, output, force)
     if interrupted:
         raise KeyboardInterrupt
     rows, signature = finding_rows(asked.effects(readings, probe, own))
-    notes = [note for reading in readings for note in _notes(reading)]
-    emit(readable(rows), as_json_, f"What the probe {probe!r} shows of {asked.name}", "", [*notes, signature])
+    notes = [note for reading in readings for note in _run_notes(reading)]
+    print_table_or_json(
+        format_intervals(rows), as_json_, f"What the probe {probe!r} shows of {asked.name}", "", [*notes, signature]
+    )
 
 
 def _warn_stale_contract(study: Path, plan_: ModelPlan, protocol: Protocol) -> None:
     """Say so where the judge was calibrated and its contract no longer holds."""
     annotator = plan_.annotator(0)
-    path = study / CONTRACTS / f"{annotator.id}.json"
+    path = study / CONTRACTS_FOLDER / f"{annotator.id}.json"
     if not path.is_file():
         return
     contract = JudgeContract.model_validate_json(path.read_text(encoding="utf-8"))
-    binding = judge_binding_of(annotator.id, annotator.meta, protocol.id)
+    binding = build_judge_binding(annotator.id, annotator.meta, protocol.id)
     asked = {task.document.id: task.document.meta for task in plan_.tasks}
-    if warning := stale_warning(contract, binding, datetime.now(UTC), texts_by_system(contract, asked.values())):
-        say(warning)
+    if warning := stale_warning(contract, binding, datetime.now(UTC), text_counts_by_system(contract, asked.values())):
+        print_note(warning)
 
 
 def _short_name(model: str) -> str:
     return Path(model.removeprefix("local:")).name.removesuffix(".gguf")
 
 
-def _protocol(study: Study, name: str) -> Protocol:
+def _find_protocol(study: Study, name: str) -> Protocol:
     """One of the study's protocols, or a shipped one or a file that is not in it yet."""
     if not name or any(name in (candidate.name, candidate.id) for candidate in study.protocols.values()):
         return study.protocol(name)
@@ -224,30 +226,30 @@ def _with_protocol(study: Study, protocol: Protocol) -> Study:
 # --- running -----------------------------------------------------------------------------------------------------
 
 
-def _run(run_plan: ModelPlan, runs: Path) -> tuple[ModelRun, bool]:
+def _execute_plan(run_plan: ModelPlan, runs: Path) -> tuple[ModelRun, bool]:
     """The run, and whether it was interrupted; what was answered until then is there all the same."""
     try:
-        with call_watcher() as watch:
+        with show_call_progress() as watch:
             return execute(run_plan, runs, watch=watch), False
     except KeyboardInterrupt:
         return collect(run_plan, runs), True
 
 
-def _verified(study: Study, run: ModelRun, settings: ModelSettings, model: str, runs: Path) -> ModelRun | None:
+def _verify_marks(study: Study, run: ModelRun, settings: ModelSettings, model: str, runs: Path) -> ModelRun | None:
     """A second opinion on each mark, by the same or another model."""
     other = settings if model == "same" else study.settings.models.get(model)
     other = other or settings.model_copy(update={"model": model})
     audit = protocols.load("audit")
-    whole = _with_run(_with_protocol(study, audit), run)
-    with call_watcher() as watch:
+    whole = _study_with_run(_with_protocol(study, audit), run)
+    with show_call_progress() as watch:
         return verify(whole, run.annotations, other, audit, runs, f"{_short_name(other.model)}-audit", watch=watch)
 
 
-def _with_run(study: Study, run: ModelRun) -> Study:
-    return Study.from_items(_items(study, [run]))
+def _study_with_run(study: Study, run: ModelRun) -> Study:
+    return Study.from_items(_items_with_runs(study, [run]))
 
 
-def _items(study: Study, runs: list[ModelRun]) -> list[Item]:
+def _items_with_runs(study: Study, runs: list[ModelRun]) -> list[StudyItem]:
     """The study with the runs' annotators and annotations; those with the same id are replaced."""
     people = {person.id: person for person in study.iter_annotators()}
     people |= {person.id: person for run in runs for person in run.annotators}
@@ -258,9 +260,9 @@ def _items(study: Study, runs: list[ModelRun]) -> list[Item]:
     return [settings, *study.protocols.values(), *study.iter_documents(), *people.values(), *work.values()]
 
 
-def _write(study: Study, runs: list[ModelRun], path: Path, output: Path | None, force: bool) -> None:
+def _write_runs(study: Study, runs: list[ModelRun], path: Path, output: Path | None, force: bool) -> None:
     if output is not None:
-        formats.save(_items(study, runs), output, force=force)
+        formats.save(_items_with_runs(study, runs), output, force=force)
         return
     wanted = {run.record.protocol for run in runs}
     folder.add_work(
@@ -271,15 +273,17 @@ def _write(study: Study, runs: list[ModelRun], path: Path, output: Path | None, 
     )
 
 
-def add_model(path: Path, model: str, document: str) -> None:
+def annotate_one_text(path: Path, model: str, document: str) -> None:
     """Let a model read one text of a study's folder and tell what it said, as the tour does."""
     study = formats.read(path)
     settings = ModelSettings(model=model, max_tokens=600)
-    run, interrupted = _run(plan(study, settings, None, [study.document(document)], _short_name(model)), path / RUNS)
-    _write(study, [run], path, None, False)
-    _report(run, None, path, False)
+    run, interrupted = _execute_plan(
+        plan(study, settings, None, [study.document(document)], _short_name(model)), path / RUNS
+    )
+    _write_runs(study, [run], path, None, False)
+    _report_run(run, None, path, False)
     for annotation in run.annotations:
-        shown = document_view(study.document(document), [annotation], study.protocols, min(96, out.width))
+        shown = render_document(study.document(document), [annotation], study.protocols, min(96, out.width))
         out.print(f"\nWhat {run.record.name} marked, a model that runs on this machine", style="bold")
         out.print(shown)
     if interrupted:
@@ -289,41 +293,43 @@ def add_model(path: Path, model: str, document: str) -> None:
 # --- telling -----------------------------------------------------------------------------------------------------
 
 
-def _report(run: ModelRun, audit: ModelRun | None, path: Path, as_json_: bool) -> None:
+def _report_run(run: ModelRun, audit: ModelRun | None, path: Path, as_json_: bool) -> None:
     rows: list[Row] = [{"state": state, "texts": count} for state, count in sorted(run.states.items())]
     if run.unasked:
         rows.append({"state": "not asked", "texts": len(run.unasked)})
-    notes = list(_notes(run))
+    notes = list(_run_notes(run))
     if audit:
-        notes.append(f"{counted(len(audit.annotations), 'mark')} judged once more by {audit.record.name}")
-    emit(rows, as_json_, f"Replies of {run.record.name}", "No replies.", notes)
+        notes.append(f"{format_count(len(audit.annotations), 'mark')} judged once more by {audit.record.name}")
+    print_table_or_json(rows, as_json_, f"Replies of {run.record.name}", "No replies.", notes)
     if not as_json_:
         marks = sum(len(annotation.marks) for annotation in run.annotations)
-        done(path, f"{counted(marks, 'mark')} in {counted(len(run.annotations), 'text')} by {run.record.name}")
+        print_result(
+            path, f"{format_count(marks, 'mark')} in {format_count(len(run.annotations), 'text')} by {run.record.name}"
+        )
 
 
-def _notes(run: ModelRun) -> Iterator[str]:
+def _run_notes(run: ModelRun) -> Iterator[str]:
     """What a reader of the numbers should know."""
     bad = sum(run.states.get(state, 0) for state in ("unreadable", "refused", "truncated", "empty"))
     if bad:
-        yield f"{_replies(bad)} could not be read: excluded with the reason, never counted as no errors"
+        yield f"{_format_reply_count(bad)} could not be read: excluded with the reason, never counted as no errors"
     for reason in dict.fromkeys(run.unasked.values()):
         ids = [id for id, why in run.unasked.items() if why == reason]
         listed = ", ".join(ids[:3]) + (", ..." if len(ids) > 3 else "")
-        yield f"{counted(len(ids), 'text')} without a reply ({listed}): {reason}"
+        yield f"{format_count(len(ids), 'text')} without a reply ({listed}): {reason}"
     placements = run.placements()
     if placements:
         yield "quotes placed: " + ", ".join(f"{count} {how}" for how, count in placements.most_common() if count)
-    repaired = sum(bool(note_of(annotation).flags) for annotation in run.annotations)
+    repaired = sum(bool(read_reply_note(annotation).flags) for annotation in run.annotations)
     if repaired:
-        yield f"{_replies(repaired)} had to be repaired or had answers that the protocol does not allow; see meta.llm"
+        yield f"{_format_reply_count(repaired)} had to be repaired or had answers that the protocol does not allow; see meta.llm"
     cost = f", ${run.cost:.4f}" if run.cost else ""
-    yield f"{counted(run.calls, 'call')} made now, {run.cached} answered from earlier runs{cost}; kept in {run.folder}"
+    yield f"{format_count(run.calls, 'call')} made now, {run.cached} answered from earlier runs{cost}; kept in {run.folder}"
     if run.stopped:
         yield f"{run.stopped}; the same command goes on from here"
 
 
-def _replies(number: int) -> str:
+def _format_reply_count(number: int) -> str:
     return "1 reply" if number == 1 else f"{number:,} replies"
 
 
@@ -350,7 +356,7 @@ def _show_plan(run_plan: ModelPlan, as_json_: bool) -> None:
             out.rule(message.role)
             out.print(message.content, soft_wrap=True)
         out.rule()
-    emit(rows, as_json_, "What a run would take", "", ["nothing was sent"])
+    print_table_or_json(rows, as_json_, "What a run would take", "", ["nothing was sent"])
 
 
 # --- prompts -----------------------------------------------------------------------------------------------------
@@ -389,7 +395,7 @@ def export_prompt(
     """
     refuse_existing(file, force)
     write_file(file, PromptTemplate().to_text())
-    done(file, f"a template with the variables {', '.join(VARIABLES)}")
+    print_result(file, f"a template with the variables {', '.join(VARIABLES)}")
 
 
 @prompts_app.command("attack")
@@ -412,7 +418,7 @@ def attack_prompt(
     settings = model_settings(Study.from_items([]), model, values)
     chosen = protocols.load(protocol)
     documents = [control_document(), *(document for _, _, document in injection_documents())]
-    with call_watcher() as watch:
+    with show_call_progress() as watch:
         run = execute(plan(Study.from_items([chosen, *documents]), settings, chosen), runs, watch=watch)
     if not run.annotations:
         raise FinecombError(f"no text got a reply: {next(iter(run.unasked.values()), 'nothing was asked')}")
@@ -422,4 +428,4 @@ def attack_prompt(
     ]
     states = ", ".join(f"{count} {state}" for state, count in sorted(run.states.items()))
     notes = [f"what came back: {states}", *(f"obeyed: {order}" for order in result.followed)]
-    emit(rows, as_json_, f"Orders in texts that {model} obeyed", "", notes)
+    print_table_or_json(rows, as_json_, f"Orders in texts that {model} obeyed", "", notes)

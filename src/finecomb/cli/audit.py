@@ -9,16 +9,27 @@ from typing import Annotated
 import typer
 
 from finecomb import formats, protocols
-from finecomb.cli.filters import names
-from finecomb.cli.shared import AsJson, Force, From, StudyPath, app, counted, done, read, say, say_all
+from finecomb.cli.filters import split_names
+from finecomb.cli.shared import (
+    AsJson,
+    Force,
+    From,
+    StudyPath,
+    app,
+    format_count,
+    print_note,
+    print_notes,
+    print_result,
+    read,
+)
 from finecomb.cli.statistics import print_findings
 from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import AuditPlan, Settings
-from finecomb.core.study import Item, Study
-from finecomb.core.study_checks import checked
+from finecomb.core.study import Study, StudyItem
+from finecomb.core.study_checks import check_items
 from finecomb.statistics.measures.counts import meta_names
-from finecomb.statistics.measures.mark_audit import audit_sample, audited, verdicts
+from finecomb.statistics.measures.mark_audit import audit_sample, audited_counts, verdict_counts
 from finecomb.statistics.selection.view import Filters, view
 
 
@@ -56,13 +67,13 @@ def audit(
     whole = read(study, from_)
     if output is None:
         _refuse_drawing_options(study, whole, per_label, auditors)
-        _print_estimate(whole, names(by), protocol, 1000 if draws is None else draws, seed, as_json_)
+        _print_estimate(whole, split_names(by), protocol, 1000 if draws is None else draws, seed, as_json_)
         return
     if whole.settings.audit is not None:
         raise FinecombError(f"{study}: is an audit already; draw from the study that it was drawn from")
     if draws is not None:
         raise FinecombError("--draws is for the estimate; leave it out where a sample is drawn with -o")
-    _draw(whole, output, per_label or 10, names(by), auditors or 2, protocol, seed, force)
+    _draw_sample(whole, output, per_label or 10, split_names(by), auditors or 2, protocol, seed, force)
 
 
 def _refuse_drawing_options(study: Path, whole: Study, per_label: int | None, auditors: int | None) -> None:
@@ -76,32 +87,34 @@ def _refuse_drawing_options(study: Path, whole: Study, per_label: int | None, au
 # --- drawing -----------------------------------------------------------------------------------------------------
 
 
-def _draw(
+def _draw_sample(
     whole: Study, output: Path, per_label: int, by: Sequence[str], auditors: int, protocol: str, seed: int, force: bool
 ) -> None:
     import polars as pl
 
     located = whole.marks.filter(pl.col("spans").list.len() > 0)
-    part = view(_with_marks(whole, located), Filters(protocol=protocol))
-    say_all(part.notes)
+    part = view(_replace_marks(whole, located), Filters(protocol=protocol))
+    print_notes(part.notes)
     columns = tuple(by) or (("model",) if "model" in meta_names(whole) else ())
     sample = audit_sample(part, per_label, columns, seed)
     if sample.is_empty():
         raise FinecombError("there are no marks to judge; an audit needs annotations that mark something")
     plan = AuditPlan(marks=tuple(sorted(sample["mark"])), by=columns, per_label=per_label, seed=seed)
-    auditing = protocols.shipped("audit")
-    formats.save(checked(_items(whole, plan, auditing, auditors)), output, force=force)
-    done(output, f"{counted(len(sample), 'mark')} to be judged by {counted(auditors, 'auditor')} each")
-    say(f"next: finecomb serve {output}, and afterwards finecomb audit {output}")
+    auditing = protocols.load_shipped("audit")
+    formats.save(check_items(_audit_items(whole, plan, auditing, auditors)), output, force=force)
+    print_result(
+        output, f"{format_count(len(sample), 'mark')} to be judged by {format_count(auditors, 'auditor')} each"
+    )
+    print_note(f"next: finecomb serve {output}, and afterwards finecomb audit {output}")
 
 
-def _with_marks(study: Study, marks: object) -> Study:
+def _replace_marks(study: Study, marks: object) -> Study:
     import dataclasses
 
     return dataclasses.replace(study, marks=marks)  # type: ignore[arg-type]
 
 
-def _items(whole: Study, plan: AuditPlan, auditing: Protocol, auditors: int) -> Iterator[Item]:
+def _audit_items(whole: Study, plan: AuditPlan, auditing: Protocol, auditors: int) -> Iterator[StudyItem]:
     """The audited study with the auditing protocol in force; how its own work was run holds no longer."""
     title = f"Audit of {whole.settings.title}" if whole.settings.title else "Audit"
     ids = [id for id in whole.settings.protocols or whole.protocols if id != auditing.id]
@@ -120,14 +133,14 @@ def _items(whole: Study, plan: AuditPlan, auditing: Protocol, auditors: int) -> 
 def _print_estimate(whole: Study, by: Sequence[str], protocol: str, draws: int, seed: int, as_json_: bool) -> None:
     plan = whole.settings.audit
     assert plan is not None
-    judged = verdicts(whole)
+    judged = verdict_counts(whole)
     if judged.is_empty():
         raise FinecombError("nobody has judged a mark yet; serve the audit first")
     others = [id for id in whole.settings.protocols[1:] if id in whole.protocols]
     part = view(whole, Filters(protocol=protocol or (others[0] if others else "")))
-    say_all(part.notes)
+    print_notes(part.notes)
     if not as_json_:
-        say(f"{len(judged):,} of {counted(len(plan.marks), 'mark')} judged")
+        print_note(f"{len(judged):,} of {format_count(len(plan.marks), 'mark')} judged")
     columns = tuple(by) or plan.by
     strata = tuple(dict.fromkeys((*columns, *plan.by)))
-    print_findings(audited(part, whole, columns, strata, draws=draws, seed=seed), as_json_, "Audit")
+    print_findings(audited_counts(part, whole, columns, strata, draws=draws, seed=seed), as_json_, "Audit")

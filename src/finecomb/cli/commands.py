@@ -291,20 +291,20 @@ COMMANDS = (
 )
 
 
-class LazyCommands(TyperGroup):
+class LazyCommandGroup(TyperGroup):
     """A group that knows its commands by their rows and imports the module of the one that is called."""
 
     def __init__(self, *, commands: MutableMapping[str, Any] | None = None, **attributes: Any) -> None:
         plain = attributes | {"rich_markup_mode": "rich"}  # drawn quicker than Markdown
-        super().__init__(commands=_in_order(commands or {}), **plain)
+        super().__init__(commands=_ordered_commands(commands or {}), **plain)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The name, the command itself and its arguments: called when a command is to be run or completed."""
         name, command, rest = super().resolve_command(ctx, args)
-        return name, _loaded(command), rest
+        return name, _load_command(command), rest
 
 
-class RowCommand(TyperCommand):
+class UnloadedCommand(TyperCommand):
     """A command of which only the row has been read."""
 
     def __init__(self, row: CommandRow) -> None:
@@ -313,26 +313,26 @@ class RowCommand(TyperCommand):
         self.row = row
 
 
-def _in_order(loaded: MutableMapping[str, Any]) -> dict[str, Any]:
+def _ordered_commands(loaded: MutableMapping[str, Any]) -> dict[str, Any]:
     """Commands by name in the order of panels and rows, those not loaded yet as their rows."""
     rows = sorted(COMMANDS, key=lambda row: list(Panel).index(row.panel))
-    commands = {row.name: loaded.get(row.name) or RowCommand(row) for row in rows}
+    commands = {row.name: loaded.get(row.name) or UnloadedCommand(row) for row in rows}
     for row in rows:
         commands[row.name].rich_help_panel = row.panel
     return commands | {name: command for name, command in loaded.items() if name not in commands}
 
 
-def _loaded(command: Any) -> Any:
-    if not isinstance(command, RowCommand):
-        return _complete(command)
+def _load_command(command: Any) -> Any:
+    if not isinstance(command, UnloadedCommand):
+        return _add_output_flags(command)
     importlib.import_module(f"finecomb.cli.{command.row.module}")
     if not gc.isenabled():  # turned off by `main`: modules stay, so nobody has to look for garbage among them
         gc.freeze()
         gc.enable()
-    return _complete(typer.main.get_group(app).commands[command.row.name])
+    return _add_output_flags(typer.main.get_group(app).commands[command.row.name])
 
 
-def _complete(command: Any) -> Any:
+def _add_output_flags(command: Any) -> Any:
     from finecomb.cli.output import with_output_flags
 
     for inner in getattr(command, "commands", {}).values():
@@ -348,7 +348,7 @@ def load_commands() -> None:
 
 app = typer.Typer(
     name="finecomb",
-    cls=LazyCommands,
+    cls=LazyCommandGroup,
     help="Go through generated text with a fine-tooth comb: mark errors as spans, count them, and know whom to trust.",
     epilog="Start with:  finecomb demo",
     no_args_is_help=True,
@@ -358,7 +358,7 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"finecomb {__version__}")
         raise typer.Exit
@@ -367,7 +367,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _main(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     pass

@@ -17,72 +17,72 @@ import typer
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from finecomb import formats
-from finecomb.cli.filters import Draws, Seed, Where, names, pair, part_of
+from finecomb.cli.filters import Draws, Seed, Where, filter_study, parse_pair, split_names
 from finecomb.cli.options import NoOptions, with_options
 from finecomb.cli.shared import (
     AsJson,
     Force,
     From,
     app,
-    counted,
     err,
+    format_count,
     out,
+    print_note,
+    print_signature,
     print_table,
     read,
-    say,
-    say_signature,
-    went_on,
+    resume_note,
 )
 from finecomb.core.errors import FinecombError, did_you_mean, shorten
 from finecomb.core.estimate import Signature
-from finecomb.core.options import OptionValues, refuse_others
+from finecomb.core.options import OptionValues, reject_unknown_options
 from finecomb.core.records import Document
 from finecomb.core.study import Study
 from finecomb.corpora.critics import human_judgments, synthetic
-from finecomb.corpora.critics.base import Critic, Statistic, annotated, parts
+from finecomb.corpora.critics.base import Critic, Statistic, render_annotated_text, state_steps
 from finecomb.corpora.critics.comparison import (
     Comparison,
-    combined,
+    combine_splits,
     compare,
-    contrasts,
-    corrected,
-    domain_words,
-    dropped_words,
-    unused_words,
+    contrast_systems,
+    correct_p_values,
+    describe_dropped,
+    describe_unused,
+    domain_warning,
 )
 from finecomb.corpora.critics.critic_certainty import certainty_row
-from finecomb.corpora.critics.critic_power import PowerPoint, power_curve, power_words
+from finecomb.corpora.critics.critic_power import PowerPoint, describe_power, power_curve
 from finecomb.corpora.critics.criticism import (
     Criticism,
-    criticism,
-    fitted,
-    fresh_real,
+    fit_critic,
     is_for_fitting,
+    score_real_and_systems,
     scores_by_system,
+    unseen_real_documents,
 )
-from finecomb.corpora.critics.diversity import diversity_rows, unused_rows
+from finecomb.corpora.critics.diversity import diversity_rows, never_used_rows
 from finecomb.corpora.critics.human_judgments import REAL
 from finecomb.corpora.critics.outliers import Outlier, outliers
-from finecomb.corpora.critics.progress import track, watched
+from finecomb.corpora.critics.progress import track, use_progress_watcher
 from finecomb.corpora.critics.storage import (
     CRITICS,
-    checked_options,
-    code_needed,
-    imported,
+    critic_class,
+    import_attribute,
     load,
-    named,
     option_names,
+    parse_fit_options,
+    required_user_code,
     save,
 )
-from finecomb.corpora.critics.surprising_spans import calibrated
+from finecomb.corpora.critics.surprising_spans import calibrate_surprises
 from finecomb.engine.options import PartitionOptions
-from finecomb.engine.partitions import WorkSpread, unfinished_folder
-from finecomb.reporting.tables import Row, as_json, rows_of
+from finecomb.engine.partitions import Executor, unfinished_folder
+from finecomb.reporting.tables import Row, as_json, frame_rows
 from finecomb.statistics.inference.permutation import Correction
 
-_SHOWN = 20  # outliers printed
-_AROUND = 30  # characters on each side of a short step in an excerpt
-_CALIBRATION = 300  # held-out real documents that say which surprises are usual
+_MAX_OUTLIERS = 20  # outliers printed
+_EXCERPT_MARGIN = 30  # characters on each side of a short step in an excerpt
+_MAX_CALIBRATION_DOCUMENTS = 300  # held-out real documents that say which surprises are usual
 
 
 @app.command()
@@ -206,16 +206,18 @@ def criticize(
         raise FinecombError(
             f"--drop {drop[0]}: leaves out marks, and critics read texts only; choose texts with --where"
         )
-    given = dict(pair("--set", option) for option in set_ or ())
+    given = dict(parse_pair("--set", option) for option in set_ or ())
     given |= {"smoothing": smoothing} if smoothing else {}
     given |= {"merge_repeats": "true"} if merge_repeats else {}
     if self_test:
-        refuse_others(values.given, {"--synthetic": NoOptions}, {"REAL and GENERATED documents": PartitionOptions})
-        with _bars():
-            _self_test(given, seed, as_json_)
+        reject_unknown_options(
+            values.given, {"--synthetic": NoOptions}, {"REAL and GENERATED documents": PartitionOptions}
+        )
+        with _show_progress_bars():
+            _run_self_test(given, seed, as_json_)
         return
-    shows = names(show)
-    if real is None or not (generated or set(shows) <= set(_OF_CRITICS)):
+    shows = split_names(show)
+    if real is None or not (generated or set(shows) <= set(_CRITIC_TABLES)):
         raise FinecombError(
             "give REAL and at least one file of GENERATED documents, or --synthetic; --show power,certainty needs REAL "
             "alone"
@@ -223,21 +225,21 @@ def criticize(
     generated = generated or []
     _refuse_existing(output, save_to, force)
     corpora = _Corpora(real, generated, fit, fit_share, by, seed, from_, cluster, tuple(where or ()))
-    wanted = [_choice(name, prior, code or ()) for name in names(critic)]
+    wanted = [_resolve_critic(name, prior, code or ()) for name in split_names(critic)]
     _refuse_unneeded_code(code or (), wanted)
     _check_options([choice for choice in wanted if isinstance(choice, tuple)], given)
-    _check_shows(wanted, shows, (document, system), readers is not None)
+    _check_table_names(wanted, shows, (document, system), readers is not None)
     _check_splits(wanted, splits)
     _check_files([real, *generated, fit, beside, readers])
     study = read(readers) if readers else None
-    figures = human_judgments.figures_from_table(pl.read_csv(beside), str(beside)) if beside else {}
-    test = _Test(correction, draws, seed, paired)
+    figures = human_judgments.metric_values_from_table(pl.read_csv(beside), str(beside)) if beside else {}
+    test = _TestSettings(correction, draws, seed, paired)
     figures |= _model_figures(corpora, word_ppl, mauve)
     with values.of(PartitionOptions).spread(unfinished_folder(output) if output else None) as spread:
-        with _bars():
-            criticisms, rows = _split_comparisons(wanted, corpora, given, stat, test, splits, save_to, spread)
-            tables = _tables(criticisms, rows, study, figures, corpora, test)
-            ability = _Ability(criticisms, wanted, corpora, stat, spread)
+        with _show_progress_bars():
+            criticisms, rows = _compare_over_splits(wanted, corpora, given, stat, test, splits, save_to, spread)
+            tables = _build_tables(criticisms, rows, study, figures, corpora, test)
+            ability = _CriticDiagnostics(criticisms, wanted, corpora, stat, spread)
             tables |= {"power": ability.power_rows, "certainty": ability.certainty_rows}
         signature = Signature.of(
             statistic="criticize", critic=critic, stat=stat, by=by or None, fit="corpus" if fit else fit_share,
@@ -246,20 +248,20 @@ def criticize(
             correction=correction, draws=draws, seed=seed, **given,
         )  # fmt: skip
         notes = (
-            went_on(spread.found, "text")
-            + _notes(criticisms, wanted)
-            + (power_words(ability.power) if "power" in shows else [])
+            resume_note(spread.found, "text")
+            + _criticism_notes(criticisms, wanted)
+            + (describe_power(ability.power) if "power" in shows else [])
         )
         for place, name in enumerate(shows, 1):
-            title, table_rows = _shown(name, tables, criticisms, corpora, (document, system), stat)
+            title, table_rows = _title_and_rows(name, tables, criticisms, corpora, (document, system), stat)
             ending = (str(signature), notes) if place == len(shows) else ("", [])
-            _print(table_rows, as_json_, title, *ending, running=name == "text")
+            _print_rows(table_rows, as_json_, title, *ending, running=name == "text")
         if output:
-            _write(criticisms, {name: make() for name, make in tables.items()}, output)
+            _write_output(criticisms, {name: make() for name, make in tables.items()}, output)
 
 
 @dataclass(frozen=True, slots=True)
-class _Test:
+class _TestSettings:
     """How systems are tested."""
 
     correction: Correction
@@ -274,20 +276,22 @@ class _Test:
     def contrast_rows(self, criticisms: Sequence[Criticism]) -> list[Row]:
         """Systems against each other, by every critic."""
         rows = [
-            row for result in criticisms for row in contrasts(result.systems, self.correction, self.draws, self.seed)
+            row
+            for result in criticisms
+            for row in contrast_systems(result.systems, self.correction, self.draws, self.seed)
         ]
-        return [row.row() for row in corrected(rows, self.correction)]
+        return [row.row() for row in correct_p_values(rows, self.correction)]
 
 
 @dataclass(frozen=True)
-class _Ability:
+class _CriticDiagnostics:
     """What critics could see, by their own held-out real documents."""
 
     criticisms: Sequence[Criticism]
     wanted: Sequence[UnfittedCritic | Critic]
     corpora: _Corpora
     stat: Statistic | None
-    spread: WorkSpread
+    spread: Executor
 
     @functools.cached_property
     def power(self) -> list[PowerPoint]:
@@ -296,7 +300,7 @@ class _Ability:
             point
             for result, held_out in self._held_out()
             for point in power_curve(
-                result.critic, held_out, _smallest(result), self.stat, self.corpora.seed, spread=self.spread
+                result.critic, held_out, _smallest_system_size(result), self.stat, self.corpora.seed, spread=self.spread
             )
         ]
 
@@ -319,40 +323,40 @@ class _Ability:
             yield result, self.corpora.fresh(result.critic, isinstance(choice, Critic))
 
 
-def _smallest(result: Criticism) -> int:
+def _smallest_system_size(result: Criticism) -> int:
     return min((len(scores.ids) for scores in result.systems.values()), default=0)
 
 
-def _split_comparisons(
+def _compare_over_splits(
     wanted: Sequence[UnfittedCritic | Critic],
     corpora: _Corpora,
     given: Mapping[str, str],
     stat: Statistic | None,
-    test: _Test,
+    test: _TestSettings,
     splits: int,
     save_to: Path | None,
-    spread: WorkSpread,
+    spread: Executor,
 ) -> tuple[list[Criticism], list[Comparison]]:
     """Criticisms by the first split of the real documents, and comparisons over all splits."""
     first: list[Criticism] = []
     compared: list[list[Comparison]] = []
     for number in range(splits):
         part = replace(corpora, seed=corpora.seed + number)
-        critics = list(_critics(wanted, part, given))
+        critics = list(_fit_critics(wanted, part, given))
         if save_to and not number:
-            _save(critics, save_to)  # before anything else can fail
+            _save_critics(critics, save_to)  # before anything else can fail
         pairs = zip(wanted, critics, strict=True)
-        results = [part.criticism(critic, isinstance(choice, Critic), stat, spread) for choice, critic in pairs]
+        results = [part.score_systems(critic, isinstance(choice, Critic), stat, spread) for choice, critic in pairs]
         if save_to and not number:
             for critic, choice in zip(critics, wanted, strict=True):
-                calibrated(critic, part.fresh(critic, isinstance(choice, Critic), _CALIBRATION))
-            _save(critics, save_to, again=True)  # now with what is usual in real documents
+                calibrate_surprises(critic, part.fresh(critic, isinstance(choice, Critic), _MAX_CALIBRATION_DOCUMENTS))
+            _save_critics(critics, save_to, again=True)  # now with what is usual in real documents
         first = first or results
         compared.append([row for result in results for row in test.comparisons(result)])
-    return first, combined(compared, test.correction)
+    return first, combine_splits(compared, test.correction)
 
 
-def _shown(
+def _title_and_rows(
     name: str,
     tables: Tables,
     criticisms: Sequence[Criticism],
@@ -361,12 +365,12 @@ def _shown(
     stat: Statistic | None,
 ) -> tuple[str, Sequence[Row]]:
     """The title and the rows of what was asked for."""
-    if name in _OF_ONE:
-        system, chosen = _wanted_document(criticisms[0], corpora, *wish)
-        rows = [row for result in criticisms for row in _OF_ONE[name](result.critic, chosen, stat)]
+    if name in _DOCUMENT_TABLES:
+        system, chosen = _find_document(criticisms[0], corpora, *wish)
+        rows = [row for result in criticisms for row in _DOCUMENT_TABLES[name](result.critic, chosen, stat)]
         return f"{name.capitalize()} of {chosen.id} in {system}", rows
     if name not in tables:
-        raise FinecombError(f"--show {name}: there is no such table{did_you_mean(name, [*tables, *_OF_ONE])}")
+        raise FinecombError(f"--show {name}: there is no such table{did_you_mean(name, [*tables, *_DOCUMENT_TABLES])}")
     return name.capitalize(), tables[name]()
 
 
@@ -399,25 +403,25 @@ def _model_figures(corpora: _Corpora, word_ppl: str, mauve: str) -> dict[str, di
 
 # --- what cannot be done, found before a critic is fitted --------------------------------------------------------
 
-_OF_CRITICS = ("power", "certainty")  # tables about the critic itself
-_EVERYWHERE = ("systems", "contrasts", "diversity", "unused", "outliers", *_OF_CRITICS)
-_OF_READERS = ("correlations", "incoherent")
+_CRITIC_TABLES = ("power", "certainty")  # tables about the critic itself
+_COMMON_TABLES = ("systems", "contrasts", "diversity", "unused", "outliers", *_CRITIC_TABLES)
+_HUMAN_TABLES = ("correlations", "incoherent")
 
 
-def _check_shows(
+def _check_table_names(
     wanted: Sequence[UnfittedCritic | Critic], shows: Sequence[str], wish: tuple[str, str], has_readers: bool
 ) -> None:
-    kinds = [type(choice) if isinstance(choice, Critic) else named(choice[0]) for choice in wanted]
-    known = [*_EVERYWHERE, *_OF_ONE, *(_OF_READERS if has_readers else ())]
+    kinds = [type(choice) if isinstance(choice, Critic) else critic_class(choice[0]) for choice in wanted]
+    known = [*_COMMON_TABLES, *_DOCUMENT_TABLES, *(_HUMAN_TABLES if has_readers else ())]
     known += [name for kind in kinds for name in kind.table_names]
     other_tables = any(kind.tables is not Critic.tables and not kind.table_names for kind in kinds)
     for name in shows:
-        if name in _OF_READERS and not has_readers:
+        if name in _HUMAN_TABLES and not has_readers:
             raise FinecombError(f"--show {name}: needs --people, a study with the sections protocol")
         if name not in known and not other_tables:
             raise FinecombError(f"--show {name}: there is no such table{did_you_mean(name, known)}")
     for flag, value in zip(("--document", "--system"), wish, strict=True):
-        if value and not set(shows) & set(_OF_ONE):
+        if value and not set(shows) & set(_DOCUMENT_TABLES):
             raise FinecombError(f"{flag} {value}: goes with --show parts or --show text")
 
 
@@ -458,7 +462,7 @@ class _Corpora:
     where: tuple[str, ...] = ()
     """Conditions on generated documents; real ones are what they are compared with, and stay."""
 
-    def for_fitting(self) -> list[Document]:
+    def fitting_documents(self) -> list[Document]:
         """What critics are fitted on."""
         if self.fit is None:
             source = track(self._read(self.real), "reading documents to fit on")
@@ -476,19 +480,19 @@ class _Corpora:
 
     def fresh(self, critic: Critic, whole: bool, most: int | None = None) -> list[Document]:
         """Held-out real documents, at most so many, without those whose text the critic was fitted on."""
-        return list(itertools.islice(fresh_real(self.held_out(whole), critic.fitted_on, []), most))
+        return list(itertools.islice(unseen_real_documents(self.held_out(whole), critic.fitted_on, []), most))
 
-    def criticism(self, critic: Critic, whole: bool, stat: Statistic | None, spread: WorkSpread) -> Criticism:
+    def score_systems(self, critic: Critic, whole: bool, stat: Statistic | None, spread: Executor) -> Criticism:
         """Scores of all of them."""
         if self.by:
-            real_scores = criticism(critic, self.held_out(whole), {}, stat, self.cluster, spread)
+            real_scores = score_real_and_systems(critic, self.held_out(whole), {}, stat, self.cluster, spread)
             documents = itertools.chain.from_iterable(map(self._read, self.generated))
             systems = scores_by_system(critic, documents, self.by, stat, self.cluster, spread)
             return replace(real_scores, systems=systems)
         files = {path.stem: self._read(path) for path in self.generated}
         if len(files) < len(self.generated):
             raise FinecombError("two files of generated documents have the same name; tell systems apart with --by")
-        return criticism(critic, self.held_out(whole), files, stat, self.cluster, spread)
+        return score_real_and_systems(critic, self.held_out(whole), files, stat, self.cluster, spread)
 
     def documents(self) -> Iterator[tuple[str, Document]]:
         """Every generated document with its system, then every real one."""
@@ -498,14 +502,14 @@ class _Corpora:
     def generated_documents(self) -> Iterator[tuple[str, Document]]:
         """Every generated document with its system."""
         for path in self.generated:
-            yield from ((self._system(document, path), document) for document in self._read(path))
+            yield from ((self._system_name(document, path), document) for document in self._read(path))
 
-    def _system(self, document: Document, path: Path) -> str:
+    def _system_name(self, document: Document, path: Path) -> str:
         return str(document.meta[self.by]) if self.by else path.stem
 
     def _read(self, path: Path) -> Iterator[Document]:
         if self.where and path in self.generated:
-            return part_of(formats.read(path, self.from_), self.where).iter_documents()
+            return filter_study(formats.read(path, self.from_), self.where).iter_documents()
         return (item for item in formats.stream(path, self.from_) if isinstance(item, Document))
 
 
@@ -513,44 +517,44 @@ UnfittedCritic = tuple[str, dict[str, str]]
 """A critic to be fitted, by name, with what the name itself says of its options."""
 
 
-def _critics(
+def _fit_critics(
     wanted: Sequence[UnfittedCritic | Critic], corpora: _Corpora, given: Mapping[str, str]
 ) -> Iterator[Critic]:
     """Every critic, fitted."""
     unfitted = [choice for choice in wanted if isinstance(choice, tuple)]
-    documents = corpora.for_fitting() if unfitted else []
+    documents = corpora.fitting_documents() if unfitted else []
     for choice in wanted:
-        yield _fitted(choice, documents, corpora.seed, given) if isinstance(choice, tuple) else choice
+        yield _fit_critic(choice, documents, corpora.seed, given) if isinstance(choice, tuple) else choice
 
 
-def _fitted(wanted: UnfittedCritic, documents: Sequence[Document], seed: int, given: Mapping[str, str]) -> Critic:
+def _fit_critic(wanted: UnfittedCritic, documents: Sequence[Document], seed: int, given: Mapping[str, str]) -> Critic:
     """A critic fitted with those of the options that it has."""
     name, extra = wanted
-    options = option_names(named(name).fit)
-    return fitted(
+    options = option_names(critic_class(name).fit)
+    return fit_critic(
         name, documents, seed, {option: value for option, value in given.items() if option in options} | extra
     )
 
 
 def _check_options(wanted: Sequence[UnfittedCritic], given: Mapping[str, str]) -> None:
     """Every option goes to the critics that have it, and some critic must."""
-    options = [option for name, _ in wanted for option in option_names(named(name).fit)]
+    options = [option for name, _ in wanted for option in option_names(critic_class(name).fit)]
     for option in given:
         if option not in options:
             raise FinecombError(f"--set {option}: no critic that is to be fitted has it{did_you_mean(option, options)}")
 
 
-def _choice(name: str, prior: str, code: Sequence[str]) -> UnfittedCritic | Critic:
+def _resolve_critic(name: str, prior: str, code: Sequence[str]) -> UnfittedCritic | Critic:
     """A critic to be fitted, or one that is fitted already."""
     if name not in CRITICS and (Path(name) / "critic.json").exists():
         return load(Path(name), code)
-    if ":" in name and not isinstance(imported(name, name), type):
+    if ":" in name and not isinstance(import_attribute(name, name), type):
         return "own", {"function": name, "kind": prior}
     return name, {}
 
 
 def _refuse_unneeded_code(code: Sequence[str], wanted: Sequence[UnfittedCritic | Critic]) -> None:
-    needed = [name for choice in wanted if isinstance(choice, Critic) for name in code_needed(choice)]
+    needed = [name for choice in wanted if isinstance(choice, Critic) for name in required_user_code(choice)]
     for name in code:
         if name not in needed:
             raise FinecombError(f"--code {name}: no saved critic among those named with --critic needs it")
@@ -559,39 +563,41 @@ def _refuse_unneeded_code(code: Sequence[str], wanted: Sequence[UnfittedCritic |
 # --- what is shown -----------------------------------------------------------------------------------------------
 
 
-def _tables(
+def _build_tables(
     criticisms: Sequence[Criticism],
     rows: Sequence[Comparison],
     readers: Study | None,
-    figures: human_judgments.Figures,
+    figures: human_judgments.MetricValues,
     corpora: _Corpora,
-    test: _Test,
+    test: _TestSettings,
 ) -> Tables:
     """Every table there is, by name."""
     human = human_judgments.coherent_shares(readers, corpora.by or "model") if readers else {}
     columns = {**figures, **({"people": human} if human else {})}
     tables: Tables = {
-        "systems": lambda: human_judgments.with_figures((row.row() for row in rows), columns),
+        "systems": lambda: human_judgments.add_metric_columns((row.row() for row in rows), columns),
         "contrasts": lambda: test.contrast_rows(criticisms),
         "diversity": lambda: [row for result in criticisms for row in diversity_rows(result, test.draws, test.seed)],
-        "unused": lambda: [row for result in criticisms for row in unused_rows(result)],
+        "unused": lambda: [row for result in criticisms for row in never_used_rows(result)],
         "outliers": lambda: [row for result in criticisms for row in _outlier_rows(result, corpora)],
     }
     if readers:
         tables["correlations"] = lambda: human_judgments.correlations(
-            {**human_judgments.latent_figures(rows), **figures}, human
+            {**human_judgments.latent_values_by_system(rows), **figures}, human
         )
-        tables["incoherent"] = lambda: rows_of(human_judgments.incoherent_organisations(readers))
+        tables["incoherent"] = lambda: frame_rows(human_judgments.incoherent_organisations(readers))
     for result in criticisms:
         for name, table in result.critic.tables(result.real, result.systems).items():
-            tables[name] = functools.partial(rows_of, table)
+            tables[name] = functools.partial(frame_rows, table)
     return tables
 
 
 def _outlier_rows(result: Criticism, corpora: _Corpora) -> Iterator[Row]:
     """The most unlikely documents of each system, with a piece of each (the paper's Table 14)."""
     ranked = {
-        (system, outlier.id): outlier for system in result.systems for outlier in _outliers(result, system)[:_SHOWN]
+        (system, outlier.id): outlier
+        for system in result.systems
+        for outlier in _system_outliers(result, system)[:_MAX_OUTLIERS]
     }
     documents = {
         (system, document.id): document for system, document in corpora.documents() if (system, document.id) in ranked
@@ -604,23 +610,23 @@ def _outlier_rows(result: Criticism, corpora: _Corpora) -> Iterator[Row]:
         }  # fmt: skip
 
 
-def _outliers(result: Criticism, system: str) -> list[Outlier]:
+def _system_outliers(result: Criticism, system: str) -> list[Outlier]:
     return outliers(result.real, result.systems[system])
 
 
 def _excerpt(result: Criticism, document: Document) -> str:
     """The text of its most unlikely step, with some words around it if it is short; else the beginning."""
-    steps = [step for step in parts(result.critic, document, result.real.statistic) if step.text]
+    steps = [step for step in state_steps(result.critic, document, result.real.statistic) if step.text]
     worst = max(steps, key=lambda step: step.nll, default=None)
     if worst is None or worst.start is None or worst.end is None:
         return shorten(document.text)
-    if len(worst.text) > _AROUND:
+    if len(worst.text) > _EXCERPT_MARGIN:
         return shorten(worst.text)
-    before, after = document.text[: worst.start][-_AROUND:], document.text[worst.end :][:_AROUND]
+    before, after = document.text[: worst.start][-_EXCERPT_MARGIN:], document.text[worst.end :][:_EXCERPT_MARGIN]
     return " ".join(f"... {before}[{worst.text}]{after} ...".split())
 
 
-def _wanted_document(result: Criticism, corpora: _Corpora, wanted: str, of: str) -> tuple[str, Document]:
+def _find_document(result: Criticism, corpora: _Corpora, wanted: str, of: str) -> tuple[str, Document]:
     """The document asked for and its system; without a wish the most unlikely one of the system, or of the first."""
     if of and of not in (REAL, *result.systems):
         raise FinecombError(f"--system {of}: there is no such system{did_you_mean(of, [REAL, *result.systems])}")
@@ -634,9 +640,9 @@ def _wanted_document(result: Criticism, corpora: _Corpora, wanted: str, of: str)
     return place
 
 
-def _part_rows(critic: Critic, document: Document, stat: Statistic | None) -> Iterator[Row]:
+def _step_rows(critic: Critic, document: Document, stat: Statistic | None) -> Iterator[Row]:
     """The steps of one document."""
-    for step in parts(critic, document, stat):
+    for step in state_steps(critic, document, stat):
         yield {
             "critic": critic.name, "step": step.step, "text": shorten(step.text, 32), "state": step.state,
             "nats": step.nll, "likeliest": step.likeliest, "its nats": step.likeliest_nll,
@@ -645,27 +651,27 @@ def _part_rows(critic: Critic, document: Document, stat: Statistic | None) -> It
 
 def _text_rows(critic: Critic, document: Document, stat: Statistic | None) -> Iterator[Row]:
     """One document with its steps in place."""
-    steps = parts(critic, document, stat)
+    steps = state_steps(critic, document, stat)
     if not any(step.text for step in steps):
         raise FinecombError(f"--show text: steps of the {critic.name} critic have no place in the text; see outliers")
-    yield {"critic": critic.name, "document": document.id, "text": annotated(document.text, steps)}
+    yield {"critic": critic.name, "document": document.id, "text": render_annotated_text(document.text, steps)}
 
 
-_OF_ONE: dict[str, Callable[[Critic, Document, Statistic | None], Iterator[Row]]] = {
-    "parts": _part_rows,
+_DOCUMENT_TABLES: dict[str, Callable[[Critic, Document, Statistic | None], Iterator[Row]]] = {
+    "parts": _step_rows,
     "text": _text_rows,
 }
 """What can be shown of one document."""
 
 
-def _notes(criticisms: Sequence[Criticism], wanted: Sequence[UnfittedCritic | Critic]) -> list[str]:
+def _criticism_notes(criticisms: Sequence[Criticism], wanted: Sequence[UnfittedCritic | Critic]) -> list[str]:
     """What was lost, and what nobody can check."""
     notes = []
     for result, kind in zip(criticisms, wanted, strict=True):
         sides = {"real": result.real, **result.systems}
-        notes += [words for side, scores in sides.items() if (words := dropped_words(side, scores))]
-        notes += [words for side, scores in sides.items() if (words := domain_words(side, scores, result.real))]
-        notes += [words] if (words := unused_words(result.critic)) else []
+        notes += [words for side, scores in sides.items() if (words := describe_dropped(side, scores))]
+        notes += [words for side, scores in sides.items() if (words := domain_warning(side, scores, result.real))]
+        notes += [words] if (words := describe_unused(result.critic)) else []
         notes += [f"the {result.critic.name} critic: {caution}" for caution in result.critic.cautions]
         if isinstance(kind, Critic) and not kind.fitted_on:
             notes.append(
@@ -675,7 +681,7 @@ def _notes(criticisms: Sequence[Criticism], wanted: Sequence[UnfittedCritic | Cr
     return notes
 
 
-def _print(
+def _print_rows(
     rows: Sequence[Row], as_json_: bool, title: str, signature: str, notes: Sequence[str], running: bool = False
 ) -> None:
     """As JSON, as a table, or as `running` text."""
@@ -687,12 +693,12 @@ def _print(
             out.print(f"{title} ({row['critic']} critic)\n{row['text']}", soft_wrap=True)
     else:
         print_table(rows, title)
-    say_signature(signature, " (95% intervals; nats)")
+    print_signature(signature, " (95% intervals; nats)")
     for note in notes:
-        say(note)
+        print_note(note)
 
 
-def _write(criticisms: Sequence[Criticism], tables: Mapping[str, Sequence[Row]], folder: Path) -> None:
+def _write_output(criticisms: Sequence[Criticism], tables: Mapping[str, Sequence[Row]], folder: Path) -> None:
     """All tables as CSV and all figures as SVG."""
     from finecomb.reporting.figures.critic_figures import critic_figures
 
@@ -706,37 +712,37 @@ def _write(criticisms: Sequence[Criticism], tables: Mapping[str, Sequence[Row]],
         pl.DataFrame(list(rows), infer_schema_length=None).write_csv(folder / f"{name}.csv")
     for name, svg in figures.items():
         (folder / f"{_file_name(name)}.svg").write_text(svg, encoding="utf-8")
-    say(f"{folder}: {counted(len(tables), 'table')} and {counted(len(figures), 'figure')} written")
+    print_note(f"{folder}: {format_count(len(tables), 'table')} and {format_count(len(figures), 'figure')} written")
 
 
 def _file_name(name: str) -> str:
     return re.sub(r"[^\w.-]+", "-", name)
 
 
-def _save(critics: Sequence[Critic], folder: Path, again: bool = False) -> None:
+def _save_critics(critics: Sequence[Critic], folder: Path, again: bool = False) -> None:
     """The fitted critic, or each of several in a folder of its name; nothing is said when it is saved again."""
     for critic in critics:
         place = folder if len(critics) == 1 else folder / critic.name
         save(critic, place)
         if again:
             continue
-        code = "".join(f" --code {name}" for name in code_needed(critic))
-        say(f"{place}: the fitted {critic.name} critic; use it with --critic {place}{code}")
+        code = "".join(f" --code {name}" for name in required_user_code(critic))
+        print_note(f"{place}: the fitted {critic.name} critic; use it with --critic {place}{code}")
 
 
-def _self_test(given: Mapping[str, str], seed: int, as_json_: bool) -> None:
+def _run_self_test(given: Mapping[str, str], seed: int, as_json_: bool) -> None:
     """The paper's Table 1 with models that anybody can fit."""
-    options = checked_options(synthetic.self_test, given, "synthetic")
+    options = parse_fit_options(synthetic.self_test, given, "synthetic")
     rows = [row.row() for row in synthetic.self_test(np.random.default_rng(seed), **options)]
     notes = [
         "paper: word-level and Latent PPL of its Table 1; 2.28, 64.80 (66.80 in its text) is a transformer's",
         "Latent PPL is over transitions between valid segments; the paper's script drops texts with a bad one",
     ]
-    _print(rows, as_json_, "Self-test", str(Signature.of(statistic="synthetic", seed=seed, **given)), notes)
+    _print_rows(rows, as_json_, "Self-test", str(Signature.of(statistic="synthetic", seed=seed, **given)), notes)
 
 
 @contextlib.contextmanager
-def _bars() -> Iterator[None]:
+def _show_progress_bars() -> Iterator[None]:
     """Progress of long work on standard error, shown only to people."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,}"))
     with Progress(*columns, TimeElapsedColumn(), console=err, transient=True, disable=not err.is_terminal) as bars:
@@ -748,5 +754,5 @@ def _bars() -> Iterator[None]:
                 bars.advance(task)
             bars.remove_task(task)
 
-        with watched(watch):
+        with use_progress_watcher(watch):
             yield

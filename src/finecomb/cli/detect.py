@@ -14,7 +14,7 @@ from finecomb import formats, protocols
 from finecomb.annotators.detectors import Factory, FittedDetector, detectors_by_name, named
 from finecomb.annotators.detectors.base import BatchDetector
 from finecomb.annotators.detectors.batch_detection import RESULTS, DocumentMarking, MarkedCorpus, mark_corpus
-from finecomb.cli.filters import Drop, Where, part_of
+from finecomb.cli.filters import Drop, Where, filter_study
 from finecomb.cli.options import with_options
 from finecomb.cli.shared import (
     AsJson,
@@ -22,22 +22,22 @@ from finecomb.cli.shared import (
     From,
     StudyPath,
     app,
-    counted,
-    done,
-    emit,
+    format_count,
+    print_note,
+    print_notes,
+    print_result,
     print_table,
+    print_table_or_json,
     read,
-    row_progress,
-    say,
-    say_all,
-    went_on,
+    resume_note,
+    track_texts,
 )
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.core.frames import entries
-from finecomb.core.options import OptionValues, listed, refuse_others
+from finecomb.core.frames import parse_json_object
+from finecomb.core.options import OptionValues, join_names, reject_unknown_options
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Mark
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 from finecomb.engine.options import PartitionOptions
 from finecomb.engine.partitions import unfinished_folder
 from finecomb.formats import parquet
@@ -67,7 +67,7 @@ def detectors(as_json_: AsJson = False) -> None:
         }
         for factory in detectors_by_name().values()
     ]
-    emit(rows, as_json_, "Detectors", "No detectors.")
+    print_table_or_json(rows, as_json_, "Detectors", "No detectors.")
 
 
 @app.command()
@@ -90,13 +90,13 @@ def detect(
     Example: `finecomb detect games --detector boxscore -o checked --basis record`
     """
     factory = named(detector)
-    refuse_others(
+    reject_unknown_options(
         values.given, {factory.name: factory.options}, {row.name: row.options for row in detectors_by_name().values()}
     )
     options: Any = values.of(factory.options)
-    scanned = _scanned(study, from_, output) if not where and not drop else None
-    whole = scanned if scanned is not None else part_of(read(study, from_), where, drop)
-    protocol = _protocol(whole, factory.protocol_of(options) if factory.protocol_of else factory.protocol)
+    scanned = _scan_parquet(study, from_, output) if not where and not drop else None
+    whole = scanned if scanned is not None else filter_study(read(study, from_), where, drop)
+    protocol = _detector_protocol(whole, factory.protocol_of(options) if factory.protocol_of else factory.protocol)
     program = factory.make(protocol, options)
     documents = whole.tables["documents"] if isinstance(whole, ScannedStudy) else whole.documents.lazy()
     if documents.head(1).collect().is_empty():
@@ -108,17 +108,19 @@ def detect(
     marking = DocumentMarking(checker.id, factory.make, protocol, options, isinstance(program, BatchDetector))
     folder = unfinished_folder(output) if output else None
     with values.of(PartitionOptions).spread(folder) as spread:
-        corpus = mark_corpus(documents, marking, program.signature, spread, row_progress)
-        say_all(went_on(spread.found, "text"))
+        corpus = mark_corpus(documents, marking, program.signature, spread, track_texts)
+        print_notes(resume_note(spread.found, "text"))
         if output and isinstance(whole, ScannedStudy):
             tables = {name: corpus.table(name) for name in RESULTS}
             formats.save_marked(whole, output, protocol, checker, tables, corpus.is_checked(), force)
         elif output and isinstance(whole, Study):
-            formats.save_checked(_with(whole, checker, protocol, corpus.annotations()), output, force=force)
-        _report(corpus, program.signature, output, as_json_)
+            formats.save_checked(
+                _add_detector_work(whole, checker, protocol, corpus.annotations()), output, force=force
+            )
+        _report_marks(corpus, program.signature, output, as_json_)
 
 
-def _scanned(path: Path, from_: str, output: Path | None) -> ScannedStudy | None:
+def _scan_parquet(path: Path, from_: str, output: Path | None) -> ScannedStudy | None:
     """A study that need not be read into memory: Parquet with texts only, to be written as Parquet."""
     if output is None or not output.name.endswith(parquet.FORMAT.suffixes) or from_ not in ("", "parquet"):
         return None
@@ -133,13 +135,15 @@ def _scanned(path: Path, from_: str, output: Path | None) -> ScannedStudy | None
     return scanned
 
 
-def _protocol(study: Study | ScannedStudy, name: str) -> Protocol:
+def _detector_protocol(study: Study | ScannedStudy, name: str) -> Protocol:
     """The study's own protocol of the name the detector needs, or the shipped one."""
     candidates = [candidate for candidate in study.protocols.values() if candidate.name == name]
     return candidates[-1] if candidates else protocols.load(name)
 
 
-def _with(study: Study, checker: Annotator, protocol: Protocol, annotations: Iterable[Annotation]) -> list[Item]:
+def _add_detector_work(
+    study: Study, checker: Annotator, protocol: Protocol, annotations: Iterable[Annotation]
+) -> list[StudyItem]:
     """The study with the detector as one more annotator; what it marked before under this protocol is replaced."""
     names = dict.fromkeys([*study.settings.protocols, *study.protocols, protocol.id])
     settings = study.settings.model_copy(update={"protocols": tuple(names)})
@@ -153,54 +157,56 @@ def _with(study: Study, checker: Annotator, protocol: Protocol, annotations: Ite
     return [settings, *all_protocols.values(), *study.iter_documents(), *people, checker, *others, *annotations]
 
 
-def _report(corpus: MarkedCorpus, signature: str, output: Path | None, as_json_: bool) -> None:
-    notes = _notes(corpus)
-    rows = _rows(corpus) if as_json_ or not output else []
+def _report_marks(corpus: MarkedCorpus, signature: str, output: Path | None, as_json_: bool) -> None:
+    notes = _problem_notes(corpus)
+    rows = _mark_rows(corpus) if as_json_ or not output else []
     if as_json_:
         typer.echo(as_json(rows, signature, notes))
         return
     for note in notes:
-        say(note)
+        print_note(note)
     if output:
         marks = int(corpus.table("marks").select(pl.len()).collect().item())
         checked = corpus.table("annotations").filter(pl.col("status") == "submitted").select(pl.len()).collect().item()
-        done(output, f"{counted(marks, 'mark')} in {counted(checked, 'text')}; `finecomb show` explains each")
+        print_result(
+            output, f"{format_count(marks, 'mark')} in {format_count(checked, 'text')}; `finecomb show` explains each"
+        )
     else:
         print_table(rows, "Marks", "Nothing to mark.")
-        say(signature)
+        print_note(signature)
 
 
-def _rows(corpus: MarkedCorpus) -> list[Row]:
-    return [_row(annotation, mark) for annotation in corpus.annotations() for mark in annotation.marks]
+def _mark_rows(corpus: MarkedCorpus) -> list[Row]:
+    return [_mark_row(annotation, mark) for annotation in corpus.annotations() for mark in annotation.marks]
 
 
-def _row(annotation: Annotation, mark: Mark) -> Row:
+def _mark_row(annotation: Annotation, mark: Mark) -> Row:
     answers = {name: mark.answers.get(name, "") for name in ("correction", "comment")}
     about = {"document": annotation.document, "label": mark.label, "quote": " … ".join(mark.quotes)}
     return {**about, "basis": mark.basis, "confidence": mark.confidence, **answers}
 
 
-def _notes(corpus: MarkedCorpus) -> list[str]:
+def _problem_notes(corpus: MarkedCorpus) -> list[str]:
     """What could not be checked, by reason, and what is odd about records."""
     reasons: dict[str, list[str]] = {}
     odd = pl.col("excluded").is_not_null() | pl.col("meta").str.contains('"problems"', literal=True)
     rows = corpus.table("annotations").filter(odd).select("document", "excluded", "meta").collect(engine="streaming")
     for document, excluded, meta in rows.iter_rows():
-        problems = entries(meta).get("problems", [])
+        problems = parse_json_object(meta).get("problems", [])
         texts = [str(problem) for problem in problems] if isinstance(problems, list) else []
-        for reason in [str(entries(excluded)["reason"])] if excluded else texts:
+        for reason in [str(parse_json_object(excluded)["reason"])] if excluded else texts:
             reasons.setdefault(reason, []).append(document)
     return [
-        f"{counted(len(where), 'text')} ({', '.join(where[:3])}{', ...' if len(where) > 3 else ''}): {reason}"
+        f"{format_count(len(where), 'text')} ({', '.join(where[:3])}{', ...' if len(where) > 3 else ''}): {reason}"
         for reason, where in reasons.items()
     ]
 
 
-TRAININGS = {factory.name: factory.training for factory in detectors_by_name().values() if factory.training}
+TRAINING_BY_DETECTOR = {factory.name: factory.training for factory in detectors_by_name().values() if factory.training}
 
 
 @app.command()
-@with_options([training.options for training in TRAININGS.values()])
+@with_options([training.options for training in TRAINING_BY_DETECTOR.values()])
 def train(
     study: StudyPath,
     detector: DetectorName,
@@ -225,32 +231,34 @@ def train(
     """
     factory = named(detector)
     if factory.training is None:
-        raise FinecombError(f"--detector {factory.name}: has nothing to fit; {listed(TRAININGS)} can be fitted")
-    choices = {name: training.options for name, training in TRAININGS.items()}
-    refuse_others(values.given, {factory.name: factory.training.options}, choices)
+        raise FinecombError(
+            f"--detector {factory.name}: has nothing to fit; {join_names(TRAINING_BY_DETECTOR)} can be fitted"
+        )
+    choices = {name: training.options for name, training in TRAINING_BY_DETECTOR.items()}
+    reject_unknown_options(values.given, {factory.name: factory.training.options}, choices)
     options: Any = values.of(factory.training.options)
     if real is not None:
-        options = _with_real(factory, options, real, from_)
+        options = _add_real_texts(factory, options, real, from_)
     whole = read(study, from_)
-    fitted = factory.training.fit(whole, _gold(whole, gold), gold, options)
+    fitted = factory.training.fit(whole, _gold_annotations(whole, gold), gold, options)
     if output:
         _write_weights(fitted, output)
     if as_json_:
         typer.echo(as_json(fitted.rows, fitted.signature, list(fitted.notes)))
         return
     for note in fitted.notes:
-        say(note)
+        print_note(note)
     if fitted.rows:
         print_table(fitted.rows, fitted.title)
-    say(fitted.signature)
+    print_note(fitted.signature)
     if output:
-        done(output, f"weights fitted on {counted(fitted.texts, 'text')}")
+        print_result(output, f"weights fitted on {format_count(fitted.texts, 'text')}")
 
 
-def _with_real(factory: Factory, options: Any, real: Path, from_: str) -> Any:
+def _add_real_texts(factory: Factory, options: Any, real: Path, from_: str) -> Any:
     """Options with the texts of `--real` in them."""
     if factory.training is None or not factory.training.real:
-        owners = listed(name for name, training in TRAININGS.items() if training.real)
+        owners = join_names(name for name, training in TRAINING_BY_DETECTOR.items() if training.real)
         raise FinecombError(f"--real does not apply to {factory.name}; it applies to {owners}")
     texts = tuple(document.text for document in read(real, from_).iter_documents())
     return replace(options, texts=texts)
@@ -268,7 +276,7 @@ def _write_weights(fitted: FittedDetector, output: Path) -> None:
         write_file(output / name, content)
 
 
-def _gold(study: Study, name: str) -> list[Annotation]:
+def _gold_annotations(study: Study, name: str) -> list[Annotation]:
     kinds = {annotator.id: annotator.kind for annotator in study.iter_annotators()}
     if name and name not in kinds:
         raise FinecombError(f"no annotator is called {name!r}{did_you_mean(name, kinds)}")

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from finecomb.cli.shared import Force, From, StudyPath, app, counted, done, read, say_all
-from finecomb.collection.exercises import exercise_of, solvable, with_test, with_training
+from finecomb.cli.shared import Force, From, StudyPath, app, format_count, print_notes, print_result, read
+from finecomb.collection.exercises import exercise_from_gold, solvability_warnings, with_test, with_training
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.practice import Exercise
 from finecomb.core.protocol_text import format_yaml
@@ -50,31 +50,31 @@ def exercise(
         raise FinecombError("--pass and --precision are for a test; add --to test or leave them out")
     refuse_existing(output, force)
     whole = read(study, from_)
-    chosen = whole.protocol(protocol or _only_protocol(whole))
-    exercises = [_exercise(whole, id, gold, chosen.id) for id in documents]
+    chosen = whole.protocol(protocol or _default_protocol(whole))
+    exercises = [_build_exercise(whole, id, gold, chosen.id) for id in documents]
     if to == "training":
         changed = with_training(chosen, exercises)
     else:
         changed = with_test(
             chosen, exercises, 0.7 if share is None else share, 0.25 if precision is None else precision
         )
-    say_all(solvable(changed, exercises))
+    print_notes(solvability_warnings(changed, exercises))
     write_file(output, format_yaml(changed))
-    errors = counted(sum(len(one.solutions) for one in exercises), "error")
-    done(output, f"protocol {changed.id} with {counted(len(exercises), 'exercise')}, {errors} to find")
+    errors = format_count(sum(len(one.solutions) for one in exercises), "error")
+    print_result(output, f"protocol {changed.id} with {format_count(len(exercises), 'exercise')}, {errors} to find")
 
 
-def _only_protocol(study: Study) -> str:
+def _default_protocol(study: Study) -> str:
     return study.settings.protocols[0] if study.settings.protocols else ""
 
 
-def _exercise(study: Study, id: str, gold: str, protocol: str) -> Exercise:
-    from finecomb.statistics.gold.gold_and_judges import the_gold_annotator
+def _build_exercise(study: Study, id: str, gold: str, protocol: str) -> Exercise:
+    from finecomb.statistics.gold.gold_and_judges import find_gold_annotator
 
     document = next((one for one in study.iter_documents() if one.id == id), None)
     if document is None:
         raise FinecombError(f"no text is called {id!r}{did_you_mean(id, study.documents['id'].head(5000))}")
-    annotator = gold or the_gold_annotator(study)
+    annotator = gold or find_gold_annotator(study)
     chosen = [
         one
         for one in study.iter_annotations()
@@ -84,4 +84,4 @@ def _exercise(study: Study, id: str, gold: str, protocol: str) -> Exercise:
         raise FinecombError(
             f"{id}: has no annotation of {annotator!r}; adjudicate it first, or name others with --gold"
         )
-    return exercise_of(document, chosen[0])
+    return exercise_from_gold(document, chosen[0])

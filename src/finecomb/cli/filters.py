@@ -11,11 +11,11 @@ import typer
 from finecomb.core.errors import FinecombError
 from finecomb.core.options import option
 from finecomb.core.study import Study
-from finecomb.statistics.selection.subset import joined, selected_study
-from finecomb.statistics.selection.view import Filters, dropped
+from finecomb.statistics.selection.subset import extract_substudy, join_conditions
+from finecomb.statistics.selection.view import Filters, drop_marks
 from finecomb.statistics.selection.view import Rounds as WhichRounds
 
-WHERE = (
+WHERE_HELP = (
     "Only what fits: model=gpt2, or a condition such as 'model == \"human\" or top_p >= 0.9' on texts, annotators, "
     "annotations or marks; may be repeated."
 )
@@ -33,7 +33,7 @@ Where = Annotated[
     list[str] | None,
     typer.Option(
         "--where",
-        help=WHERE,
+        help=WHERE_HELP,
         show_default=False,
     ),
 ]
@@ -72,7 +72,7 @@ class FilterOptions:
     protocol: str = option("", "Which of the study's protocols.", "--protocol", "-p")
     labels: tuple[str, ...] = option((), "Only this label or group; may be repeated.", "--label")
     drop: tuple[str, ...] = option((), "Leave out a label or group, or one severity of it: grammar-usage:1.")
-    where: tuple[str, ...] = option((), WHERE)
+    where: tuple[str, ...] = option((), WHERE_HELP)
     back_off: Literal["label", "group", "any"] = option("label", "Labels as they are, as groups, or all as one.")
     merge: tuple[str, ...] = option((), "NEW=A+B: labels taken together under a new name.")
     annotators: tuple[str, ...] = option((), "Only this annotator; may be repeated.", "--annotator", "-a")
@@ -85,13 +85,13 @@ class FilterOptions:
 
     def filters(self) -> Filters:
         """The filters that these options ask for."""
-        return filters(
+        return build_filters(
             self.protocol, list(self.labels), list(self.drop), list(self.where), list(self.annotators),
             list(self.kinds), self.rounds, self.back_off, list(self.merge),
         )  # fmt: skip
 
 
-def filters(
+def build_filters(
     protocol: str = "",
     labels: list[str] | None = None,
     drop: list[str] | None = None,
@@ -112,18 +112,18 @@ def filters(
         kinds=tuple(kinds or ()),
         rounds=rounds,
         back_off=back_off,
-        merge=tuple((new, tuple(old.split("+"))) for new, old in (pair("--merge", text) for text in merge or ())),
+        merge=tuple((new, tuple(old.split("+"))) for new, old in (parse_pair("--merge", text) for text in merge or ())),
     )
 
 
-def part_of(study: Study, where: Sequence[str] | None = None, drop: Sequence[str] | None = None) -> Study:
+def filter_study(study: Study, where: Sequence[str] | None = None, drop: Sequence[str] | None = None) -> Study:
     """The part of a study that `--where` and `--drop` leave, for commands that read a study as it is."""
-    condition = joined(tuple(where or ()))
-    part = selected_study(study, condition) if condition else study
-    return dropped(part, drop) if drop else part
+    condition = join_conditions(tuple(where or ()))
+    part = extract_substudy(study, condition) if condition else study
+    return drop_marks(part, drop) if drop else part
 
 
-def pair(option: str, text: str) -> tuple[str, str]:
+def parse_pair(option: str, text: str) -> tuple[str, str]:
     """NAME=VALUE taken apart."""
     name, equals, value = text.partition("=")
     if not (name and equals and value):
@@ -131,6 +131,6 @@ def pair(option: str, text: str) -> tuple[str, str]:
     return name, value
 
 
-def names(text: str) -> list[str]:
+def split_names(text: str) -> list[str]:
     """Names with commas between them."""
     return [name.strip() for name in text.split(",") if name.strip()]

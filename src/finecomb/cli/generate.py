@@ -12,10 +12,10 @@ import typer
 from finecomb import formats
 from finecomb.annotators.llm.budget import Price
 from finecomb.annotators.llm.run_folder import RUNS
-from finecomb.cli.call_progress import call_watcher
+from finecomb.cli.call_progress import show_call_progress
 from finecomb.cli.model_options import WriterOptions, model_settings
 from finecomb.cli.options import with_options
-from finecomb.cli.shared import AsJson, Force, From, app, counted, done, emit, out, read
+from finecomb.cli.shared import AsJson, Force, From, app, format_count, out, print_result, print_table_or_json, read
 from finecomb.core.errors import FinecombError
 from finecomb.core.options import OptionValues
 from finecomb.core.records import Document
@@ -26,10 +26,10 @@ from finecomb.corpora.generation.generation import (
     GenerationRun,
     GenerationSettings,
     Interface,
-    collect,
+    collect_run,
     generate,
-    note_of,
-    plan,
+    generation_note,
+    plan_generation,
 )
 from finecomb.corpora.generation.lengths import LengthRule
 from finecomb.corpora.generation.priming import DELIMITER, Priming
@@ -121,9 +121,9 @@ def generate_texts(
         raise FinecombError("--max-tokens does not apply without --to-end; the length comes from --words")
     model_choice = model_settings(Study.from_items([]), model, values)
     grid = decoding_grid(
-        _numbers(top_p, "--top-p", 0.0, 1.0),
-        _numbers(temperature, "--temperature", 0.0, 2.0),
-        _numbers(frequency_penalty, "--frequency-penalty", -2.0, 2.0),
+        _parse_numbers(top_p, "--top-p", 0.0, 1.0),
+        _parse_numbers(temperature, "--temperature", 0.0, 2.0),
+        _parse_numbers(frequency_penalty, "--frequency-penalty", -2.0, 2.0),
         vary,
     )
     settings = GenerationSettings(
@@ -137,7 +137,7 @@ def generate_texts(
         name=name,
     )
     shots = Priming(tuple(read(priming).iter_documents()) if priming else (), delimiter)
-    run_plan = plan(settings, list(read(prompts, from_).iter_documents())[:limit], shots)
+    run_plan = plan_generation(settings, list(read(prompts, from_).iter_documents())[:limit], shots)
     if dry_run:
         _show_plan(run_plan, as_json_)
         return
@@ -145,15 +145,15 @@ def generate_texts(
     is_ours = (where / run_plan.folder_name()).exists()
     if output.exists() and not force and not is_ours:
         raise FinecombError(f"{output}: exists already and is of another run; choose another name or say --force")
-    run, interrupted = _run(run_plan, where)
+    run, interrupted = _execute_plan(run_plan, where)
     if run.documents:
         formats.save(run.documents, output, force=True)
-    _report(run, output, as_json_)
+    _report_run(run, output, as_json_)
     if interrupted:
         raise KeyboardInterrupt
 
 
-def _numbers(text: str, flag: str, low: float, high: float) -> list[float]:
+def _parse_numbers(text: str, flag: str, low: float, high: float) -> list[float]:
     """Numbers with commas, each once."""
     try:
         numbers = [float(word) for word in text.split(",")]
@@ -167,36 +167,40 @@ def _numbers(text: str, flag: str, low: float, high: float) -> list[float]:
     return list(dict.fromkeys(numbers))
 
 
-def _run(run_plan: GenerationPlan, runs: Path) -> tuple[GenerationRun, bool]:
+def _execute_plan(run_plan: GenerationPlan, runs: Path) -> tuple[GenerationRun, bool]:
     """The run, and whether it was interrupted; what was written until then is there all the same."""
     try:
-        with call_watcher("texts") as watch:
+        with show_call_progress("texts") as watch:
             return generate(run_plan, runs, watch=watch), False
     except KeyboardInterrupt:
-        return collect(run_plan, runs), True
+        return collect_run(run_plan, runs), True
 
 
-def _report(run: GenerationRun, output: Path, as_json_: bool) -> None:
-    emit(_rows(run), as_json_, f"Texts of {run.plan.settings.system()}", "No texts.", list(_notes(run)))
+def _report_run(run: GenerationRun, output: Path, as_json_: bool) -> None:
+    print_table_or_json(
+        _decoding_rows(run), as_json_, f"Texts of {run.plan.settings.system()}", "No texts.", list(_run_notes(run))
+    )
     if not as_json_ and run.documents:
-        done(output, f"{counted(len(run.documents), 'text')} from {counted(len(run.plan.prompts), 'prompt')}")
+        print_result(
+            output, f"{format_count(len(run.documents), 'text')} from {format_count(len(run.plan.prompts), 'prompt')}"
+        )
     if not run.documents and not run.stopped:
         reason = next(iter([*run.dropped.values(), *run.unwritten.values()]), "nothing was asked")
         raise FinecombError(f"no text was written: {reason}")
 
 
-def _rows(run: GenerationRun) -> list[Row]:
+def _decoding_rows(run: GenerationRun) -> list[Row]:
     """What came of each setting."""
     texts: dict[str, list[Document]] = {decoding.name: [] for decoding in run.plan.settings.decodings}
     for document in run.documents:
-        texts[note_of(document).decoding].append(document)
+        texts[generation_note(document).decoding].append(document)
     dropped = Counter(id.split("/")[-2 if run.plan.settings.model.samples > 1 else -1] for id in run.dropped)
     return [
         {
             "setting": decoding.name,
             "texts": len(texts[decoding.name]),
-            "words": _mean([note_of(document).words for document in texts[decoding.name]]),
-            "attempts": _mean([note_of(document).attempt for document in texts[decoding.name]]),
+            "words": _mean([generation_note(document).words for document in texts[decoding.name]]),
+            "attempts": _mean([generation_note(document).attempt for document in texts[decoding.name]]),
             "dropped": dropped[decoding.name],
         }
         for decoding in run.plan.settings.decodings
@@ -207,16 +211,16 @@ def _mean(numbers: list[int]) -> float | None:
     return round(sum(numbers) / len(numbers), 1) if numbers else None
 
 
-def _notes(run: GenerationRun) -> Iterator[str]:
+def _run_notes(run: GenerationRun) -> Iterator[str]:
     """What a reader of the table should know."""
     for reason, count in Counter(run.dropped.values()).most_common():
-        yield f"{counted(count, 'text')} dropped: {reason}"
+        yield f"{format_count(count, 'text')} dropped: {reason}"
     for reason, count in Counter(run.unwritten.values()).most_common():
-        yield f"{counted(count, 'text')} not written yet: {reason}"
+        yield f"{format_count(count, 'text')} not written yet: {reason}"
     for reason, count in Counter(run.rejected).most_common():
-        yield f"{counted(count, 'sample')} not taken: {reason}"
+        yield f"{format_count(count, 'sample')} not taken: {reason}"
     cost = f", ${run.cost:.4f}" if run.cost else ""
-    yield f"{counted(run.calls, 'call')} made now, {run.cached} answered from earlier runs{cost}; kept in {run.folder}"
+    yield f"{format_count(run.calls, 'call')} made now, {run.cached} answered from earlier runs{cost}; kept in {run.folder}"
     if run.stopped:
         yield f"{run.stopped}; the same command goes on from here"
 
@@ -234,8 +238,10 @@ def _show_plan(run_plan: GenerationPlan, as_json_: bool) -> None:
         out.rule()
     per_setting = Counter(task.decoding.name for task in tasks)
     rows: list[Row] = [{"setting": name, "texts": count} for name, count in per_setting.items()]
-    notes = [f"{counted(len(tasks), 'text')} from {counted(len(run_plan.prompts), 'prompt')}; nothing was sent"]
+    notes = [
+        f"{format_count(len(tasks), 'text')} from {format_count(len(run_plan.prompts), 'prompt')}; nothing was sent"
+    ]
     if settings.model.price:
         most = sum(price.most(request) for request in requests)
         notes.append(f"at most ${most:.4f} where no text has to be sampled again")
-    emit(rows, as_json_, "What a run would write", "", notes)
+    print_table_or_json(rows, as_json_, "What a run would write", "", notes)

@@ -12,7 +12,19 @@ import polars as pl
 import typer
 
 from finecomb import formats
-from finecomb.cli.filters import Annotators, Draws, Drop, Kinds, Protocol, Seed, Tokens, Where, filters, names, part_of
+from finecomb.cli.filters import (
+    Annotators,
+    Draws,
+    Drop,
+    Kinds,
+    Protocol,
+    Seed,
+    Tokens,
+    Where,
+    build_filters,
+    filter_study,
+    split_names,
+)
 from finecomb.cli.output import refuse_plot
 from finecomb.cli.shared import (
     AsJson,
@@ -20,31 +32,37 @@ from finecomb.cli.shared import (
     From,
     StudyPath,
     app,
-    counted,
-    done,
-    draw,
+    format_count,
+    plot_findings,
+    print_note,
+    print_result,
+    print_signature,
     print_table,
     prints_bold,
     read,
-    say,
-    say_signature,
 )
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding
 from finecomb.core.study import Study
-from finecomb.reporting.score_tables import readable_rows, score_findings, score_rows
-from finecomb.reporting.tables import Row, as_json, finding_rows, rows_of
+from finecomb.reporting.score_tables import format_score_rows, score_findings, score_rows
+from finecomb.reporting.tables import Row, as_json, finding_rows, frame_rows
 from finecomb.statistics.agreement.minimal_corrections import Repairs
 from finecomb.statistics.comparisons.system_ranking import BEST_RULE
 from finecomb.statistics.gold import merge_tables
-from finecomb.statistics.gold.disagreements import best_judges, compare_judges, confusion, disagreements, kinds_table
-from finecomb.statistics.gold.gold_and_judges import Unread
+from finecomb.statistics.gold.disagreements import (
+    best_judges,
+    compare_judges,
+    confusion,
+    disagreements,
+    pairing_type_table,
+)
+from finecomb.statistics.gold.gold_and_judges import UnreadPolicy
 from finecomb.statistics.gold.gold_merge import MAJORITY, Gold, MinVotes
 from finecomb.statistics.gold.gold_merge import gold as merged_gold
-from finecomb.statistics.gold.scalar_metrics import has_scores, scalar_scores
+from finecomb.statistics.gold.scalar_metrics import has_only_scalar_scores, scalar_metric_correlations
 from finecomb.statistics.gold.scores import Average, Category, RuleTable, Score, Scores, ScoreSettings, score_by_rules
 from finecomb.statistics.gold.scores import score as scored
-from finecomb.statistics.gold.unit_scores import calibration_table, recall_table
+from finecomb.statistics.gold.unit_scores import calibration_table, recall_at_precision_table
 from finecomb.statistics.measures.cross_tables import pivot
 from finecomb.statistics.selection.view import view
 
@@ -61,7 +79,7 @@ RepairsOption = Annotated[
 Table = Sequence[Row] | Sequence[Finding] | Sequence[Score]
 
 
-class _Printer:
+class _TablePrinter:
     """Prints tables as they come, or collects them for one JSON object."""
 
     def __init__(self, as_json_: bool, several: bool) -> None:
@@ -73,15 +91,15 @@ class _Printer:
 
     def add(self, name: str, title: str, table: Table) -> None:
         """One more table."""
-        flat, signature = _flat(table)
+        flat, signature = _flat_rows(table)
         if self.as_json:
             self.rows += [{"table": name, **row} if self.several else row for row in flat]
             self.signatures += [signature] if signature else []
             return
-        printed = readable_rows([row for row in table if isinstance(row, Score)], self.best) or flat
-        printed, title = _without_only_judge(printed, title)
+        printed = format_score_rows([row for row in table if isinstance(row, Score)], self.best) or flat
+        printed, title = _move_judge_to_title(printed, title)
         print_table(printed, title, f"{title}: nothing to show.", flat=flat)
-        say_signature(signature, " (95% intervals)" if any(map(_has_interval, flat)) else "")
+        print_signature(signature, " (95% intervals)" if any(map(_has_interval, flat)) else "")
 
     def finish(self, notes: Sequence[str]) -> None:
         """The JSON object, or the notes."""
@@ -89,10 +107,10 @@ class _Printer:
             typer.echo(as_json(self.rows, self.signatures[0] if len(self.signatures) == 1 else "", notes))
             return
         for note in notes:
-            say(note)
+            print_note(note)
 
 
-def _flat(table: Table) -> tuple[list[Row], str]:
+def _flat_rows(table: Table) -> tuple[list[Row], str]:
     scores = [row for row in table if isinstance(row, Score)]
     findings = _findings(table)
     if scores:
@@ -106,7 +124,7 @@ def _findings(table: Table) -> list[Finding]:
     return [row for row in table if isinstance(row, Finding)]
 
 
-def _without_only_judge(rows: list[Row], title: str) -> tuple[list[Row], str]:
+def _move_judge_to_title(rows: list[Row], title: str) -> tuple[list[Row], str]:
     """A single judge is named above the table instead of in every row."""
     judges = {row.get("judge") for row in rows}
     if len(judges) != 1 or judges == {None}:
@@ -120,15 +138,15 @@ def _has_interval(row: Row) -> bool:
     return any(isinstance(edge, float) and math.isfinite(edge) for edge in edges)
 
 
-def _asked(text: str, all_names: Sequence[str]) -> list[str]:
-    chosen = list(all_names) if text == "all" else names(text)
+def _parse_table_names(text: str, all_names: Sequence[str]) -> list[str]:
+    chosen = list(all_names) if text == "all" else split_names(text)
     for name in chosen:
         if name not in all_names:
             raise FinecombError(f"no table is called {name!r}{did_you_mean(name, [*all_names, 'all'])}")
     return chosen
 
 
-GOLD_TABLES = {
+GOLD_TABLE_TITLES = {
     "errors": "Errors in gold",
     "annotators": "Each annotator against the gold they helped to make",
     "confusion": "What the minority said where most said something else",
@@ -162,7 +180,7 @@ def gold(
         typer.Option(help="How long the gold mark is; majority: the tokens that more than half have."),
     ] = "majority",
     tables_: Annotated[
-        str, typer.Option("--table", "-t", help=f"With commas, or all: {', '.join(GOLD_TABLES)}.")
+        str, typer.Option("--table", "-t", help=f"With commas, or all: {', '.join(GOLD_TABLE_TITLES)}.")
     ] = "errors,annotators",
     subsets: Annotated[
         int | None,
@@ -192,37 +210,40 @@ def gold(
 
     Examples: `finecomb gold demo-study -o demo-gold` · `finecomb gold demo-study --table confusion,rates --subsets 3`
     """
-    table_names = _asked(tables_, list(GOLD_TABLES))
+    table_names = _parse_table_names(tables_, list(GOLD_TABLE_TITLES))
     if grid and "rates" not in table_names:
         raise FinecombError("--grid is for the table of rates: --table rates --grid")
     whole = read(study, from_)
-    study_view = view(whole, filters(protocol, drop=drop, where=where, annotators=annotators, kinds=kinds))
-    least = _votes(min_votes)
+    study_view = view(whole, build_filters(protocol, drop=drop, where=where, annotators=annotators, kinds=kinds))
+    least = _parse_min_votes(min_votes)
     by_decisions = whole if decisions and not annotators and not kinds else None
     merged = merged_gold(study_view, 2 if least is None else least, align, size, by_decisions, repairs)
-    printer = _Printer(as_json_, several=len(table_names) + (subsets is not None) > 1)
+    printer = _TablePrinter(as_json_, several=len(table_names) + (subsets is not None) > 1)
     printable = _gold_tables(merged, by, draws, seed)
     if grid and not as_json_:
-        printable["rates"] = lambda: rows_of(
+        printable["rates"] = lambda: frame_rows(
             pivot(merge_tables.rates_table(merged, by, draws, seed), by, "label", as_given=True)
         )
     for name in table_names:
-        printer.add(name, GOLD_TABLES[name], printable[name]())
+        printer.add(name, GOLD_TABLE_TITLES[name], printable[name]())
     if subsets is not None:
         subset_scores = merge_tables.subsets_table(
             study_view, subsets, least or MAJORITY, align, size, draws, seed, repairs
         )
         printer.add("subsets", f"Gold from {subsets} annotators against gold from all", subset_scores)
-    printer.finish([*study_view.notes, *merged.notes, *merge_tables.recovered_notes(merged, study_view)])
+    printer.finish([*study_view.notes, *merged.notes, *merge_tables.recovered_error_notes(merged, study_view)])
     if output:
         for note in formats.save(merged.study.items(), output, force=force):
-            say(note)
+            print_note(note)
         if not as_json_:
-            left = f"{counted(len(merged.rest), 'error')} left for adjudication (--table rest)"
-            done(output, f"{counted(len(merged.kept), 'error')} in {counted(_texts(merged), 'text')}; {left}")
+            left = f"{format_count(len(merged.rest), 'error')} left for adjudication (--table rest)"
+            print_result(
+                output,
+                f"{format_count(len(merged.kept), 'error')} in {format_count(_text_count(merged), 'text')}; {left}",
+            )
 
 
-def _votes(text: str | None) -> MinVotes | None:
+def _parse_min_votes(text: str | None) -> MinVotes | None:
     if text is None or text == MAJORITY:
         return None if text is None else MAJORITY
     if not text.isdecimal() or not int(text):
@@ -230,7 +251,7 @@ def _votes(text: str | None) -> MinVotes | None:
     return int(text)
 
 
-def _texts(merged: Gold) -> int:
+def _text_count(merged: Gold) -> int:
     return merged.study.work().annotations["document"].n_unique()
 
 
@@ -243,11 +264,11 @@ def _gold_tables(merged: Gold, by: str, draws: int, seed: int) -> dict[str, Call
         "agreement": lambda: merge_tables.agreement_table(merged, draws, seed),
         "cost": lambda: merge_tables.cost_table(merged),
         "changes": lambda: merge_tables.changes_table(merged),
-        "rest": lambda: merge_tables.rest_table(merged),
+        "rest": lambda: merge_tables.undecided_table(merged),
     }
 
 
-SCORE_TABLES = {
+SCORE_TABLE_TITLES = {
     "scores": "Against gold",
     "kinds": "What is wrong with the marks",
     "confusion": "Which label was taken for which: gold down, judge across",
@@ -278,7 +299,7 @@ def score(
     ] = "both",
     by: Annotated[str, typer.Option("--by", help="label and document meta, with commas.")] = "label",
     tables_: Annotated[
-        str, typer.Option("--table", "-t", help=f"With commas, or all: {', '.join(SCORE_TABLES)}.")
+        str, typer.Option("--table", "-t", help=f"With commas, or all: {', '.join(SCORE_TABLE_TITLES)}.")
     ] = "scores",
     gold_annotator: Annotated[
         str, typer.Option("--gold", help="Who is gold, where no annotator is of that kind.", show_default=False)
@@ -297,7 +318,8 @@ def score(
     protocol: Protocol = "",
     tokens: Tokens = "words",
     unread: Annotated[
-        Unread, typer.Option(help="Texts that only one side has an annotation on: nothing found there, or left out.")
+        UnreadPolicy,
+        typer.Option(help="Texts that only one side has an annotation on: nothing found there, or left out."),
     ] = "empty",
     repairs: RepairsOption = "declared",
     where: Where = None,
@@ -312,12 +334,12 @@ def score(
     Examples: `finecomb score gsml.csv submission.csv` · `finecomb score demo-study --by label,model` ·
     `finecomb score demo-study --match all` · `finecomb score demo-study --table all --report validation`
     """
-    table_names = _asked(tables_, list(SCORE_TABLES))
-    truth, other = part_of(read(gold, from_), where, drop), read(predicted, from_) if predicted else None
+    table_names = _parse_table_names(tables_, list(SCORE_TABLE_TITLES))
+    truth, other = filter_study(read(gold, from_), where, drop), read(predicted, from_) if predicted else None
     if other is not None and (where or drop):
-        other = _on_texts_of(truth, other, drop or ())
-    if question or has_scores(truth if other is None else other):
-        _scalar(truth, other, question, names(by), gold_annotator, draws, seed, as_json_)
+        other = _restrict_to_texts(truth, other, drop or ())
+    if question or has_only_scalar_scores(truth if other is None else other):
+        _print_scalar_scores(truth, other, question, split_names(by), gold_annotator, draws, seed, as_json_)
         return
     if match == "all":
         refuse_plot("a table of F1 by every rule")
@@ -325,10 +347,10 @@ def score(
             gold_annotator=gold_annotator, judges=judges or (), protocol=protocol, tokens=tokens, unread=unread,
             average=average, repairs=repairs,
         )  # fmt: skip
-        _by_rules(score_by_rules(truth, other, category, **options), average, as_json_)
+        _print_scores_by_rule(score_by_rules(truth, other, category, **options), average, as_json_)
         return
     scores = scored(
-        truth, other, match, category, names(by), gold_annotator=gold_annotator, judges=judges or (), protocol=protocol,
+        truth, other, match, category, split_names(by), gold_annotator=gold_annotator, judges=judges or (), protocol=protocol,
         tokens=tokens, unread=unread, average=average, repairs=repairs, draws=draws, seed=seed,
     )  # fmt: skip
     if tables_ == "all":
@@ -336,30 +358,30 @@ def score(
         table_names = [name for name in table_names if name not in hidden]
     elif match != "sentence" and (units := [name for name in table_names if name in UNIT_TABLES]):
         raise FinecombError(f"--table {units[0]}: is about scores of sentences; add --match sentence")
-    draw(score_findings(scores.rows), scores.pair.protocol)
-    printer = _Printer(as_json_, several=len(table_names) > 1)
-    if len(scores.judged) > 1 and set(names(by)) <= {"label"} and average == "micro" and prints_bold():
+    plot_findings(score_findings(scores.rows), scores.pair.protocol)
+    printer = _TablePrinter(as_json_, several=len(table_names) > 1)
+    if len(scores.judged) > 1 and set(split_names(by)) <= {"label"} and average == "micro" and prints_bold():
         printer.best = best_judges(scores, seed=seed)
         if printer.best:
-            say(f"bold: higher than every other judge (labels ignored), {BEST_RULE}")
+            print_note(f"bold: higher than every other judge (labels ignored), {BEST_RULE}")
     printable = _score_tables(scores, truth if other is None else other, seed)
     for name in table_names:
-        printer.add(name, SCORE_TABLES[name], printable[name]())
+        printer.add(name, SCORE_TABLE_TITLES[name], printable[name]())
     printer.finish(scores.notes)
     if report:
         _write_report(scores, report, as_json_)
 
 
-def _on_texts_of(truth: Study, other: Study, drop: Sequence[str]) -> Study:
+def _restrict_to_texts(truth: Study, other: Study, drop: Sequence[str]) -> Study:
     """The other study on the texts of gold only: conditions are about gold's documents, which know their meta."""
     texts = truth.documents["id"].implode()
     part = replace(other, documents=other.documents.filter(pl.col("id").is_in(texts)))
     part = part.only(pl.col("document").is_in(texts))
-    return part_of(part, (), drop)
+    return filter_study(part, (), drop)
 
 
-def _by_rules(by_rule: RuleTable, average: str, as_json_: bool) -> None:
-    printer = _Printer(as_json_, several=True)
+def _print_scores_by_rule(by_rule: RuleTable, average: str, as_json_: bool) -> None:
+    printer = _TablePrinter(as_json_, several=True)
     printer.add("rules", f"F1 by each rule ({average}), labels ignored", by_rule.scores)
     printer.add("ranks", "Rank by each rule: 1 is the best", by_rule.ranks)
     printer.finish(by_rule.notes)
@@ -368,16 +390,16 @@ def _by_rules(by_rule: RuleTable, average: str, as_json_: bool) -> None:
 def _score_tables(scores: Scores, predicted: Study, seed: int) -> dict[str, Callable[[], Table]]:
     return {
         "scores": lambda: scores.rows,
-        "kinds": lambda: kinds_table(scores),
+        "kinds": lambda: pairing_type_table(scores),
         "confusion": lambda: confusion(scores),
         "compare": lambda: compare_judges(scores, seed=seed),
         "disagreements": lambda: disagreements(scores),
-        "recall": lambda: recall_table(scores, predicted),
+        "recall": lambda: recall_at_precision_table(scores, predicted),
         "calibration": lambda: calibration_table(scores, predicted),
     }
 
 
-def _scalar(
+def _print_scalar_scores(
     truth: Study,
     other: Study | None,
     question: str,
@@ -388,18 +410,18 @@ def _scalar(
     as_json_: bool,
 ) -> None:
     given = next((name for name in by if name != "label"), "model")
-    printer = _Printer(as_json_, several=False)
-    metrics = scalar_scores(truth, other, question, given, gold, draws, seed)
-    draw(metrics)
+    printer = _TablePrinter(as_json_, several=False)
+    metrics = scalar_metric_correlations(truth, other, question, given, gold, draws, seed)
+    plot_findings(metrics)
     printer.add("metrics", "Metrics against people", metrics)
     printer.finish([])
 
 
 def _write_report(scores: Scores, folder: Path, quiet: bool) -> None:
     from finecomb.reporting.validation_pages import (
-        write_report,  # figures take a second to load: only when they are wanted
+        write_validation_report,  # figures take a second to load: only when they are wanted
     )
 
-    written = write_report(scores, folder)
+    written = write_validation_report(scores, folder)
     if not quiet:
-        done(folder, f"{counted(len(written), 'file')}; open {folder / 'index.html'}")
+        print_result(folder, f"{format_count(len(written), 'file')}; open {folder / 'index.html'}")

@@ -8,11 +8,23 @@ from typing import Annotated, Literal
 
 import typer
 
-from finecomb.cli.filters import Draws, Labels, Protocol, Seed, Tokens, Where, filters, names
+from finecomb.cli.filters import Draws, Labels, Protocol, Seed, Tokens, Where, build_filters, split_names
 from finecomb.cli.model_options import ModelOptions, model_settings
 from finecomb.cli.options import with_options
 from finecomb.cli.output import OUTPUT
-from finecomb.cli.shared import AsJson, From, StudyPath, app, done, draw, err, out, print_table, read, say
+from finecomb.cli.shared import (
+    AsJson,
+    From,
+    StudyPath,
+    app,
+    err,
+    out,
+    plot_findings,
+    print_note,
+    print_result,
+    print_table,
+    read,
+)
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding
 from finecomb.core.options import OptionValues
@@ -20,22 +32,22 @@ from finecomb.core.study import Study
 from finecomb.formats.atomic_file import write_file
 from finecomb.reporting.calibration_tables import (
     CalibrationTable,
+    build_calibration_tables,
     calibration_page,
-    drawable,
-    readable,
-    sections,
-    short,
+    format_intervals,
+    select_figure_findings,
+    select_summary_tables,
 )
 from finecomb.reporting.tables import Row, as_json, finding_rows
-from finecomb.statistics.judges.anchoring_effect import anchoring
+from finecomb.statistics.judges.anchoring_effect import anchoring_findings
 from finecomb.statistics.judges.calibration import Calibration, CalibrationOptions
 from finecomb.statistics.judges.calibration import calibrate as calibrated
-from finecomb.statistics.judges.calibration_record import CALIBRATIONS, CalibrationRecord, calibration_record
-from finecomb.statistics.judges.counterfactual_validation import Judge, validation_texts
+from finecomb.statistics.judges.calibration_record import CALIBRATIONS_FOLDER, CalibrationRecord, calibration_record
+from finecomb.statistics.judges.counterfactual_validation import JudgeFunction, validation_texts
 from finecomb.statistics.judges.counterfactual_validation import validate as validated
 from finecomb.statistics.judges.estimates import Estimates
-from finecomb.statistics.judges.estimates import estimate as estimated
-from finecomb.statistics.judges.validity import CONTRACTS, stale_conditions
+from finecomb.statistics.judges.estimates import estimate_means as estimated
+from finecomb.statistics.judges.validity import CONTRACTS_FOLDER, stale_conditions
 from finecomb.statistics.measures.unit_grid import Level
 
 JudgeName = Annotated[str, typer.Option("--judge", "-j", help="The annotator to be judged.", show_default=False)]
@@ -87,25 +99,25 @@ def calibrate(
     _check_score(score, question)
     whole = read(study, from_)
     options = CalibrationOptions(
-        epsilon, margin, score, question, _levels(levels), tuple(people or ()), gold, by, tokens, draws, seed,
+        epsilon, margin, score, question, _parse_levels(levels), tuple(people or ()), gold, by, tokens, draws, seed,
         gamma, own,
     )  # fmt: skip
-    result = calibrated(whole, judge, options, filters(protocol, labels, where=where))
-    parts = sections(result)
+    result = calibrated(whole, judge, options, build_filters(protocol, labels, where=where))
+    parts = build_calibration_tables(result)
     if helped:
-        rows, _ = finding_rows(anchoring(whole, judge))
+        rows, _ = finding_rows(anchoring_findings(whole, judge))
         parts.append(CalibrationTable("help", "What its marks do to people who see them", rows))
     record = calibration_record(result, datetime.now(UTC), days)
     contract = record.contract
-    draw(drawable(result), next(iter(whole.protocols.values()), None))
+    plot_findings(select_figure_findings(result), next(iter(whole.protocols.values()), None))
     _print_calibration(result, parts, everything, as_json_)
     if html:
         page = calibration_page(result, stale_conditions(contract, result.binding, contract.made, {}))
         write_file(html, page)
         if not as_json_:
-            done(html, "written")
+            print_result(html, "written")
     if keep:
-        _keep(study, record, as_json_)
+        _write_calibration(study, record, as_json_)
 
 
 def _check_score(score: str, question: str) -> None:
@@ -116,9 +128,9 @@ def _check_score(score: str, question: str) -> None:
         raise FinecombError(f"--score {score} is for answers: say which with --question, or take typed-f1 or char-f1")
 
 
-def _levels(text: str) -> tuple[Level, ...]:
+def _parse_levels(text: str) -> tuple[Level, ...]:
     levels: tuple[Level, ...] = ("token", "char", "sentence", "segment", "document")
-    chosen = names(text)
+    chosen = split_names(text)
     for name in chosen:
         if name not in levels:
             raise FinecombError(f"--levels {name}: no such level{did_you_mean(name, levels)}")
@@ -131,27 +143,27 @@ def _print_calibration(result: Calibration, parts: list[CalibrationTable], every
         typer.echo(as_json(rows, str(result.signature), [result.paragraph, *result.notes]))
         return
     (out if OUTPUT.format == "table" else err).print(result.paragraph, soft_wrap=True)
-    for section in parts if everything else short(parts):
+    for section in parts if everything else select_summary_tables(parts):
         if OUTPUT.format == "table":
             out.print()
-        shown = readable(section.rows)
+        shown = format_intervals(section.rows)
         print_table(shown, section.title, "", flat=section.rows, paper=shown)
     for note in result.notes:
-        say(note)
-    say(f"{result.signature} (95% intervals over texts)")
+        print_note(note)
+    print_note(f"{result.signature} (95% intervals over texts)")
 
 
-def _keep(study: Path, record: CalibrationRecord, quiet: bool) -> None:
+def _write_calibration(study: Path, record: CalibrationRecord, quiet: bool) -> None:
     """Write contract and calibration into the study's folder."""
     if not study.is_dir():
         raise FinecombError(f"{study} is not a folder, so a contract cannot be kept there; take --json or --html")
     name = f"{record.judge.replace('/', '-')}.json"
-    for kind, content in ((CALIBRATIONS, record), (CONTRACTS, record.contract)):
+    for kind, content in ((CALIBRATIONS_FOLDER, record), (CONTRACTS_FOLDER, record.contract)):
         path = study / kind / name
         path.parent.mkdir(exist_ok=True)
         write_file(path, content.model_dump_json(indent=1))
     if not quiet:
-        done(path, f"{record.verdict}; holds for {record.contract.days} days")
+        print_result(path, f"{record.verdict}; holds for {record.contract.days} days")
 
 
 # --- validate ----------------------------------------------------------------------------------------------------
@@ -180,17 +192,17 @@ def validate(
     """
     whole = read(study, from_)
     seed = int(values.given.get("seed", 0))
-    result = validated(whole, _runnable(whole, judge, gold, values, study), judge, gold, draws, seed)
+    result = validated(whole, _make_judge(whole, judge, gold, values, study), judge, gold, draws, seed)
     rows, signature = finding_rows(result.findings)
     if as_json_:
         typer.echo(as_json(rows, signature, result.notes))
         return
-    print_table(readable(rows), "Marks before and after the correction", flat=rows)
+    print_table(format_intervals(rows), "Marks before and after the correction", flat=rows)
     for note in (*result.notes, f"{signature} (95% intervals over texts)"):
-        say(note)
+        print_note(note)
 
 
-def _runnable(study: Study, name: str, gold: str, values: OptionValues, path: Path) -> Judge:
+def _make_judge(study: Study, name: str, gold: str, values: OptionValues, path: Path) -> JudgeFunction:
     """A detector made for the study, or a language model that has read what is needed."""
     from finecomb import protocols
     from finecomb.annotators.detectors import detectors_by_name
@@ -202,7 +214,7 @@ def _runnable(study: Study, name: str, gold: str, values: OptionValues, path: Pa
             names = [*detectors_by_name(), *study.settings.models]
             way = "detectors can, and models with --base-url"
             raise FinecombError(f"{name!r} cannot be run again from here; {way}{did_you_mean(name, names)}")
-        return _model(study, name, gold, values, path)
+        return _make_model_judge(study, name, gold, values, path)
     if options:
         raise FinecombError(f"--{options[0].replace('_', '-')} is for language models; {name} is a detector")
     factory = detectors_by_name()[name]
@@ -210,7 +222,7 @@ def _runnable(study: Study, name: str, gold: str, values: OptionValues, path: Pa
     return factory.make(versions[-1] if versions else protocols.load(factory.protocol), factory.options())
 
 
-def _model(study: Study, name: str, gold: str, values: OptionValues, path: Path) -> Judge:
+def _make_model_judge(study: Study, name: str, gold: str, values: OptionValues, path: Path) -> JudgeFunction:
     """A language model as a function: all texts are put to it at once, and nothing is paid twice."""
     from finecomb.annotators.llm.runs import execute, plan
 
@@ -261,23 +273,23 @@ def estimate(
     Examples: `finecomb estimate STUDY --judge gpt --measure count,coverage` ·
     `finecomb estimate STUDY --judge gpt --by model --strata topic`
     """
-    fixed = None if not strata else () if strata == "none" else tuple(names(strata))
+    fixed = None if not strata else () if strata == "none" else tuple(split_names(strata))
     result = estimated(
-        read(study, from_), judges or (), names(measures), by, strata=fixed, people=people or (), by_label=each_label,
-        filters=filters(protocol, labels, where=where), tokens=tokens,
+        read(study, from_), judges or (), split_names(measures), by, strata=fixed, people=people or (), by_label=each_label,
+        filters=build_filters(protocol, labels, where=where), tokens=tokens,
     )  # fmt: skip
     _print_estimates(result, as_json_)
 
 
 def _print_estimates(result: Estimates, as_json_: bool) -> None:
-    draw(result.findings)
+    plot_findings(result.findings)
     rows, signature = finding_rows(result.findings)
     if as_json_:
         typer.echo(as_json(rows, signature, result.notes))
         return
     print_table([_estimate_row(finding) for finding in result.findings], "Estimates", flat=rows)
     for note in (*result.notes, f"{signature} (95% intervals)"):
-        say(note)
+        print_note(note)
 
 
 def _estimate_row(finding: Finding) -> Row:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.options import OptionValues, option, option_specs
-from finecomb.core.protocol_text import explain
+from finecomb.core.protocol_text import explain_validation_error
 from finecomb.core.records import ModelSettings
 from finecomb.core.study import Study
 
@@ -62,17 +62,17 @@ def model_settings(study: Study, model: str, values: OptionValues) -> ModelSetti
     base = study.settings.models.get(model) or ModelSettings(model=model)
     given: dict[str, Any] = {name: value for name, value in values.given.items() if name in option_specs(ModelOptions)}
     if "price" in given:
-        given["price"] = _price(str(given["price"]))
+        given["price"] = _parse_price(str(given["price"]))
     try:
         return ModelSettings.model_validate({**base.model_dump(), **given})
     except ValidationError as error:
         problem = error.errors()[0]
         raise FinecombError(
-            f"--{str(problem['loc'][0]).replace('_', '-')}: {explain(problem, ModelSettings)}"
+            f"--{str(problem['loc'][0]).replace('_', '-')}: {explain_validation_error(problem, ModelSettings)}"
         ) from None
 
 
-def _price(text: str) -> tuple[float, float]:
+def _parse_price(text: str) -> tuple[float, float]:
     try:
         sent, received = (float(part) for part in text.split(","))
     except ValueError:

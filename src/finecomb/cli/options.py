@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import typer
 
 from finecomb.core.errors import FinecombError
-from finecomb.core.options import OptionSpec, OptionValues, all_specs
+from finecomb.core.options import OptionSpec, OptionValues, merge_option_specs
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,12 @@ class NoOptions:
 
 def with_options(choices: Iterable[type]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """A command whose parameter `values` is filled from flags, one for each option of `choices`."""
-    specs = all_specs(choices)
+    specs = merge_option_specs(choices)
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         def run(context: typer.Context, **arguments: Any) -> None:
             flags = {name: arguments.pop(name) for name in specs}
-            given = {name: parsed(specs[name], flags[name]) for name in flags if is_given(context, name)}
+            given = {name: parse_value(specs[name], flags[name]) for name in flags if is_given(context, name)}
             if takes_context:
                 arguments["context"] = context
             command(**arguments, values=OptionValues(given))
@@ -41,7 +41,7 @@ def with_options(choices: Iterable[type]) -> Callable[[Callable[..., None]], Cal
         signature = inspect.signature(command, eval_str=True)
         takes_context = "context" in signature.parameters
         fixed = [parameter for name, parameter in signature.parameters.items() if name not in ("values", "context")]
-        parameters = [_CONTEXT, *fixed, *(flag_parameter(spec) for spec in specs.values())]
+        parameters = [_CONTEXT_PARAMETER, *fixed, *(flag_parameter(spec) for spec in specs.values())]
         keywords = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
         run.__signature__ = signature.replace(parameters=keywords)  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in keywords} | {"return": None}
@@ -52,7 +52,7 @@ def with_options(choices: Iterable[type]) -> Callable[[Callable[..., None]], Cal
     return decorate
 
 
-_CONTEXT = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+_CONTEXT_PARAMETER = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
 
 
 def is_given(context: typer.Context, name: str) -> bool:
@@ -80,17 +80,19 @@ def flag_parameter(spec: OptionSpec) -> inspect.Parameter:
     )
 
 
-def parsed(spec: OptionSpec, value: Any) -> Any:
+def parse_value(spec: OptionSpec, value: Any) -> Any:
     """The value of a flag as the options dataclass has it."""
     if typing.get_origin(spec.kind) is not tuple:
         return value
     if not spec.commas:
         return tuple(value or ())
     words = [word.strip() for word in value.split(",") if word.strip()]
-    return tuple(_whole_number(word, value) for word in words) if int in typing.get_args(spec.kind) else tuple(words)
+    return (
+        tuple(_parse_whole_number(word, value) for word in words) if int in typing.get_args(spec.kind) else tuple(words)
+    )
 
 
-def _whole_number(word: str, text: str) -> int:
+def _parse_whole_number(word: str, text: str) -> int:
     try:
         return int(word)
     except ValueError:

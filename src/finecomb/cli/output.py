@@ -16,9 +16,9 @@ import typer
 import typer.main
 
 from finecomb.core.errors import FinecombError
-from finecomb.reporting.tables import ENDINGS, TableFormat
+from finecomb.reporting.tables import FORMAT_BY_SUFFIX, TableFormat
 
-PICTURES = (".svg", ".png", ".pdf")
+PLOT_SUFFIXES = (".svg", ".png", ".pdf")
 """Endings of a picture, as `finecomb.reporting.figures.estimate_plots` draws them; that module is loaded only for who
 wants one.
 """
@@ -48,27 +48,27 @@ OUTPUT = TableOutput()
 """Of the running command; every command starts with a fresh one."""
 
 
-WITHOUT_TABLES = ("check", "show")
+COMMANDS_WITHOUT_TABLES = ("check", "show")
 """Commands with `--json` whose other result is no table."""
-WITH_PLOT = ("measure", "agree", "test", "score", "power", "calibrate", "estimate")
+COMMANDS_WITH_PLOT = ("measure", "agree", "test", "score", "power", "calibrate", "estimate")
 """Commands whose findings can be drawn."""
 
 
 def with_output_flags(command: Any) -> Any:
     """The command with the flags, where it prints tables; called once when it is loaded."""
     names = [parameter.name for parameter in command.params]
-    if "as_json_" not in names or "table_format" in names or command.name in WITHOUT_TABLES:
+    if "as_json_" not in names or "table_format" in names or command.name in COMMANDS_WITHOUT_TABLES:
         return command
     as_json = command.params[names.index("as_json_")]
-    as_json.callback = _is_json
-    command.params += _flags(_flag_declarations)
+    as_json.callback = _resolve_json_flag
+    command.params += _build_flags(_flag_declarations)
     OUTPUT.plot = None
-    if command.name in WITH_PLOT:
-        command.params += _flags(_plot_declaration)
+    if command.name in COMMANDS_WITH_PLOT:
+        command.params += _build_flags(_plot_declaration)
     return command
 
 
-def _flags(declarations: Callable[..., None]) -> list[Any]:
+def _build_flags(declarations: Callable[..., None]) -> list[Any]:
     """The flags as Typer makes them, so that help and errors look like those of all others."""
     flags = typer.Typer(add_completion=False)
     flags.command()(declarations)
@@ -135,15 +135,15 @@ def _set_format(value: TableFormat) -> TableFormat:
 
 
 def _set_file(value: Path | None) -> Path | None:
-    if value is not None and value.suffix not in ENDINGS:
-        raise FinecombError(f"--table-out {value}: the ending says the format: {', '.join(ENDINGS)}")
+    if value is not None and value.suffix not in FORMAT_BY_SUFFIX:
+        raise FinecombError(f"--table-out {value}: the ending says the format: {', '.join(FORMAT_BY_SUFFIX)}")
     OUTPUT.file = value
     return value
 
 
 def _set_plot(value: Path | None) -> Path | None:
-    if value is not None and value.suffix.lower() not in PICTURES:
-        raise FinecombError(f"--plot {value}: the ending says the form; it is one of {', '.join(PICTURES)}")
+    if value is not None and value.suffix.lower() not in PLOT_SUFFIXES:
+        raise FinecombError(f"--plot {value}: the ending says the form; it is one of {', '.join(PLOT_SUFFIXES)}")
     OUTPUT.plot = value
     return value
 
@@ -159,7 +159,7 @@ def _set_verbose(value: bool) -> bool:
     return value
 
 
-def _is_json(context: Any, parameter: Any, value: bool) -> bool:
+def _resolve_json_flag(context: Any, parameter: Any, value: bool) -> bool:
     if value and OUTPUT.format not in ("table", "json"):
         raise FinecombError(f"--json and --format {OUTPUT.format} contradict each other; leave one of the two out")
     return value or OUTPUT.format == "json"

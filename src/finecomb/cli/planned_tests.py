@@ -17,16 +17,16 @@ import typer.main
 from finecomb import formats
 from finecomb.annotators.simulated.redrawn_people import redrawn
 from finecomb.annotators.simulated.simulated_people import CrowdTraits
-from finecomb.cli.shared import app, out, say
+from finecomb.cli.shared import app, out, print_note
 from finecomb.core.errors import FinecombError
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import planned_problem
 from finecomb.reporting.tables import Row
 
 _ALPHA = 0.05
-_EVERY = 10  # repetitions between two lines about how far they are
+_REPORT_INTERVAL = 10  # repetitions between two lines about how far they are
 _UsageError: Any = typer.BadParameter.__base__  # of the click that typer brings or depends on
-_NOT_A_NAME = ("df", "why", "signature")
+_IGNORED_COLUMNS = ("df", "why", "signature")
 
 
 def planned_problems(planned: Sequence[str]) -> list[str]:
@@ -50,16 +50,16 @@ def _usage_problem(group: Any, words: Sequence[str]) -> str:
     return ""
 
 
-def print_planned(study: Study, planned: Sequence[str]) -> list[str]:
+def print_planned_tables(study: Study, planned: Sequence[str]) -> list[str]:
     """Print every planned table of a study; returns the lines that gave one, and says why others did not."""
     made = []
-    with _saved(study.items()) as path:
+    with _save_temporarily(study.items()) as path:
         for line in planned:
             out.print(f"\nPlanned: {line}", soft_wrap=True)
             try:
-                _run(line, path)
+                _run_planned(line, path)
             except FinecombError as error:
-                say(str(error))
+                print_note(str(error))
             else:
                 made.append(line)
     return made
@@ -74,47 +74,47 @@ def power_rows(study: Study, planned: Sequence[str], traits: CrowdTraits, seed: 
         tests = [line for line in tests if run == 0 or any(line == tested for tested, _ in hits)]  # those with a p
         if not tests:
             break
-        with _saved(redrawn(study, protocol, traits, seed, run)) as path:
+        with _save_temporarily(redrawn(study, protocol, traits, seed, run)) as path:
             for line in tests:
-                for row in _rows(line, path):
-                    hits.setdefault((line, _name(row)), []).append(float(row["p"]) < _ALPHA)
-        if (run + 1) % _EVERY == 0 and run + 1 < runs:
-            say(f"power: {run + 1:,} of {runs:,} repetitions done")
+                for row in _test_rows(line, path):
+                    hits.setdefault((line, _row_name(row)), []).append(float(row["p"]) < _ALPHA)
+        if (run + 1) % _REPORT_INTERVAL == 0 and run + 1 < runs:
+            print_note(f"power: {run + 1:,} of {runs:,} repetitions done")
     return [_power_row(line, name, found) for (line, name), found in hits.items()]
 
 
 def _power_row(line: str, name: str, found: Sequence[bool]) -> Row:
     import numpy as np
 
-    from finecomb.statistics.measures.mark_audit import wilson
+    from finecomb.statistics.measures.mark_audit import wilson_interval
 
     share = sum(found) / len(found)
-    low, high = wilson(np.array([share]), np.array([float(len(found))]))
+    low, high = wilson_interval(np.array([share]), np.array([float(len(found))]))
     bounds = {"low": round(float(low[0]), 3), "high": round(float(high[0]), 3)}
     return {"planned": line, "row": name, "power": round(share, 3), **bounds, "runs": len(found)}
 
 
-def _rows(line: str, path: Path) -> Iterator[dict[str, Any]]:
+def _test_rows(line: str, path: Path) -> Iterator[dict[str, Any]]:
     """The rows of a planned table that have a p."""
     text = io.StringIO()
     with contextlib.redirect_stdout(text), contextlib.redirect_stderr(io.StringIO()):
-        _run(line, path, *_without_intervals(line), "--json")
+        _run_planned(line, path, *_no_interval_options(line), "--json")
     for row in json.loads(text.getvalue())["table"]:
         if isinstance(row.get("p"), int | float):
             yield row
 
 
-def _without_intervals(line: str) -> Sequence[str]:
+def _no_interval_options(line: str) -> Sequence[str]:
     """Options that save the resamples of intervals, where p is not made of them."""
     return ("--draws", "0") if "human-or-machine" in shlex.split(line) else ()
 
 
-def _name(row: dict[str, Any]) -> str:
+def _row_name(row: dict[str, Any]) -> str:
     """What tells a row from the others of its table: everything in it that is not a number."""
-    return " ".join(str(value) for key, value in row.items() if isinstance(value, str) and key not in _NOT_A_NAME)
+    return " ".join(str(value) for key, value in row.items() if isinstance(value, str) and key not in _IGNORED_COLUMNS)
 
 
-def _run(line: str, path: Path, *more: str) -> None:
+def _run_planned(line: str, path: Path, *more: str) -> None:
     command, *words = shlex.split(line)
     try:
         app([command, str(path), *words, *more], standalone_mode=False)
@@ -123,7 +123,7 @@ def _run(line: str, path: Path, *more: str) -> None:
 
 
 @contextlib.contextmanager
-def _saved(items: Iterable[Item]) -> Iterator[Path]:
+def _save_temporarily(items: Iterable[StudyItem]) -> Iterator[Path]:
     """A study in a folder that is gone afterwards."""
     with tempfile.TemporaryDirectory() as temporary:
         path = Path(temporary) / "rehearsed"

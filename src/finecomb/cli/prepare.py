@@ -8,12 +8,22 @@ from typing import Annotated, Literal
 import typer
 
 from finecomb import formats
-from finecomb.cli.filters import names
-from finecomb.cli.shared import AsJson, Columns, Force, From, app, counted, done, emit, mapping
+from finecomb.cli.filters import split_names
+from finecomb.cli.shared import (
+    AsJson,
+    Columns,
+    Force,
+    From,
+    app,
+    format_count,
+    parse_mapping,
+    print_result,
+    print_table_or_json,
+)
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.corpora.generation.lengths import LengthRule
-from finecomb.corpora.generation.priming import MOST_OVERLAP, Priming
+from finecomb.corpora.generation.priming import MAX_OVERLAP, Priming
 from finecomb.corpora.preparation import Preparation, PreparedTexts, PromptKind, prepare
 from finecomb.formats.base import Options
 from finecomb.reporting.tables import Row
@@ -52,7 +62,7 @@ def prepare_texts(
     ] = None,
     overlap: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Share of a text's words that makes it a copy.")
-    ] = MOST_OVERLAP,
+    ] = MAX_OVERLAP,
     balance: Annotated[
         str,
         typer.Option(
@@ -83,9 +93,9 @@ def prepare_texts(
 
     Example: `finecomb prepare articles.jsonl -o prompts.jsonl --prompt first-sentence --words 80-145`
     """
-    if priming is None and overlap != MOST_OVERLAP:
+    if priming is None and overlap != MAX_OVERLAP:
         raise FinecombError("--overlap means nothing without --priming; name the priming texts or leave it out")
-    documents = [document for path in texts for document in _documents(path, from_, columns)]
+    documents = [document for path in texts for document in _read_documents(path, from_, columns)]
     if not documents:
         raise FinecombError(f"{', '.join(map(str, texts))}: no texts in it; there is nothing to prepare")
     preparation = Preparation(
@@ -94,9 +104,9 @@ def prepare_texts(
         start=start,
         sections=sections,
         rule=LengthRule.parse(words) if words else None,
-        priming=Priming(tuple(_documents(priming, "", None)) if priming else ()),
+        priming=Priming(tuple(_read_documents(priming, "", None)) if priming else ()),
         most_overlap=overlap,
-        balance=tuple(names(balance)),
+        balance=tuple(split_names(balance)),
         per_cell=per_cell,
         seed=seed,
         duplicates=keep_duplicates,
@@ -104,15 +114,17 @@ def prepare_texts(
     prepared = prepare(documents, preparation)
     if prepared.documents:
         formats.save(prepared.documents, output, force=force)
-    _report(prepared, len(documents), preparation, output, as_json_)
+    _report_preparation(prepared, len(documents), preparation, output, as_json_)
 
 
-def _documents(path: Path, from_: str, columns: list[str] | None) -> list[Document]:
-    items = formats.stream(path, from_, Options(columns=mapping(columns)))
+def _read_documents(path: Path, from_: str, columns: list[str] | None) -> list[Document]:
+    items = formats.stream(path, from_, Options(columns=parse_mapping(columns)))
     return [item for item in items if isinstance(item, Document)]
 
 
-def _report(prepared: PreparedTexts, count: int, preparation: Preparation, output: Path, as_json_: bool) -> None:
+def _report_preparation(
+    prepared: PreparedTexts, count: int, preparation: Preparation, output: Path, as_json_: bool
+) -> None:
     rows: list[Row] = [{"what": "texts read", "texts": count}]
     rows += [{"what": f"dropped: {reason}", "texts": texts} for reason, texts in prepared.dropped.most_common()]
     rows.append({"what": "texts kept", "texts": len(prepared.documents)})
@@ -120,8 +132,8 @@ def _report(prepared: PreparedTexts, count: int, preparation: Preparation, outpu
         f"{', '.join(f'{name} {value}' for name, value in zip(preparation.balance, cell, strict=True))}: {texts}"
         for cell, texts in prepared.cells.items()
     ]
-    emit(rows, as_json_, "What became of the texts", "", [*prepared.notes, *cells])
+    print_table_or_json(rows, as_json_, "What became of the texts", "", [*prepared.notes, *cells])
     if not prepared.documents:
         raise FinecombError(f"no text is left; most were dropped because: {prepared.dropped.most_common(1)[0][0]}")
     if not as_json_:
-        done(output, counted(len(prepared.documents), "text"))
+        print_result(output, format_count(len(prepared.documents), "text"))

@@ -14,8 +14,8 @@ from finecomb.core.estimate import Finding
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Document, ModelSettings
 from finecomb.core.study import Study
-from finecomb.statistics.judges.reliability_probes import OWN, own_system, probes, self_preference
-from finecomb.statistics.judges.text_values import people_and_judges
+from finecomb.statistics.judges.reliability_probes import OWN_SYSTEM_KEY, own_system, probe_findings, self_preference
+from finecomb.statistics.judges.text_values import select_people_and_judges
 
 
 @dataclass(frozen=True)
@@ -64,23 +64,23 @@ class ProbedModel:
             return as_probe(run, self.name, probe)
         if not system:
             return run
-        people = tuple(one.model_copy(update={"meta": {**one.meta, OWN: system}}) for one in run.annotators)
+        people = tuple(one.model_copy(update={"meta": {**one.meta, OWN_SYSTEM_KEY: system}}) for one in run.annotators)
         return replace(run, annotators=people)
 
     def effects(self, readings: Sequence[ModelRun], probe: str, named: str) -> list[Finding]:
         """What the probe shows."""
-        whole = _with_readings(self.study, readings)
+        whole = _study_with_runs(self.study, readings)
         if probe != "self":
-            return probes(whole, self.name, only=probe)
+            return probe_findings(whole, self.name, only=probe)
         system = named or own_system(whole, self.name)
         if not system:
             raise FinecombError(
                 f"no text says that {self.name} wrote it; say which system is its own model with --own NAME"
             )
-        return [self_preference(people_and_judges(whole, [self.name]), self.name, system)]
+        return [self_preference(select_people_and_judges(whole, [self.name]), self.name, system)]
 
 
-def _with_readings(study: Study, readings: Sequence[ModelRun]) -> Study:
+def _study_with_runs(study: Study, readings: Sequence[ModelRun]) -> Study:
     people = {one.id: one for one in study.iter_annotators()}
     people |= {one.id: one for run in readings for one in run.annotators}
     work = {one.id: one for one in study.iter_annotations()}

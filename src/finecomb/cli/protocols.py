@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from finecomb import protocols
-from finecomb.cli.shared import AsJson, app, emit, out, say_all
+from finecomb.cli.shared import AsJson, app, out, print_notes, print_table_or_json
 from finecomb.core.protocol import Protocol
-from finecomb.reporting.protocol_text import protocol_view
+from finecomb.reporting.protocol_text import render_protocol
 from finecomb.reporting.tables import Row
 from finecomb.statistics.measures.numeric_answers import unusable_severities
 
@@ -26,13 +26,13 @@ def list_protocols(context: typer.Context, as_json_: AsJson = False) -> None:
     """
     if context.invoked_subcommand:
         return
-    shipped = [protocols.shipped(name) for name in protocols.names()]
+    shipped = [protocols.load_shipped(name) for name in protocols.names()]
     rows: list[Row] = [
         {"name": protocol.name, "version": protocol.version, "labels": len(protocol.labels), "asks": protocol.summary}
         | ({"source": protocol.source} if as_json_ else {})
         for protocol in shipped
     ]
-    emit(rows, as_json_, "Protocols", "No protocols.")
+    print_table_or_json(rows, as_json_, "Protocols", "No protocols.")
 
 
 @protocols_app.command("show")
@@ -48,8 +48,8 @@ def show_protocol(
     if as_json_:
         typer.echo(protocol.model_dump_json(exclude_defaults=True, indent=1))
     else:
-        out.print(protocol_view(protocol))
-        say_all(unusable_severities(protocol))
+        out.print(render_protocol(protocol))
+        print_notes(unusable_severities(protocol))
 
 
 @protocols_app.command("schema")

@@ -9,8 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from finecomb.cli.serve import Db, Served, work_place
-from finecomb.cli.shared import AsJson, Force, From, StudyPath, app, counted, done, emit, out, read, say
+from finecomb.cli.serve import Db, ServedStudy, work_location
+from finecomb.cli.shared import (
+    AsJson,
+    Force,
+    From,
+    StudyPath,
+    app,
+    format_count,
+    out,
+    print_note,
+    print_result,
+    print_table_or_json,
+    read,
+)
 from finecomb.collection.screened_annotators import ScreenedPerson, screened_people
 from finecomb.collection.screening import Suggestion
 from finecomb.collection.screening import screen as suggestions
@@ -19,9 +31,9 @@ from finecomb.formats.atomic_file import refuse_existing, write_file
 from finecomb.reporting.tables import Row, as_json
 
 if TYPE_CHECKING:
-    from finecomb.collection.arrivals_storage import PersonalData
+    from finecomb.collection.arrivals_storage import PersonalDataCounts
     from finecomb.collection.database.store import Store
-    from finecomb.collection.pay import Form
+    from finecomb.collection.pay import PayFileFormat
 
 
 @app.command()
@@ -33,15 +45,19 @@ def screen(study: StudyPath, from_: From = "", as_json_: AsJson = False) -> None
     whole = read(study, from_)
     all_suggestions = suggestions(whole)
     waiting = [suggestion for suggestion in all_suggestions if not suggestion.kept]
-    notes = [f"{counted(len(all_suggestions) - len(waiting), 'suggestion')} left out: kept on the researcher's pages"]
-    rows: list[Row] = [_row(suggestion) for suggestion in waiting]
+    notes = [
+        f"{format_count(len(all_suggestions) - len(waiting), 'suggestion')} left out: kept on the researcher's pages"
+    ]
+    rows: list[Row] = [_suggestion_row(suggestion) for suggestion in waiting]
     people = [_person_row(person) for person in screened_people(whole, all_suggestions)]
     if as_json_:
         typer.echo(as_json(rows, people=people))
         return
-    emit(rows, as_json_, "To look at", "Nothing to look at.", notes if len(waiting) < len(all_suggestions) else ())
+    print_table_or_json(
+        rows, as_json_, "To look at", "Nothing to look at.", notes if len(waiting) < len(all_suggestions) else ()
+    )
     if people:
-        emit(people, as_json_, "People", "")
+        print_table_or_json(people, as_json_, "People", "")
 
 
 def _person_row(person: ScreenedPerson) -> Row:
@@ -49,7 +65,7 @@ def _person_row(person: ScreenedPerson) -> Row:
     return {"annotator": person.annotator, **shares, "noticed": "; ".join(person.noticed)}
 
 
-def _row(suggestion: Suggestion) -> Row:
+def _suggestion_row(suggestion: Suggestion) -> Row:
     subject = {
         "annotator": suggestion.annotator,
         "document": suggestion.document,
@@ -61,7 +77,7 @@ def _row(suggestion: Suggestion) -> Row:
 
 @app.command()
 def pay(
-    study: Served,
+    study: ServedStudy,
     output: Annotated[Path, typer.Option("--output", "-o", help="The CSV to write.", show_default=False)],
     form: Annotated[
         str,
@@ -79,28 +95,30 @@ def pay(
     """
     from finecomb.collection import arrivals_storage, pay
 
-    if form not in pay.FORMS:
-        raise FinecombError(f"--form {form}: choose among {', '.join(pay.FORMS)}{did_you_mean(form, pay.FORMS)}")
+    if form not in pay.FILENAME_BY_FORMAT:
+        raise FinecombError(
+            f"--form {form}: choose among {', '.join(pay.FILENAME_BY_FORMAT)}{did_you_mean(form, pay.FILENAME_BY_FORMAT)}"
+        )
     refuse_existing(output, force)
-    with _opened(study, db) as store:
+    with _open_database(study, db) as store:
         with store.database.reading() as transaction:
             arrivals = arrivals_storage.arrivals(store, transaction)
-        people = pay.earned(store.study(), arrivals, store.head.protocol)
-    text = pay.pay_file(_form(form), people)
+        people = pay.compute_earnings(store.study(), arrivals, store.head.protocol)
+    text = pay.pay_file(_pay_form(form), people)
     write_file(output, text, private=True)
     lines = text.count("\n") - (form != "prolific")  # which wants no heading
-    people_ = counted(lines, "person") if lines == 1 else f"{lines:,} people"
-    done(output, f"written, {counted(lines, 'line') if form == 'tasks' else people_}")
+    people_ = format_count(lines, "person") if lines == 1 else f"{lines:,} people"
+    print_result(output, f"written, {format_count(lines, 'line') if form == 'tasks' else people_}")
 
 
-def _form(name: str) -> Form:
-    forms: dict[str, Form] = {"pay": "pay", "tasks": "tasks", "prolific": "prolific", "mturk": "mturk"}
+def _pay_form(name: str) -> PayFileFormat:
+    forms: dict[str, PayFileFormat] = {"pay": "pay", "tasks": "tasks", "prolific": "prolific", "mturk": "mturk"}
     return forms[name]
 
 
 @app.command()
 def forget(
-    study: Served,
+    study: ServedStudy,
     annotator: Annotated[
         list[str] | None,
         typer.Option("--annotator", "-a", help="Only this one; may be repeated.", show_default=False),
@@ -114,45 +132,45 @@ def forget(
     """
     from finecomb.collection import arrivals_storage
 
-    with _opened(study, db) as store:
-        named = _named(store, annotator)
+    with _open_database(study, db) as store:
+        named = _check_annotators(store, annotator)
         with store.database.reading() as transaction:
-            there = arrivals_storage.personal_data(store, transaction, named)
-        out.print(f"{study}: {_in_words(there)}", soft_wrap=True)
-        if there == arrivals_storage.PersonalData(0, 0, 0, 0, 0):
+            there = arrivals_storage.count_personal_data(store, transaction, named)
+        out.print(f"{study}: {_format_personal_data(there)}", soft_wrap=True)
+        if there == arrivals_storage.PersonalDataCounts(0, 0, 0, 0, 0):
             return
         if not yes:
             typer.confirm("Remove them for good?", abort=True)
-        gone = store.change_now(arrivals_storage.forget, "finecomb forget", named)
-        arrivals_storage.wipe(store.database)
-    done(study, f"removed {_in_words(gone)}")
-    for file in _backups(study, db):
-        say(f"{file} was made before and still holds them; delete it when you no longer need it")
-    say("backups and files of pay that were made before still hold them; delete those you do not need")
-    say("a server that runs now remembers who is signed in until it is restarted")
+        gone = store.change_study_sync(arrivals_storage.forget_personal_data, "finecomb forget", named)
+        arrivals_storage.vacuum_database(store.database)
+    print_result(study, f"removed {_format_personal_data(gone)}")
+    for file in _find_backups(study, db):
+        print_note(f"{file} was made before and still holds them; delete it when you no longer need it")
+    print_note("backups and files of pay that were made before still hold them; delete those you do not need")
+    print_note("a server that runs now remembers who is signed in until it is restarted")
 
 
-def _backups(study: Path, db: str) -> list[Path]:
+def _find_backups(study: Path, db: str) -> list[Path]:
     """Backups beside a study's file, which hold what was there when they were made."""
-    file = work_place(study, db).file
+    file = work_location(study, db).file
     folder = file.parent if file else Path()
-    stem = file.stem if file else work_place(study, db).study or "study"
+    stem = file.stem if file else work_location(study, db).study or "study"
     return sorted(path for path in folder.glob(f"{stem}.*-*.db") if path != file)
 
 
-def _in_words(data: PersonalData) -> str:
+def _format_personal_data(data: PersonalDataCounts) -> str:
     return ", ".join(
         [
-            counted(data.workers, "worker id"),
-            counted(data.arrivals, "arrival"),
-            counted(data.sessions, "session"),
-            counted(data.links, "personal link"),
-            counted(data.names, "name"),
+            format_count(data.workers, "worker id"),
+            format_count(data.arrivals, "arrival"),
+            format_count(data.sessions, "session"),
+            format_count(data.links, "personal link"),
+            format_count(data.names, "name"),
         ]
     )
 
 
-def _named(store: Store, annotators: list[str] | None) -> list[str] | None:
+def _check_annotators(store: Store, annotators: list[str] | None) -> list[str] | None:
     ids = {annotator.id for annotator in store.annotators()}
     for id in annotators or ():
         if id not in ids:
@@ -161,11 +179,11 @@ def _named(store: Store, annotators: list[str] | None) -> list[str] | None:
 
 
 @contextmanager
-def _opened(study: Path, db: str) -> Iterator[Store]:
+def _open_database(study: Path, db: str) -> Iterator[Store]:
     """A study's database as it is, without taking in what is new in its folder."""
     from finecomb.collection.database.store import open_store
 
-    where = work_place(study, db)
+    where = work_location(study, db)
     if where.file and not where.file.exists():
         raise FinecombError(f"{where}: no such file; the study has not been served yet")
     store = open_store(where)

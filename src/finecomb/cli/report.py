@@ -13,31 +13,43 @@ import typer
 from rich.progress import Progress
 
 from finecomb import formats
-from finecomb.cli.filters import Draws, Drop, Seed, Where, part_of
-from finecomb.cli.shared import AsJson, From, StudyPath, app, counted, done, emit, err, out, read, say
+from finecomb.cli.filters import Draws, Drop, Seed, Where, filter_study
+from finecomb.cli.shared import (
+    AsJson,
+    From,
+    StudyPath,
+    app,
+    err,
+    format_count,
+    out,
+    print_note,
+    print_result,
+    print_table_or_json,
+    read,
+)
 from finecomb.core.errors import FinecombError
 from finecomb.core.study import Study
-from finecomb.reporting.site.anonymisation import nameless
-from finecomb.reporting.site.model_replies import needed_replies
-from finecomb.reporting.site.report_content import Source, source
+from finecomb.reporting.site.anonymisation import anonymise_study
+from finecomb.reporting.site.model_replies import select_used_replies
+from finecomb.reporting.site.report_content import ReportSource, build_report_source
 from finecomb.reporting.site.report_folder import (
-    GOLD,
+    EXTERNAL_TABLES_FOLDER,
+    GOLD_FOLDER,
     MANIFEST,
-    REPLIES,
     REPLIES_FILE,
-    WITH,
-    verified,
-    write_changes,
+    REPLIES_FOLDER,
+    verify_report,
+    write_change_page,
     write_figures,
     write_report,
 )
-from finecomb.reporting.site.report_sections import FurtherTable, further_table
-from finecomb.reporting.site.study_changes import changes
+from finecomb.reporting.site.report_sections import ExternalTable, parse_external_table
+from finecomb.reporting.site.study_changes import estimate_changes
 from finecomb.reporting.tables import Row, finding_rows, print_rows
-from finecomb.statistics.judges.validity import CONTRACTS, JudgeContract
+from finecomb.statistics.judges.validity import CONTRACTS_FOLDER, JudgeContract
 
 if TYPE_CHECKING:
-    from finecomb.reporting.reproduce.exhibit_folder import Outcome
+    from finecomb.reporting.reproduce.exhibit_folder import ExhibitOutcome
 
 Against = Annotated[
     Path | None, typer.Option("--against", help="A gold standard that machines are judged by.", show_default=False)
@@ -54,7 +66,7 @@ Images = Annotated[
         show_default=False,
     ),
 ]
-Further = Annotated[
+ExtraTables = Annotated[
     list[Path] | None,
     typer.Option(
         "--with",
@@ -90,7 +102,7 @@ def report(
     against: Against = None,
     by: By = "",
     output: Target = Path("report"),
-    with_: Further = None,
+    with_: ExtraTables = None,
     export: Images = None,
     licence: Licence = "",
     anonymous: Anonymous = False,
@@ -107,20 +119,22 @@ def report(
     finecomb report after --compare before -o changes · finecomb report report --verify
     """
     if verify:
-        _verify(study)
+        _verify_report(study)
         return
     if compare is not None:
         if against is not None or export or with_ or licence or anonymous:
             raise FinecombError("--compare does not go with --against, --with, --export, --licence or --anonymous")
-        _compare(study, compare, by, output, draws, seed, from_)
+        _write_comparison(study, compare, by, output, draws, seed, from_)
         return
-    images, folders = _exports(export or (), output)
+    images, folders = _split_exports(export or (), output)
     gold = read(against) if against else None
-    chosen = part_of(read(study, from_), where, drop)
+    chosen = filter_study(read(study, from_), where, drop)
     made_from = replace(
-        source(nameless(chosen) if anonymous else chosen, study.name or str(study), by, gold, draws, seed),
-        verdicts=_verdicts(study),
-        further=_further(with_ or ()),
+        build_report_source(
+            anonymise_study(chosen) if anonymous else chosen, study.name or str(study), by, gold, draws, seed
+        ),
+        verdicts=_judge_verdicts(study),
+        further=_read_extra_tables(with_ or ()),
         replies=_raw_replies(study, chosen),
         licence=licence,
     )
@@ -137,31 +151,31 @@ def report(
     out.print(content.answer.sentence, style="bold", soft_wrap=True)
     for note in content.notes:
         out.print(f"note: {note}", soft_wrap=True)
-    done(output / "index.html", f"{counted(len(content.figures), 'figure')}, {content.counts}")
-    _say_what_is_shared(made_from, anonymous)
+    print_result(output / "index.html", f"{format_count(len(content.figures), 'figure')}, {content.counts}")
+    _warn_about_sharing(made_from, anonymous)
 
 
-def _exports(wanted: Sequence[str], output: Path) -> tuple[list[str], list[Path]]:
+def _split_exports(wanted: Sequence[str], output: Path) -> tuple[list[str], list[Path]]:
     """Endings of pictures in the report, and folders that get everything."""
-    images = [name for name in wanted if name in _IMAGES]
-    folders = [Path(name) for name in wanted if name not in _IMAGES]
+    images = [name for name in wanted if name in _IMAGE_FORMATS]
+    folders = [Path(name) for name in wanted if name not in _IMAGE_FORMATS]
     for folder in folders:
-        if folder.name in _OTHER_IMAGES or folder.is_file() or folder.resolve() == output.resolve():
+        if folder.name in _UNSUPPORTED_IMAGE_FORMATS or folder.is_file() or folder.resolve() == output.resolve():
             raise FinecombError(f"--export {folder}: expected png, pdf or another folder; SVG is always there")
     return images, folders
 
 
-_IMAGES = ("png", "pdf")
-_OTHER_IMAGES = ("svg", "csv", "jpg", "jpeg", "gif", "eps", "webp")
+_IMAGE_FORMATS = ("png", "pdf")
+_UNSUPPORTED_IMAGE_FORMATS = ("svg", "csv", "jpg", "jpeg", "gif", "eps", "webp")
 
 
-def _further(files: Sequence[Path]) -> tuple[FurtherTable, ...]:
+def _read_extra_tables(files: Sequence[Path]) -> tuple[ExternalTable, ...]:
     tables = []
     for file in files:
         if file.suffix not in (".json", ".csv"):
             raise FinecombError(f"--with {file}: expected a .json or .csv file, as --json and --table-out write them")
         try:
-            tables.append(further_table(file.name, file.read_text(encoding="utf-8")))
+            tables.append(parse_external_table(file.name, file.read_text(encoding="utf-8")))
         except (OSError, UnicodeDecodeError) as error:
             raise FinecombError(f"--with {file}: cannot be read ({getattr(error, 'strerror', error)})") from None
     if len({table.id for table in tables}) < len(tables):
@@ -169,11 +183,11 @@ def _further(files: Sequence[Path]) -> tuple[FurtherTable, ...]:
     return tuple(tables)
 
 
-def _verdicts(study: Path) -> dict[str, str]:
+def _judge_verdicts(study: Path) -> dict[str, str]:
     """What `calibrate --keep` said of each judge, and whether its time is over."""
     contracts = [
         JudgeContract.model_validate_json(file.read_text(encoding="utf-8"))
-        for file in sorted((study / CONTRACTS).glob("*.json"))
+        for file in sorted((study / CONTRACTS_FOLDER).glob("*.json"))
     ]
     now = datetime.now(UTC)
     return {
@@ -190,51 +204,55 @@ def _raw_replies(study: Path, chosen: Study) -> dict[str, str]:
     from finecomb.annotators.llm.journal import cached_replies
     from finecomb.annotators.llm.model_calls import reply_text
 
-    return needed_replies(chosen, {hash: reply_text(entry.reply) for hash, entry in cached_replies(runs).items()})
+    return select_used_replies(chosen, {hash: reply_text(entry.reply) for hash, entry in cached_replies(runs).items()})
 
 
-def _kept_replies(file: Path) -> dict[str, str]:
+def _stored_replies(file: Path) -> dict[str, str]:
     """The raw replies that a report carries."""
     replies: dict[str, str] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     return replies
 
 
-def _say_what_is_shared(made_from: Source, anonymous: bool) -> None:
+def _warn_about_sharing(made_from: ReportSource, anonymous: bool) -> None:
     """The folder carries texts, marks and people's names in the study: who passes it on must know."""
     if not made_from.licence:
-        say("it carries the study's texts and marks and names no licence for them (--licence)")
+        print_note("it carries the study's texts and marks and names no licence for them (--licence)")
     if not anonymous and "human" in set(made_from.study.annotators["kind"]):
-        say("people have their names in the study, also in data/ (--anonymous makes them reader-1, reader-2, ...)")
+        print_note(
+            "people have their names in the study, also in data/ (--anonymous makes them reader-1, reader-2, ...)"
+        )
 
 
-def _compare(study: Path, before: Path, by: str, output: Path, draws: int, seed: int, from_: str) -> None:
-    first, second = (source(read(path, from_), path.name, by, None, draws, seed) for path in (before, study))
-    findings = changes(first, second)
-    write_changes(findings, (before.name, study.name), output)
+def _write_comparison(study: Path, before: Path, by: str, output: Path, draws: int, seed: int, from_: str) -> None:
+    first, second = (
+        build_report_source(read(path, from_), path.name, by, None, draws, seed) for path in (before, study)
+    )
+    findings = estimate_changes(first, second)
+    write_change_page(findings, (before.name, study.name), output)
     rows, signature = finding_rows(findings)
     print_rows(out, rows, "What changed")
-    say(signature)
-    done(output / "index.html", f"{counted(len(findings), 'difference')}")
+    print_note(signature)
+    print_result(output / "index.html", f"{format_count(len(findings), 'difference')}")
 
 
-def _verify(folder: Path) -> None:
+def _verify_report(folder: Path) -> None:
     if not (folder / MANIFEST).exists():
         raise FinecombError(f"{folder}: is no report; --verify takes the folder that `finecomb report` wrote")
-    differing = verified(folder, formats.read, lambda study, manifest: _again(study, manifest, folder))
+    differing = verify_report(folder, formats.read, lambda study, manifest: _rebuild_source(study, manifest, folder))
     if differing:
         raise FinecombError(f"{folder}: " + "\n".join(differing))
-    done(folder, "every number comes out again from the data in data/")
+    print_result(folder, "every number comes out again from the data in data/")
 
 
-def _again(study: Study, manifest: Mapping[str, Any], folder: Path) -> Source:
+def _rebuild_source(study: Study, manifest: Mapping[str, Any], folder: Path) -> ReportSource:
     """What the report was made from, as its manifest says."""
     draws, seed = (int(str(manifest[name])) for name in ("draws", "seed"))
-    gold = formats.read(folder / GOLD) if (folder / GOLD).is_dir() else None
+    gold = formats.read(folder / GOLD_FOLDER) if (folder / GOLD_FOLDER).is_dir() else None
     return replace(
-        source(study, str(manifest["name"]), str(manifest["by"]), gold, draws, seed),
+        build_report_source(study, str(manifest["name"]), str(manifest["by"]), gold, draws, seed),
         verdicts=manifest.get("verdicts", {}),
-        further=_further([folder / WITH / name for name in manifest.get("with", ())]),
-        replies=_kept_replies(folder / REPLIES / REPLIES_FILE),
+        further=_read_extra_tables([folder / EXTERNAL_TABLES_FOLDER / name for name in manifest.get("with", ())]),
+        replies=_stored_replies(folder / REPLIES_FOLDER / REPLIES_FILE),
         licence=str(manifest.get("licence", "")),
     )
 
@@ -282,15 +300,15 @@ def reproduce(
     """
     from finecomb.reporting.reproduce.exhibit_folder import write_reproduction
     from finecomb.reporting.reproduce.exhibits import PaperStudy  # critics and charts: only for who wants them
-    from finecomb.reporting.reproduce.printed_figures import contradictions, is_of_paper
-    from finecomb.reporting.reproduce.registry import paper_named
+    from finecomb.reporting.reproduce.printed_figures import find_contradictions, is_paper_data
+    from finecomb.reporting.reproduce.registry import find_paper
 
-    chosen = paper_named(paper)
+    chosen = find_paper(paper)
     if audit is not None and paper != "scarecrow":
         raise FinecombError(f"--audit does not apply to {paper}; it applies to scarecrow")
-    whole = part_of(read(study, from_), where, drop)
+    whole = filter_study(read(study, from_), where, drop)
     source_of_paper = PaperStudy(whole, draws, seed, read(audit) if audit else None)
-    beside = is_of_paper(paper, whole) if with_printed is None else with_printed
+    beside = is_paper_data(paper, whole) if with_printed is None else with_printed
     with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
         task = progress.add_task(paper, total=len(only or chosen.exhibits))
         outcomes = write_reproduction(
@@ -298,20 +316,20 @@ def reproduce(
             lambda number: progress.update(task, advance=1, description=number),
         )  # fmt: skip
     rows: list[Row] = [_outcome_row(outcome) for outcome in outcomes]
-    emit(
+    print_table_or_json(
         rows,
         as_json_,
         chosen.title,
         "Nothing to show.",
-        [f"{c.where}: {c.says}, but {c.but}" for c in contradictions(paper)],
+        [f"{c.where}: {c.says}, but {c.but}" for c in find_contradictions(paper)],
     )
     if not as_json_:
         number = sum(outcome.rendering is not None for outcome in outcomes)
-        done(output / "index.html", f"{number} of {len(outcomes)} tables and figures")
+        print_result(output / "index.html", f"{number} of {len(outcomes)} tables and figures")
 
 
-def _outcome_row(outcome: Outcome) -> dict[str, object]:
-    differing = outcome.differing
+def _outcome_row(outcome: ExhibitOutcome) -> dict[str, object]:
+    differing = outcome.differing_cells
     beside = f"{len(outcome.cells) - len(differing)} of {len(outcome.cells)}" if outcome.cells else ""
     return {
         "exhibit": outcome.exhibit.number,

@@ -16,21 +16,21 @@ import typer
 
 from finecomb import protocols
 from finecomb.annotators.simulated.preview_study import preview_study
-from finecomb.cli.shared import Force, app, counted, done, err, out, phases, say
-from finecomb.collection.announcement import announcement, summary_line
-from finecomb.collection.database.location import FILE, StudyLocation, is_url, place
+from finecomb.cli.shared import Force, app, err, format_count, out, parse_phases, print_note, print_result
+from finecomb.collection.announcement import build_announcement, summary_line
+from finecomb.collection.database.location import DATABASE_FILENAME, StudyLocation, is_postgres_url, parse_location
 from finecomb.core.errors import FinecombError, StudyError, did_you_mean
-from finecomb.core.records import PHASES
-from finecomb.core.study_checks import checked
+from finecomb.core.records import ONBOARDING_PHASES
+from finecomb.core.study_checks import check_items
 from finecomb.formats import folder, with_lines
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from finecomb.collection.database.store import Store
-    from finecomb.core.records import WayPhase
+    from finecomb.core.records import OnboardingPhase
 
-Served = Annotated[
+ServedStudy = Annotated[
     Path,
     typer.Argument(help="A study's folder, its SQLite file, or postgresql://HOST/DATABASE#STUDY.", show_default=False),
 ]
@@ -57,7 +57,7 @@ Db = Annotated[
 
 @app.command()
 def serve(
-    study: Served,
+    study: ServedStudy,
     host: Host = "127.0.0.1",
     port: Port = 8000,
     db: Db = "",
@@ -77,44 +77,48 @@ def serve(
     """
     _check_workers(study, db, workers)
     logs = _set_up_log(log_format)
-    with _alone(study, db), _opened(study, db) as store, _listening(host, port) as (listening, address):
+    with (
+        _lock_study(study, db),
+        _open_served_study(study, db) as store,
+        _open_socket(host, port) as (listening, address),
+    ):
         address = public_url.rstrip("/") or address
         documents = len(store.plan().documents)
-        annotators = counted(store.head.annotators, "annotator")
+        annotators = format_count(store.head.annotators, "annotator")
         out.print(
-            f"{store.title}: {counted(documents, 'text')}, {annotators} per text, {store.head.protocol.id}",
+            f"{store.title}: {format_count(documents, 'text')}, {annotators} per text, {store.head.protocol.id}",
             soft_wrap=True,
         )
         link = _researchers_link(store, address)
-        _line("researchers", f"{link}  (works once)")
+        _print_line("researchers", f"{link}  (works once)")
         if joining := _joining_link(store, address):
-            _line("annotators", joining)
-        _line("their way", summary_line(announcement(store.head.protocol, store.head.settings)))
-        _warn(host, public_url)
+            _print_line("annotators", joining)
+        _print_line("their way", summary_line(build_announcement(store.head.protocol, store.head.settings)))
+        _warn_unencrypted(host, public_url)
         runs = study / RUNS if study.is_dir() else None
         options = ServeOptions(public_url, link if open_ else "", runs, tuple(key_env or ()), workers, logs)
-        _run(store, listening, options)
+        _serve_until_stopped(store, listening, options)
 
 
 def _check_workers(study: Path, db: str, workers: int) -> None:
     """Refuse several workers on SQLite, whose file one process writes."""
-    if workers > 1 and (where := work_place(study, db)).file:
+    if workers > 1 and (where := work_location(study, db)).file:
         way_out = "keep the work in PostgreSQL, with --db postgresql://HOST/DATABASE#STUDY, or leave --workers out"
         raise FinecombError(f"--workers {workers}: {where} is a SQLite file, which one process serves; {way_out}")
 
 
 def _set_up_log(log_format: str) -> Literal["text", "json"]:
     if log_format == "json":
-        from finecomb.server.logs import set_up
+        from finecomb.server.logs import configure_logging
 
-        set_up("json")
+        configure_logging("json")
         return "json"
     if log_format != "text":
         raise FinecombError(f"--log-format {log_format}: expected text or json")
     return "text"
 
 
-def _line(who: str, link: str) -> None:
+def _print_line(who: str, link: str) -> None:
     out.print(f"  {who:<12} {link}", soft_wrap=True)
 
 
@@ -127,7 +131,8 @@ def preview(
     skip: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"Phases to leave out, with commas: {', '.join(PHASES)}; may be repeated.", show_default=False
+            help=f"Phases to leave out, with commas: {', '.join(ONBOARDING_PHASES)}; may be repeated.",
+            show_default=False,
         ),
     ] = None,
 ) -> None:
@@ -138,59 +143,59 @@ def preview(
     Example: `finecomb preview scarecrow --skip training --skip qualification`
     """
     chosen = protocols.load(protocol)
-    items = preview_study(chosen, phases(skip or ()))
+    items = preview_study(chosen, parse_phases(skip or ()))
     from finecomb.collection.database.store import open_store
 
     if Path(protocol).is_file():
-        _preview_live(Path(protocol), phases(skip or ()), host, port, open_)
+        _preview_live(Path(protocol), parse_phases(skip or ()), host, port, open_)
         return
-    with tempfile.TemporaryDirectory() as temporary, _listening(host, port) as (listening, address):
-        store = open_store(place(Path(temporary) / FILE), items)
+    with tempfile.TemporaryDirectory() as temporary, _open_socket(host, port) as (listening, address):
+        store = open_store(parse_location(Path(temporary) / DATABASE_FILENAME), items)
         link = _joining_link(store, address)
         out.print(
-            f"{chosen.id}: {counted(len(store.plan().documents), 'example text')}; nothing is kept", soft_wrap=True
+            f"{chosen.id}: {format_count(len(store.plan().documents), 'example text')}; nothing is kept", soft_wrap=True
         )
-        _line("preview", link)
+        _print_line("preview", link)
         try:
-            _run(store, listening, ServeOptions(opened_link=link if open_ else ""))
+            _serve_until_stopped(store, listening, ServeOptions(opened_link=link if open_ else ""))
         finally:
             store.close()
 
 
-def _preview_live(file: Path, skipped: Sequence[WayPhase], host: str, port: int, open_: bool) -> None:
+def _preview_live(file: Path, skipped: Sequence[OnboardingPhase], host: str, port: int, open_: bool) -> None:
     """Show a protocol's file until it is stopped, anew after each change."""
     import uvicorn
 
     from finecomb.collection.database.store import open_store
     from finecomb.server.app import create_app
     from finecomb.server.connections import server_config
-    from finecomb.server.live_preview import PAGE, live_app
+    from finecomb.server.live_preview import PREVIEW_PATH, create_preview_app
 
     with (
         tempfile.TemporaryDirectory() as temporary,
         ExitStack() as stores,
-        _listening(host, port) as (listening, address),
+        _open_socket(host, port) as (listening, address),
     ):
-        hosts = _hosts(listening, "")
+        hosts = _allowed_hosts(listening, "")
 
-        def opened() -> tuple[ASGIApp, str]:
+        def open_preview() -> tuple[ASGIApp, str]:
             items = preview_study(protocols.load(str(file)), skipped)
-            store = open_store(place(Path(tempfile.mkdtemp(dir=temporary)) / FILE), items)
+            store = open_store(parse_location(Path(tempfile.mkdtemp(dir=temporary)) / DATABASE_FILENAME), items)
             stores.callback(store.close)
             return create_app(store, "", hosts), _joining_link(store, "")
 
-        app_ = live_app(file, opened, hosts)
+        app_ = create_preview_app(file, open_preview, hosts)
         out.print(f"{file}: shown anew whenever it is saved; nothing is kept", soft_wrap=True)
-        _line("preview", f"{address}{PAGE}")
+        _print_line("preview", f"{address}{PREVIEW_PATH}")
         if open_:
-            webbrowser.open(f"{address}{PAGE}")
+            webbrowser.open(f"{address}{PREVIEW_PATH}")
         with suppress(KeyboardInterrupt):
             uvicorn.Server(server_config(app_, "")).run(sockets=[listening])
 
 
 @app.command()
 def links(
-    study: Served,
+    study: ServedStudy,
     new: Annotated[int, typer.Option(min=0, help="How many new annotators get one.")] = 0,
     name: Annotated[
         list[str] | None,
@@ -211,17 +216,17 @@ def links(
     if researcher:
         if new or name:
             raise FinecombError("--researcher NAME stands alone; make links for annotators apart from it")
-        with _opened(study, db) as store:
-            typer.echo(f"{researcher}\t{_sign_in_again(store, researcher, public_url.rstrip('/'))}")
+        with _open_served_study(study, db) as store:
+            typer.echo(f"{researcher}\t{_sign_in_link(store, researcher, public_url.rstrip('/'))}")
         return
     if not new and not name:
         raise FinecombError("say for whom: --new 3 for three new annotators, or --name ann")
-    with _opened(study, db) as store:
-        for link in store.do_now(researcher_actions_storage.make_links, "finecomb links", new, tuple(name or ())):
+    with _open_served_study(study, db) as store:
+        for link in store.run_job_sync(researcher_actions_storage.make_links, "finecomb links", new, tuple(name or ())):
             typer.echo(f"{link.annotator}\t{public_url.rstrip('/')}/join/{link.token}")
 
 
-def _sign_in_again(store: Store, id: str, address: str) -> str:
+def _sign_in_link(store: Store, id: str, address: str) -> str:
     """A link for a researcher, in the role they have."""
     from finecomb.collection import researcher_actions_storage
 
@@ -229,7 +234,7 @@ def _sign_in_again(store: Store, id: str, address: str) -> str:
         roles = {person.id: person.role for person in researcher_actions_storage.researchers(store, transaction)}
     if id not in roles:
         raise FinecombError(f"no researcher is called {id!r}{did_you_mean(id, roles)}; an owner invites new ones")
-    return f"{address}/sign-in/{store.do_now(researcher_actions_storage.invite, 'finecomb links', id, roles[id])}"
+    return f"{address}/sign-in/{store.run_job_sync(researcher_actions_storage.invite_researcher, 'finecomb links', id, roles[id])}"
 
 
 @app.command()
@@ -252,55 +257,55 @@ def backup(
 
     Example: `finecomb backup my-study -o monday.db`
     """
-    from finecomb.collection.database.backup import back_up, backup_name
+    from finecomb.collection.database.backup import back_up, backup_path
     from finecomb.collection.database.connection import Database
 
     if verify is not None:
         if study is not None or output is not None:
             raise FinecombError("--verify FILE stands alone; leave the study and --output out")
-        _verify(verify)
+        _verify_backup(verify)
         return
     if study is None:
         raise FinecombError("say which study, e.g. finecomb backup my-study")
-    where = work_place(study, "")
+    where = work_location(study, "")
     if where.file and not where.file.exists():
         raise FinecombError(f"{where}: no such file; the study has not been served yet")
-    target = output or backup_name(where)
+    target = output or backup_path(where)
     database = Database(where, readonly=where.file is not None)
     try:
         back_up(database, target)
     finally:
         database.close()
-    done(target, "written")
+    print_result(target, "written")
 
 
-def _verify(file: Path) -> None:
+def _verify_backup(file: Path) -> None:
     from finecomb.collection.database.backup import verify
 
     check = verify(file)
     seal = f"as it was made at {check.sealed}" if check.sealed else "sound, but without a seal to compare it with"
     studies = "1 study" if len(check.studies) == 1 else f"{len(check.studies)} studies"
-    done(file, f"{seal}; {studies}, {counted(check.rows, 'row')}")
+    print_result(file, f"{seal}; {studies}, {format_count(check.rows, 'row')}")
 
 
 @app.command()
-def repair(study: Served) -> None:
+def repair(study: ServedStudy) -> None:
     """Mend stored records that cannot be read, or set them aside in a file. A backup is made first.
 
     Example: `finecomb repair my-study`
     """
     from finecomb.collection.database.connection import Database
     from finecomb.collection.database.repair import repair as repaired
-    from finecomb.collection.database.serving_lock import only_process
-    from finecomb.collection.database.store import prepare
+    from finecomb.collection.database.serving_lock import hold_study_lock
+    from finecomb.collection.database.store import migrate_database
 
-    where = work_place(study, "")
+    where = work_location(study, "")
     if where.file and not where.file.exists():
         raise FinecombError(f"{where}: no such file; the study has not been served yet")
     database = Database(where)
     try:
-        with only_process(where, "repair"):
-            prepare(database)
+        with hold_study_lock(where, "repair"):
+            migrate_database(database)
             result = repaired(database)
     finally:
         database.close()
@@ -308,17 +313,17 @@ def repair(study: Served) -> None:
         subject = f"{row.kind} {row.id!r}" if row.id else row.kind
         out.print(f"{subject}: {row.outcome}: {row.why}", soft_wrap=True)
     if not result.rows:
-        done(study, "every record can be read; nothing was changed")
+        print_result(study, "every record can be read; nothing was changed")
         return
-    say(f"the database as it was is kept in {result.backup}")
-    say(f"what was taken out or changed is kept in {result.aside}")
-    done(study, f"{counted(len(result.rows), 'record')} mended or set aside")
+    print_note(f"the database as it was is kept in {result.backup}")
+    print_note(f"what was taken out or changed is kept in {result.aside}")
+    print_result(study, f"{format_count(len(result.rows), 'record')} mended or set aside")
 
 
 @app.command()
 def restore(
     file: Annotated[Path, typer.Argument(help="What `finecomb backup` wrote.", show_default=False)],
-    study: Served,
+    study: ServedStudy,
     force: Force = False,
 ) -> None:
     """Put a backup in the place of a study's database. Stop the server first.
@@ -329,48 +334,50 @@ def restore(
 
     if not file.is_file():
         raise FinecombError(f"{file}: no such file")
-    where = work_place(study, "")
+    where = work_location(study, "")
     if copy := put_back(file, where, force):
-        say(f"what was there is kept in {copy}")
-    done(study, f"restored from {file}")
+        print_note(f"what was there is kept in {copy}")
+    print_result(study, f"restored from {file}")
 
 
 # --- where and what ----------------------------------------------------------------------------------------------
 
 
-def work_place(study: Path, db: str) -> StudyLocation:
+def work_location(study: Path, db: str) -> StudyLocation:
     """Where the work of a study is kept."""
-    if db and not is_url(db):
-        raise FinecombError(f"--db {db}: expected postgresql://HOST/DATABASE#STUDY; without --db the work is in {FILE}")
+    if db and not is_postgres_url(db):
+        raise FinecombError(
+            f"--db {db}: expected postgresql://HOST/DATABASE#STUDY; without --db the work is in {DATABASE_FILENAME}"
+        )
     if db:
-        location = place(db)
+        location = parse_location(db)
         return location if location.study else StudyLocation(location.url, study.resolve().name)
-    return place(study / FILE) if study.is_dir() else place(study)
+    return parse_location(study / DATABASE_FILENAME) if study.is_dir() else parse_location(study)
 
 
 @contextmanager
-def _alone(study: Path, db: str) -> Iterator[None]:
+def _lock_study(study: Path, db: str) -> Iterator[None]:
     """Nobody else serves the study from its SQLite file; several processes may from PostgreSQL."""
-    from finecomb.collection.database.serving_lock import only_process
+    from finecomb.collection.database.serving_lock import hold_study_lock
 
     if study.is_dir() and not folder.looks_like(study):
         yield  # which is said below
         return
-    with only_process(work_place(study, db), "serve"):
+    with hold_study_lock(work_location(study, db), "serve"):
         yield
 
 
 @contextmanager
-def _opened(study: Path, db: str) -> Iterator[Store]:
+def _open_served_study(study: Path, db: str) -> Iterator[Store]:
     """A study to be served, with what is new in its folder."""
     from finecomb.collection.database.store import open_store
 
     if study.is_dir() and not folder.looks_like(study):
         raise FinecombError(f"{study}: no study in this folder; `finecomb new` makes one from your texts")
-    if not study.is_dir() and not is_url(study) and not (place(study).file or study).exists():
+    if not study.is_dir() and not is_postgres_url(study) and not (parse_location(study).file or study).exists():
         raise FinecombError(f"{study}: no such file or folder")
     try:
-        store = open_store(work_place(study, db), checked(folder.files(study)) if study.is_dir() else None)
+        store = open_store(work_location(study, db), check_items(folder.files(study)) if study.is_dir() else None)
     except StudyError as error:
         raise StudyError(with_lines(error.problems, study)) from None
     try:
@@ -383,7 +390,7 @@ def _opened(study: Path, db: str) -> Iterator[Store]:
 
 
 @contextmanager
-def _listening(host: str, port: int) -> Iterator[tuple[socket.socket, str]]:
+def _open_socket(host: str, port: int) -> Iterator[tuple[socket.socket, str]]:
     """A socket that listens, and the address it has."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -399,23 +406,25 @@ def _listening(host: str, port: int) -> Iterator[tuple[socket.socket, str]]:
 def _researchers_link(store: Store, address: str) -> str:
     from finecomb.collection import researcher_actions_storage
 
-    return f"{address}/sign-in/{store.do_now(researcher_actions_storage.invite, 'finecomb serve', 'owner', 'owner')}"
+    return f"{address}/sign-in/{store.run_job_sync(researcher_actions_storage.invite_researcher, 'finecomb serve', 'owner', 'owner')}"
 
 
 def _joining_link(store: Store, address: str) -> str:
-    from finecomb.collection.access_storage import open_token
+    from finecomb.collection.access_storage import open_link_token
 
-    token = open_token(store)
+    token = open_link_token(store)
     return f"{address}/join/{token}" if token else ""
 
 
-def _warn(host: str, public_url: str) -> None:
+def _warn_unencrypted(host: str, public_url: str) -> None:
     if host not in ("127.0.0.1", "localhost", "::1") and not public_url.startswith("https:"):
-        say("other machines can reach this, and nothing is encrypted; put a proxy with TLS in front and name its")
-        say("address with --public-url https://...")
+        print_note(
+            "other machines can reach this, and nothing is encrypted; put a proxy with TLS in front and name its"
+        )
+        print_note("address with --public-url https://...")
 
 
-def _hosts(listening: socket.socket, public_url: str) -> frozenset[str]:
+def _allowed_hosts(listening: socket.socket, public_url: str) -> frozenset[str]:
     """The names that the server answers to: its own, this machine's, and any plain address where all may come."""
     own = str(listening.getsockname()[0])
     public = {urlsplit(public_url).hostname or ""} if public_url else set()
@@ -436,15 +445,15 @@ class ServeOptions:
     log_format: Literal["text", "json"] = "text"
 
 
-def _run(store: Store, listening: socket.socket, options: ServeOptions) -> None:
-    from finecomb.server.housekeeping import housekeeping
-    from finecomb.server.pages import STATIC
+def _serve_until_stopped(store: Store, listening: socket.socket, options: ServeOptions) -> None:
+    from finecomb.server.housekeeping import run_housekeeping
+    from finecomb.server.pages import STATIC_FOLDER
 
-    if not (STATIC / "annotate.html").is_file():
-        say("the pages are not built yet: run `make frontend`")
+    if not (STATIC_FOLDER / "annotate.html").is_file():
+        print_note("the pages are not built yet: run `make frontend`")
     try:
-        with housekeeping(store):
-            serve_with = _serve_in_workers if options.workers > 1 else _serve_alone
+        with run_housekeeping(store):
+            serve_with = _serve_in_workers if options.workers > 1 else _serve_in_process
             serve_with(store, listening, options)
     except KeyboardInterrupt:
         err.print("Stopped; everything is saved.")
@@ -457,13 +466,13 @@ def _announce(options: ServeOptions) -> None:
         webbrowser.open(options.opened_link)
 
 
-def _serve_alone(store: Store, listening: socket.socket, options: ServeOptions) -> None:
+def _serve_in_process(store: Store, listening: socket.socket, options: ServeOptions) -> None:
     import uvicorn
 
     from finecomb.server.app import create_app
     from finecomb.server.connections import allow_many_connections, server_config
 
-    hosts = _hosts(listening, options.public_url)
+    hosts = _allowed_hosts(listening, options.public_url)
     app_ = create_app(store, options.public_url, hosts, options.runs, options.key_envs)
     allow_many_connections()
     _announce(options)
@@ -471,16 +480,16 @@ def _serve_alone(store: Store, listening: socket.socket, options: ServeOptions) 
 
 
 def _serve_in_workers(store: Store, listening: socket.socket, options: ServeOptions) -> None:
-    from finecomb.server.workers import Workers, WorkerSettings, handled
+    from finecomb.server.workers import WorkerPool, WorkerSettings, handle_signals
 
-    hosts = _hosts(listening, options.public_url)
+    hosts = _allowed_hosts(listening, options.public_url)
     where = replace(store.database.place, study=store.name)
     settings = WorkerSettings(
         where, options.public_url, hosts, options.runs, options.key_envs, log_format=options.log_format
     )
-    workers = Workers(settings, listening, options.workers)
-    asks = {"SIGINT": workers.ask_for_end, "SIGTERM": workers.ask_for_end, "SIGHUP": workers.ask_for_restart}
-    with handled(asks):
+    workers = WorkerPool(settings, listening, options.workers)
+    asks = {"SIGINT": workers.request_stop, "SIGTERM": workers.request_stop, "SIGHUP": workers.request_restart}
+    with handle_signals(asks):
         workers.start()
         _announce(options)
         workers.watch()

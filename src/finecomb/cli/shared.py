@@ -17,12 +17,12 @@ from finecomb.cli.commands import app as app
 from finecomb.cli.output import OUTPUT
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding
-from finecomb.core.palette import looks
+from finecomb.core.palette import label_styles
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import PHASES, WayPhase
-from finecomb.core.study import Item, Study
+from finecomb.core.records import ONBOARDING_PHASES, OnboardingPhase
+from finecomb.core.study import Study, StudyItem
 from finecomb.formats.atomic_file import write_file
-from finecomb.reporting.tables import ENDINGS, Row, as_json, formatted, print_rows
+from finecomb.reporting.tables import FORMAT_BY_SUFFIX, Row, as_json, format_table, print_rows
 
 _WIDTH = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160  # no window sets the width of a pipe
 out = Console(width=_WIDTH, highlight=False, markup=False, emoji=False)  # texts may hold [brackets] and :words:
@@ -48,7 +48,7 @@ Columns = Annotated[
 ]
 
 
-def progress(items: Iterable[Item]) -> Iterator[Item]:
+def track_records(items: Iterable[StudyItem]) -> Iterator[StudyItem]:
     """Pass records on with a counter on standard error, shown only to people."""
     if not err.is_terminal:
         yield from items
@@ -68,7 +68,7 @@ def progress(items: Iterable[Item]) -> Iterator[Item]:
             yield item
 
 
-def row_progress(counts: Iterable[int], total: int) -> Iterator[int]:
+def track_texts(counts: Iterable[int], total: int) -> Iterator[int]:
     """Pass on how many texts are done with a bar on standard error, shown only to people."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -83,39 +83,39 @@ def row_progress(counts: Iterable[int], total: int) -> Iterator[int]:
 
 def read(path: Path, from_: str = "") -> Study:
     """A study from any format, with progress and the reader's notes."""
-    study = formats.read(path, from_, watch=progress)
+    study = formats.read(path, from_, watch=track_records)
     for note in study.notes:
-        say(note)
+        print_note(note)
     return study
 
 
-def say(line: str) -> None:
+def print_note(line: str) -> None:
     """A note for people, on standard error."""
     err.print(Text(f"note: {line}", "dim"), soft_wrap=True)
 
 
-def say_all(lines: Iterable[str]) -> None:
+def print_notes(lines: Iterable[str]) -> None:
     """Several notes for people."""
     for line in lines:
-        say(line)
+        print_note(line)
 
 
-def done(path: Path, words: str) -> None:
+def print_result(path: Path, words: str) -> None:
     """The one-line result of a command that wrote or checked something, never wrapped."""
     out.print(f"{path}: {words}", soft_wrap=True)
 
 
-def counted(number: int, thing: str) -> str:
+def format_count(number: int, thing: str) -> str:
     """`1 text`, `2 texts`."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
-def went_on(count: int, thing: str) -> list[str]:
+def resume_note(count: int, thing: str) -> list[str]:
     """A note where parts of the work were there from an earlier run."""
-    return [f"{counted(count, thing)} done by an earlier run that was cut off"] if count else []
+    return [f"{format_count(count, thing)} done by an earlier run that was cut off"] if count else []
 
 
-def mapping(pairs: list[str] | None) -> dict[str, str]:
+def parse_mapping(pairs: list[str] | None) -> dict[str, str]:
     """What `--map OURS=THEIRS` says."""
     result = {}
     for pair in pairs or []:
@@ -126,13 +126,15 @@ def mapping(pairs: list[str] | None) -> dict[str, str]:
     return result
 
 
-def phases(names: Iterable[str]) -> tuple[WayPhase, ...]:
+def parse_phases(names: Iterable[str]) -> tuple[OnboardingPhase, ...]:
     """What `--skip` says, with commas or repeated, in the order in which people come to the phases."""
     chosen = {word.strip() for name in names for word in name.split(",") if word.strip()}
     for word in sorted(chosen):
-        if word not in PHASES:
-            raise FinecombError(f"--skip {word}: expected one of {', '.join(PHASES)}{did_you_mean(word, PHASES)}")
-    return tuple(phase for phase in PHASES if phase in chosen)
+        if word not in ONBOARDING_PHASES:
+            raise FinecombError(
+                f"--skip {word}: expected one of {', '.join(ONBOARDING_PHASES)}{did_you_mean(word, ONBOARDING_PHASES)}"
+            )
+    return tuple(phase for phase in ONBOARDING_PHASES if phase in chosen)
 
 
 def print_table(
@@ -151,42 +153,42 @@ def print_table(
     by_format = {"csv": flat, "json": flat, "markdown": paper, "latex": paper}
     if OUTPUT.file is not None and rows:
         path = OUTPUT.next_file()
-        format = ENDINGS[path.suffix]
-        write_file(path, formatted(by_format[format] or rows, format, title, digits) + "\n")
-        say(f"{path}: {counted(len(rows), 'row')} written")
+        format = FORMAT_BY_SUFFIX[path.suffix]
+        write_file(path, format_table(by_format[format] or rows, format, title, digits) + "\n")
+        print_note(f"{path}: {format_count(len(rows), 'row')} written")
     if OUTPUT.format == "table" or not rows:
         print_rows(out, rows, title, empty, digits)
     else:
-        typer.echo(formatted(by_format[OUTPUT.format] or rows, OUTPUT.format, title, digits))
+        typer.echo(format_table(by_format[OUTPUT.format] or rows, OUTPUT.format, title, digits))
 
 
 def prints_bold() -> bool:
     """Whether a table of the running command goes where the best number can be bold: Markdown or LaTeX."""
-    file = ENDINGS[OUTPUT.file.suffix] if OUTPUT.file is not None else "table"
+    file = FORMAT_BY_SUFFIX[OUTPUT.file.suffix] if OUTPUT.file is not None else "table"
     return {OUTPUT.format, file} & {"markdown", "latex"} != set()
 
 
-def draw(findings: Sequence[Finding], protocol: Protocol | None = None) -> None:
+def plot_findings(findings: Sequence[Finding], protocol: Protocol | None = None) -> None:
     """Draw findings into the file of `--plot`, where one was given; labels look as the protocol says."""
     if OUTPUT.plot is None:
         return
-    from finecomb.reporting.figures.estimate_plots import plot  # figures are loaded only for who wants one
+    from finecomb.reporting.figures.estimate_plots import save_plot  # figures are loaded only for who wants one
 
-    plot(findings, OUTPUT.plot, looks(protocol) if protocol else None)
-    say(f"{OUTPUT.plot}: drawn, with 95% intervals")
+    save_plot(findings, OUTPUT.plot, label_styles(protocol) if protocol else None)
+    print_note(f"{OUTPUT.plot}: drawn, with 95% intervals")
 
 
-def say_signature(signature: str, more: str = "") -> None:
+def print_signature(signature: str, more: str = "") -> None:
     """How numbers were made, for those who ask with `-v`; for others, that they can."""
     if signature and OUTPUT.verbose:
-        say(f"{signature}{more}")
+        print_note(f"{signature}{more}")
 
 
-def emit(rows: list[Row], as_json_: bool, title: str, empty: str, notes: Iterable[str] = ()) -> None:
+def print_table_or_json(rows: list[Row], as_json_: bool, title: str, empty: str, notes: Iterable[str] = ()) -> None:
     """Print rows as a table or as one JSON object."""
     if as_json_:
         typer.echo(as_json(rows, notes=list(notes)))
     else:
         print_table(rows, title, empty)
         for note in notes:
-            say(note)
+            print_note(note)

@@ -8,31 +8,31 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from finecomb.cli.filters import FilterOptions, names
+from finecomb.cli.filters import FilterOptions, split_names
 from finecomb.cli.options import with_options
 from finecomb.cli.shared import (
     AsJson,
     From,
     StudyPath,
     app,
-    draw,
+    plot_findings,
+    print_note,
+    print_notes,
+    print_signature,
     print_table,
     prints_bold,
     read,
-    say,
-    say_all,
-    say_signature,
 )
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding
 from finecomb.core.findings import Findings
-from finecomb.core.options import OptionValues, all_specs, option_specs, refuse_others
+from finecomb.core.options import OptionValues, merge_option_specs, option_specs, reject_unknown_options
 from finecomb.core.protocol import Protocol
 from finecomb.core.study import Study
-from finecomb.reporting.tables import BestNumber, BestText, Row, as_json, finding_rows, number_text, rows_of
-from finecomb.statistics.comparisons.system_ranking import BEST_RULE, NO_BEST, BestValue, best_values, by_value
+from finecomb.reporting.tables import BestNumber, BestText, Row, as_json, finding_rows, format_interval, frame_rows
+from finecomb.statistics.comparisons.system_ranking import BEST_RULE, NO_BEST, BestValue, best_values, sort_by_value
 from finecomb.statistics.gold.decisions import decision_notes
-from finecomb.statistics.measures.annotation_measures import ANSWER, MEASURES, MeasureOptions, named
+from finecomb.statistics.measures.annotation_measures import ANSWER_PREFIX, MEASURES, MeasureOptions, find_measure
 from finecomb.statistics.measures.annotation_measures import measure as measured
 from finecomb.statistics.measures.counts import meta_names
 from finecomb.statistics.measures.cross_tables import pivot
@@ -40,13 +40,13 @@ from finecomb.statistics.registry import PLANS, STATISTICS, WITH_PILOT, WITHOUT_
 from finecomb.statistics.selection.view import Filters, View, view
 
 
-def measure_choices() -> dict[str, type]:
+def measure_options_by_name() -> dict[str, type]:
     """The options of everything that `measure` can be asked for, by name."""
     rows: dict[str, Any] = {**MEASURES, **STATISTICS}
     return {name: row.options for name, row in rows.items()}
 
 
-def plan_choices() -> dict[str, type]:
+def plan_options_by_name() -> dict[str, type]:
     """The options of every plan, by name."""
     return {name: row.options for name, row in PLANS.items()}
 
@@ -63,9 +63,9 @@ def print_findings(
 
     With `--plot` they are drawn too, labels as the protocol says.
     """
-    draw(findings, protocol)
+    plot_findings(findings, protocol)
     rows, signature = finding_rows(findings)
-    rows = [_with_best(row) if is_best(finding) else row for row, finding in zip(rows, findings, strict=True)]
+    rows = [_mark_best(row) if is_best(finding) else row for row, finding in zip(rows, findings, strict=True)]
     if as_json_:
         typer.echo(as_json(rows, signature))
         return
@@ -73,23 +73,23 @@ def print_findings(
     print_table(
         [{name: cell for name, cell in row.items() if name != "level"} for row in rows] if usual else rows, title
     )
-    say_all(findings.notes if isinstance(findings, Findings) else ())
-    say_signature(signature, " (95% intervals; with --json each row adds what is particular to it)")
+    print_notes(findings.notes if isinstance(findings, Findings) else ())
+    print_signature(signature, " (95% intervals; with --json each row adds what is particular to it)")
 
 
-def _with_best(row: Row) -> Row:
+def _mark_best(row: Row) -> Row:
     value = row["value"]
     return {**row, "value": BestNumber(value)} if isinstance(value, float) else row
 
 
-def _default_by(study: Study, by: Sequence[str]) -> tuple[str, ...]:
+def _default_columns(study: Study, by: Sequence[str]) -> tuple[str, ...]:
     """The columns that were asked for, else `model` where documents have it; `none` is one row for everything."""
     if tuple(by) == ("none",):
         return ()
     return tuple(by) or (("model",) if "model" in meta_names(study) else ())
 
 
-def _refuse_unknown(wanted: Sequence[str], registry: Iterable[str]) -> None:
+def _refuse_unknown_measures(wanted: Sequence[str], registry: Iterable[str]) -> None:
     names_of_rows = [*registry, "answer:NAME"]
     for name in wanted:
         if name not in names_of_rows and not _is_mean(name):
@@ -98,11 +98,11 @@ def _refuse_unknown(wanted: Sequence[str], registry: Iterable[str]) -> None:
 
 def _is_mean(name: str) -> bool:
     """Whether a name is that of a mean over annotations: of the registry, or of answers."""
-    return name in MEASURES or (name.startswith(ANSWER) and name != ANSWER)
+    return name in MEASURES or (name.startswith(ANSWER_PREFIX) and name != ANSWER_PREFIX)
 
 
 @app.command()
-@with_options([*measure_choices().values(), FilterOptions])
+@with_options([*measure_options_by_name().values(), FilterOptions])
 def measure(
     study: StudyPath,
     values: OptionValues,
@@ -125,18 +125,18 @@ def measure(
     `finecomb measure demo-study --measure coverage --drop grammar-usage:1 --overlap union --tokens whitespace` ·
     `finecomb measure demo-study --measure variation --sizes 4,8,16`
     """
-    wanted, choices = names(measures), measure_choices()
-    _refuse_unknown(wanted, [*MEASURES, *STATISTICS])
-    refuse_others(values.given, _chosen_measures(wanted), choices)
+    wanted, choices = split_names(measures), measure_options_by_name()
+    _refuse_unknown_measures(wanted, [*MEASURES, *STATISTICS])
+    reject_unknown_options(values.given, _wanted_options_by_name(wanted), choices)
     part = view(read(study, from_), values.of(FilterOptions).filters())
-    say_all([*part.notes, *decision_notes(part.study)])
-    by = _default_by(part.study, values.given.get("by", ()))
-    findings = _measured(part, wanted, values, by)
+    print_notes([*part.notes, *decision_notes(part.study)])
+    by = _default_columns(part.study, values.given.get("by", ()))
+    findings = _compute_measures(part, wanted, values, by)
     if sort == "value":
-        findings = by_value(findings, by)
+        findings = sort_by_value(findings, by)
     best = _best_values(part, findings, values, by) if len(by) == 1 and prints_bold() else set()
     if grid and not as_json_:
-        draw(findings, part.protocol)
+        plot_findings(findings, part.protocol)
         _print_grid(findings, by, sort == "value", best)
     else:
         print_findings(
@@ -150,7 +150,7 @@ def _best_values(part: View, findings: Sequence[Finding], values: OptionValues, 
         return set()
     options = {name: values.given[name] for name in ("tokens", "overlap") if name in values.given}
     best = best_values(part, findings, by[0], **options)
-    say(f"bold: lower than for every other {by[0]}, {BEST_RULE}" if best else f"nothing is bold: {NO_BEST}")
+    print_note(f"bold: lower than for every other {by[0]}, {BEST_RULE}" if best else f"nothing is bold: {NO_BEST}")
     return best
 
 
@@ -160,17 +160,17 @@ def _best_value(finding: Finding, by: Sequence[str]) -> BestValue | None:
     return BestValue(*(str(finding.columns.get(name)) for name in ("measure", "label", by[0])))
 
 
-def _chosen_measures(wanted: Sequence[str]) -> dict[str, type]:
+def _wanted_options_by_name(wanted: Sequence[str]) -> dict[str, type]:
     """The options of what was asked for, by name."""
-    choices = measure_choices()
-    return {name: named(name).options if _is_mean(name) else choices[name] for name in wanted}
+    choices = measure_options_by_name()
+    return {name: find_measure(name).options if _is_mean(name) else choices[name] for name in wanted}
 
 
-def _measured(part: View, wanted: Sequence[str], values: OptionValues, by: tuple[str, ...]) -> list[Finding]:
+def _compute_measures(part: View, wanted: Sequence[str], values: OptionValues, by: tuple[str, ...]) -> list[Finding]:
     """Means over annotations all at once, then each other statistic."""
     options = values.of(MeasureOptions, by=by)
     means = [name for name in wanted if _is_mean(name)]
-    taken_by_means = set(all_specs(named(name).options for name in means)) - {"by"}
+    taken_by_means = set(merge_option_specs(find_measure(name).options for name in means)) - {"by"}
     fields = {name: getattr(options, name) for name in values.given if name in taken_by_means}
     findings: list[Finding] = measured(part, means, by, **fields) if means else []
     for name in wanted:
@@ -189,7 +189,7 @@ def _print_grid(
     down = list(columns[:-1]) or ["label"]
     for name in dict.fromkeys(str(finding.columns["measure"]) for finding in chosen_rows):
         rows = [finding for finding in chosen_rows if finding.columns["measure"] == name]
-        sides = [rows_of(pivot(rows, down, columns[-1], side, as_given)) for side in ("value", "low", "high")]
+        sides = [frame_rows(pivot(rows, down, columns[-1], side, as_given)) for side in ("value", "low", "high")]
         paper = [_paper_row(value, low, high, name, best) for value, low, high in zip(*sides, strict=True)]
         print_table(sides[0], f"{name}, {columns[-1]} across", paper=paper)
 
@@ -199,7 +199,7 @@ def _paper_row(values: Row, lows: Row, highs: Row, measure: str, best: Collectio
     label = str(values.get("label"))
     cells: dict[str, object] = {}
     for name, value in values.items():
-        text = number_text(value, lows[name], highs[name]) if isinstance(value, float) else value
+        text = format_interval(value, lows[name], highs[name]) if isinstance(value, float) else value
         is_best = BestValue(measure, label, name) in best
         cells[name] = BestText(text) if is_best else text
     return cells
@@ -211,7 +211,7 @@ def _pilot_filters(values: OptionValues) -> Filters:
 
 
 @app.command()
-@with_options(plan_choices().values())
+@with_options(plan_options_by_name().values())
 def power(
     values: OptionValues,
     study: Annotated[
@@ -234,10 +234,10 @@ def power(
         _print_reading_plan(study, judges, values, from_, as_json_)
         return
     name = WITHOUT_PILOT if study is None else WITH_PILOT
-    row, choices = PLANS[name], plan_choices()
-    refuse_others(values.given, {name: row.options}, choices)
+    row, choices = PLANS[name], plan_options_by_name()
+    reject_unknown_options(values.given, {name: row.options}, choices)
     pilot = None if study is None else view(read(study, from_), _pilot_filters(values))
-    say_all(pilot.notes if pilot else ())
+    print_notes(pilot.notes if pilot else ())
     print_findings(row.run(pilot, values.of(row.options)), as_json_, "Power" if study is None else "Planning")
 
 
@@ -245,7 +245,7 @@ def _print_reading_plan(
     study: Path | None, judges: list[str], values: OptionValues, from_: str, as_json_: bool
 ) -> None:
     """How many human texts a half-width needs with judges; the other options are for plans without them."""
-    from finecomb.statistics.judges.sample_size import reading_plan
+    from finecomb.statistics.judges.sample_size import plan_sample_size
 
     given = values.given
     others = sorted(set(given) - {"half_width", "measure", "protocol"})
@@ -255,5 +255,5 @@ def _print_reading_plan(
     if study is None or given.get("half_width") is None:
         raise FinecombError("a plan with --judge needs a pilot and --half-width, e.g. --half-width 0.2")
     pilot, measure = read(study, from_), str(given.get("measure") or "count")
-    plan = reading_plan(pilot, judges, float(given["half_width"]), measure, _pilot_filters(values))
+    plan = plan_sample_size(pilot, judges, float(given["half_width"]), measure, _pilot_filters(values))
     print_findings(plan, as_json_, "Human texts needed")

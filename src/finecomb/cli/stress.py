@@ -19,19 +19,38 @@ import typer
 from finecomb import protocols
 from finecomb.annotators.detectors import Detector, named
 from finecomb.annotators.detectors.base import BatchDetector
-from finecomb.cli.filters import Draws, Drop, Seed, Where, names, part_of
+from finecomb.cli.filters import Draws, Drop, Seed, Where, filter_study, split_names
 from finecomb.cli.options import NoOptions, with_options
-from finecomb.cli.shared import AsJson, From, StudyPath, app, counted, read, say, say_all, say_signature, went_on
+from finecomb.cli.shared import (
+    AsJson,
+    From,
+    StudyPath,
+    app,
+    format_count,
+    print_note,
+    print_notes,
+    print_signature,
+    read,
+    resume_note,
+)
 from finecomb.cli.shared import print_table as print_rows
 from finecomb.core import tokens
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.core.options import OptionValues, refuse_others
+from finecomb.core.options import OptionValues, reject_unknown_options
 from finecomb.core.records import Document
 from finecomb.corpora.critics import storage
-from finecomb.corpora.critics.base import Critic, parts
+from finecomb.corpora.critics.base import Critic, state_steps
 from finecomb.corpora.critics.priors import ProjectionError
-from finecomb.corpora.stress import CORRUPTIONS, METRICS, Candidate, Metric, Stressed, metric_named, stressed_texts
-from finecomb.corpora.stress import stress as stressed
+from finecomb.corpora.stress import (
+    CORRUPTIONS,
+    METRICS,
+    Candidate,
+    Metric,
+    StressPair,
+    corrupt_documents,
+    metric_by_name,
+)
+from finecomb.corpora.stress import run_stress_trial as stressed
 from finecomb.corpora.stress.stress_trial import HUMAN
 from finecomb.engine.options import PartitionOptions
 from finecomb.reporting.tables import Row, as_json, finding_rows
@@ -70,35 +89,37 @@ def stress(
 
     Example: `finecomb stress study --metric rougeL --metric chrf --corruption shuffled,negated`
     """
-    whole = part_of(read(study, from_), where, drop)
+    whole = filter_study(read(study, from_), where, drop)
     documents = [document for document in whole.iter_documents() if document.text.strip()]
     if not documents:
         raise FinecombError(f"{study}: has no texts to damage")
-    chosen = [_metric(name) for name in metrics or ["rouge1", "rouge2", "rougeL"]]
+    chosen = [_make_metric(name) for name in metrics or ["rouge1", "rouge2", "rougeL"]]
     spread_out = {metric.name: PartitionOptions for metric in [*METRICS.values(), *chosen] if metric.by_text}
-    refuse_others(values.given, {metric.name: spread_out.get(metric.name, NoOptions) for metric in chosen}, spread_out)
-    kinds = _kinds(corruptions)
-    pairs = stressed_texts(documents, kinds, seed)
+    reject_unknown_options(
+        values.given, {metric.name: spread_out.get(metric.name, NoOptions) for metric in chosen}, spread_out
+    )
+    kinds = _parse_corruptions(corruptions)
+    pairs = corrupt_documents(documents, kinds, seed)
     if not pairs:
         raise FinecombError(f"{study}: no text can be damaged in this way; `finecomb stress --help` lists the kinds")
     with values.of(PartitionOptions).spread() as spread:
         table = stressed(pairs, chosen, draws, seed, spread)
-    say_all(went_on(spread.found, "score"))
-    _show(table.falls, table.ranks, [*_notes(documents, pairs, kinds, chosen), *table.notes], as_json_)
+    print_notes(resume_note(spread.found, "score"))
+    _print_stress(table.falls, table.ranks, [*_stress_notes(documents, pairs, kinds, chosen), *table.notes], as_json_)
     if table.failed:
         raise typer.Exit(1)
 
 
-def _kinds(text: str) -> list[str]:
+def _parse_corruptions(text: str) -> list[str]:
     """The kinds of damage that are asked for; all, and a human text as ceiling, where none is named."""
-    kinds = names(text) or [*CORRUPTIONS, HUMAN]
+    kinds = split_names(text) or [*CORRUPTIONS, HUMAN]
     for kind in kinds:
         if kind not in CORRUPTIONS and kind != HUMAN:
             raise FinecombError(f"--corruption {kind}: unknown{did_you_mean(kind, [*CORRUPTIONS, HUMAN])}")
     return kinds
 
 
-def _metric(name: str) -> Metric:
+def _make_metric(name: str) -> Metric:
     kind, _, rest = name.partition(":")
     makers: dict[str, Callable[[str], Metric]] = {
         "detector": detector_metric,
@@ -107,7 +128,7 @@ def _metric(name: str) -> Metric:
         "code": code_metric,
     }
     if kind not in makers:
-        return metric_named(name)
+        return metric_by_name(name)
     if not rest:
         raise FinecombError(f"--metric {kind}: say which, e.g. --metric {kind}:...")
     return makers[kind](rest)
@@ -115,7 +136,7 @@ def _metric(name: str) -> Metric:
 
 def detector_metric(name: str) -> Metric:
     """Marks of a detector per 100 words; fewer are better."""
-    program = _detector(name)
+    program = _load_detector(name)
     return Metric(
         f"detector:{name}",
         DetectorScore(name),
@@ -135,13 +156,13 @@ class DetectorScore:
 
     def __call__(self, candidates: Sequence[Candidate]) -> list[float]:
         """Each process makes the detector once."""
-        program = _detector(self.name)
+        program = _load_detector(self.name)
         documents = (_damaged_document(candidate) for candidate in candidates)
         return [100 * len(program(document).marks) / max(1, len(tokens.words(document.text))) for document in documents]
 
 
 @functools.lru_cache(maxsize=4)
-def _detector(name: str) -> Detector:
+def _load_detector(name: str) -> Detector:
     factory = named(name)
     return factory.make(protocols.load(factory.protocol), factory.options())
 
@@ -149,8 +170,8 @@ def _detector(name: str) -> Detector:
 def critic_metric(folder: str) -> Metric:
     """A saved critic's mean surprise at a text's structure; less is better."""
     place = Path(folder)
-    surprise = CriticSurprise(place, storage.digest(place))
-    _critic(surprise.folder, surprise.digest)  # a folder without a critic is refused here, and not at every text
+    surprise = CriticSurprise(place, storage.folder_digest(place))
+    _load_critic(surprise.folder, surprise.digest)  # a folder without a critic is refused here, and not at every text
     return Metric(
         f"critic:{place.name}",
         surprise,
@@ -171,19 +192,19 @@ class CriticSurprise:
 
     def __call__(self, candidates: Sequence[Candidate]) -> list[float]:
         """NaN for a text that cannot be projected."""
-        critic = _critic(self.folder, self.digest)
-        return [self._nats(critic, _damaged_document(candidate)) for candidate in candidates]
+        critic = _load_critic(self.folder, self.digest)
+        return [self._mean_nats(critic, _damaged_document(candidate)) for candidate in candidates]
 
-    def _nats(self, critic: Critic, document: Document) -> float:
+    def _mean_nats(self, critic: Critic, document: Document) -> float:
         try:
-            steps = parts(critic, document)
+            steps = state_steps(critic, document)
         except ProjectionError:
             return math.nan
         return sum(step.nll for step in steps) / len(steps) if steps else math.nan
 
 
 @functools.lru_cache(maxsize=4)
-def _critic(folder: Path, digest: str) -> Critic:
+def _load_critic(folder: Path, digest: str) -> Critic:
     return storage.load(folder)
 
 
@@ -202,7 +223,7 @@ def command_metric(command: str) -> Metric:
         if result.returncode:
             last = (result.stderr.strip().split("\n") or [""])[-1]
             raise FinecombError(f"--metric command:{command}: ended with {result.returncode}: {last}")
-        return _numbers(result.stdout.split("\n"), len(candidates), f"command:{command}")
+        return _parse_scores(result.stdout.split("\n"), len(candidates), f"command:{command}")
 
     return Metric(f"command:{command}", score)
 
@@ -216,10 +237,10 @@ def code_metric(place: str) -> Metric:
         function: Any = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise FinecombError(f"--metric code:{place}: {error}; name it as code:MODULE:FUNCTION") from None
-    return Metric(f"code:{place}", lambda rows: _numbers(list(function(rows)), len(rows), f"code:{place}"))
+    return Metric(f"code:{place}", lambda rows: _parse_scores(list(function(rows)), len(rows), f"code:{place}"))
 
 
-def _numbers(answers: Sequence[object], count: int, name: str) -> list[float]:
+def _parse_scores(answers: Sequence[object], count: int, name: str) -> list[float]:
     values = [answer for answer in answers if not isinstance(answer, str) or answer.strip()]
     if len(values) != count:
         raise FinecombError(f"--metric {name}: gave {len(values)} numbers for {count} texts")
@@ -236,33 +257,35 @@ def _damaged_document(candidate: Candidate) -> Document:
     return document if same else document.model_copy(update={"text": candidate.text, "segments": ()})
 
 
-def _notes(
-    documents: Sequence[Document], pairs: Sequence[Stressed], kinds: Sequence[str], metrics: Sequence[Metric]
+def _stress_notes(
+    documents: Sequence[Document], pairs: Sequence[StressPair], kinds: Sequence[str], metrics: Sequence[Metric]
 ) -> list[str]:
     """Who was left out, and why."""
     notes = []
     bare = sum(not document.references for document in documents)
     if bare and any(metric.needs_references for metric in metrics):
-        notes.append(f"{counted(bare, 'text')} without references: not scored by metrics that compare with them")
+        notes.append(f"{format_count(bare, 'text')} without references: not scored by metrics that compare with them")
     if HUMAN in kinds and not any(pair.corruption == HUMAN for pair in pairs):
         notes.append("no human ceiling: it needs texts with two references or more")
     return notes
 
 
-def _show(falls: Any, ranks: Any, notes: Sequence[str], as_json_: bool) -> None:
+def _print_stress(falls: Any, ranks: Any, notes: Sequence[str], as_json_: bool) -> None:
     rows, signature = finding_rows(falls)
     rank_rows, rank_signature = finding_rows(ranks)
     if as_json_:
         whole: dict[str, Any] = json.loads(as_json(rows, signature, notes))
         typer.echo(json.dumps(whole | {"ranks": json.loads(as_json(rank_rows, rank_signature))["table"]}, indent=1))
         return
-    print_rows([_renamed(row, "fall") for row in rows], "How far each metric falls when a text is damaged")
-    print_rows([_renamed(row, "correlation") for row in rank_rows], "Rank correlation of damage done and fall seen")
+    print_rows([_rename_value(row, "fall") for row in rows], "How far each metric falls when a text is damaged")
+    print_rows(
+        [_rename_value(row, "correlation") for row in rank_rows], "Rank correlation of damage done and fall seen"
+    )
     for note in notes:
-        say(note)
-    say("fall: positive where the metric noticed; fooled: share of texts whose damaged version it ranks higher")
-    say_signature(signature, " (95% intervals over texts)")
+        print_note(note)
+    print_note("fall: positive where the metric noticed; fooled: share of texts whose damaged version it ranks higher")
+    print_signature(signature, " (95% intervals over texts)")
 
 
-def _renamed(row: Row, name: str) -> Row:
+def _rename_value(row: Row, name: str) -> Row:
     return {name if key == "value" else key: value for key, value in row.items()}

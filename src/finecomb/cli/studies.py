@@ -15,7 +15,7 @@ from finecomb import formats, protocols
 from finecomb.annotators.detectors.boxscore.game_record import game_problem
 from finecomb.annotators.simulated import Simulated, crowd, plant
 from finecomb.annotators.simulated import simulate as simulated
-from finecomb.cli.filters import Drop, Where, part_of
+from finecomb.cli.filters import Drop, Where, filter_study
 from finecomb.cli.planned_tests import planned_problems
 from finecomb.cli.shared import (
     AsJson,
@@ -25,28 +25,28 @@ from finecomb.cli.shared import (
     ProtocolName,
     StudyPath,
     app,
-    counted,
-    done,
-    emit,
-    mapping,
+    format_count,
     out,
-    phases,
+    parse_mapping,
+    parse_phases,
+    print_note,
+    print_result,
     print_table,
-    progress,
+    print_table_or_json,
     read,
-    say,
+    track_records,
 )
-from finecomb.collection.announcement import announcement, summary_line
+from finecomb.collection.announcement import build_announcement, summary_line
 from finecomb.core.corrections import corrected_text
 from finecomb.core.design import design_cells
 from finecomb.core.errors import FinecombError, Problem, StudyError, did_you_mean
 from finecomb.core.protocol import Protocol
 from finecomb.core.protocol_text import parse_yaml
-from finecomb.core.records import PHASES, Annotation, Annotator, Design, Document, Mark, Note, Settings
+from finecomb.core.records import ONBOARDING_PHASES, Annotation, Annotator, Design, Document, Mark, Note, Settings
 from finecomb.core.stored_marks import StoredMarks
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check as check_study
-from finecomb.core.study_checks import checked
+from finecomb.core.study_checks import check_items
 from finecomb.formats import Options
 from finecomb.formats.atomic_file import write_file
 from finecomb.formats.mark_merge import joined_marks
@@ -54,12 +54,12 @@ from finecomb.formats.text_records import read_evidence, with_evidence
 from finecomb.reporting import demo_tour as tour
 from finecomb.reporting.marked_text import document_page
 from finecomb.reporting.problem_tables import problem_lines, problem_row
-from finecomb.reporting.tables import Row, as_json, rows_of
-from finecomb.reporting.terminal_text import document_view
-from finecomb.statistics.gold.gold_and_judges import the_gold_annotator
-from finecomb.statistics.measures.counts import counts, label_counts, meta_names, totals
+from finecomb.reporting.tables import Row, as_json, frame_rows
+from finecomb.reporting.terminal_text import render_document
+from finecomb.statistics.gold.gold_and_judges import find_gold_annotator
+from finecomb.statistics.measures.counts import group_counts, label_counts, meta_names, study_totals
 from finecomb.statistics.measures.numeric_answers import unusable_severities
-from finecomb.statistics.measures.text_sizes import not_work, text_sizes, work_sizes
+from finecomb.statistics.measures.text_sizes import non_work_counts, text_sizes, work_summary
 from finecomb.statistics.selection.subset import condition_columns
 
 
@@ -77,24 +77,24 @@ def demo(
     Example: `finecomb demo`
     """
     if folder.exists():
-        say(f"{folder} is there already and is used as it is")
+        print_note(f"{folder} is there already and is used as it is")
     else:
         formats.save(tour.demo_items(readers, seed), folder)
     if model:
-        _model_reads_one(folder, model)
-    tour.show(formats.read(folder), folder, out)
+        _annotate_tour_text(folder, model)
+    tour.print_tour(formats.read(folder), folder, out)
 
 
-def _model_reads_one(folder: Path, model: str) -> None:
+def _annotate_tour_text(folder: Path, model: str) -> None:
     """Let a language model read the text that the tour shows; say how to get one where there is none."""
     from finecomb.annotators.llm.local_models import install_hint
-    from finecomb.cli.annotate import add_model
+    from finecomb.cli.annotate import annotate_one_text
 
     if hint := install_hint(model):
-        say(f"a language model would read a text here: {hint}")
+        print_note(f"a language model would read a text here: {hint}")
         return
-    say(f"{model} reads a text; on a slow machine that takes a minute")
-    add_model(folder, model, tour.SHOWN)
+    print_note(f"{model} reads a text; on a slow machine that takes a minute")
+    annotate_one_text(folder, model, tour.EXAMPLE_DOCUMENT_ID)
 
 
 @app.command("formats")
@@ -111,7 +111,7 @@ def list_formats(as_json_: AsJson = False) -> None:
         }
         for format in formats.formats().values()
     ]
-    emit(rows, as_json_, "Formats", "No formats.")
+    print_table_or_json(rows, as_json_, "Formats", "No formats.")
 
 
 @app.command()
@@ -148,7 +148,8 @@ def new(
     skip: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"Phases to leave out, with commas: {', '.join(PHASES)}; may be repeated.", show_default=False
+            help=f"Phases to leave out, with commas: {', '.join(ONBOARDING_PHASES)}; may be repeated.",
+            show_default=False,
         ),
     ] = None,
     design: Annotated[
@@ -171,27 +172,31 @@ def new(
     """
     chosen = protocols.load(protocol)
     chosen.in_mode(mode)  # refused where there is none
-    source = list(formats.stream(documents, from_, Options(columns=mapping(columns))))
+    source = list(formats.stream(documents, from_, Options(columns=parse_mapping(columns))))
     read_texts = [item for item in source if isinstance(item, Document)]
-    texts = _without_empty(_with_data(read_texts, data or (), chosen), empty, documents)
+    texts = _handle_empty_texts(_attach_data(read_texts, data or (), chosen), empty, documents)
     if not texts:
         raise FinecombError(f"{documents}: has no texts; a study needs at least one")
-    given: dict[str, object] = {"title": title, "annotators": annotators, "skip": phases(skip or ())}
-    given |= {"mode": mode, "seed": seed, "design": _design(design) if design else None}
+    given: dict[str, object] = {"title": title, "annotators": annotators, "skip": parse_phases(skip or ())}
+    given |= {"mode": mode, "seed": seed, "design": _read_design(design) if design else None}
     settings = _new_settings(settings_file, chosen, {name: value for name, value in given.items() if value})
     if problems := planned_problems(settings.planned):
         raise FinecombError("\n".join(problems))
-    items: list[Item] = [settings, chosen, *texts]
+    items: list[StudyItem] = [settings, chosen, *texts]
     for warning in unusable_severities(chosen):
-        say(warning)
+        print_note(warning)
     if _lacks_currency(settings):
-        say(f"{settings_file}: nothing says in which currency people are paid; {settings.money} is taken")
-    formats.save(checked(items), study, "folder", force=force)
+        print_note(
+            f"{settings_file}: nothing says in which currency people are paid; {settings.effective_currency} is taken"
+        )
+    formats.save(check_items(items), study, "folder", force=force)
     left = sum(isinstance(item, Annotation) for item in source)
     if left:
-        say(f"{left:,} annotations in {documents} were left behind; use `finecomb convert` to keep them")
-    done(study, f"{counted(len(texts), 'text')}, protocol {chosen.id}, {_readers(settings, chosen)}")
-    out.print(f"annotators: {summary_line(announcement(chosen, settings))}", soft_wrap=True)
+        print_note(f"{left:,} annotations in {documents} were left behind; use `finecomb convert` to keep them")
+    print_result(
+        study, f"{format_count(len(texts), 'text')}, protocol {chosen.id}, {_describe_annotators(settings, chosen)}"
+    )
+    out.print(f"annotators: {summary_line(build_announcement(chosen, settings))}", soft_wrap=True)
 
 
 def _lacks_currency(settings: Settings) -> bool:
@@ -201,13 +206,13 @@ def _lacks_currency(settings: Settings) -> bool:
     return pays and not is_named
 
 
-def _readers(settings: Settings, protocol: Protocol) -> str:
+def _describe_annotators(settings: Settings, protocol: Protocol) -> str:
     """Who is to read: the people of a design's cells, else so many for each text."""
     if settings.design is None:
-        return f"{counted(settings.annotators or protocol.work.annotators, 'annotator')} per text"
+        return f"{format_count(settings.annotators or protocol.work.annotators, 'annotator')} per text"
     cells = design_cells(settings.design, protocol)
     people = sum(cell.people for cell in cells)
-    return f"{people:,} accepted {'person' if people == 1 else 'people'} in {counted(len(cells), 'cell')}"
+    return f"{people:,} accepted {'person' if people == 1 else 'people'} in {format_count(len(cells), 'cell')}"
 
 
 def _new_settings(file: Path | None, protocol: Protocol, given: dict[str, object]) -> Settings:
@@ -222,13 +227,13 @@ def _new_settings(file: Path | None, protocol: Protocol, given: dict[str, object
     return base.model_copy(update={**readers, **given, "protocols": (protocol.id,)})
 
 
-def _design(path: Path) -> Design:
+def _read_design(path: Path) -> Design:
     if not path.is_file():
         raise FinecombError(f"--design {path}: no such file")
     return parse_yaml(Design, path.read_text(encoding="utf-8"), str(path))
 
 
-def _with_data(texts: Sequence[Document], paths: Sequence[Path], protocol: Protocol) -> list[Document]:
+def _attach_data(texts: Sequence[Document], paths: Sequence[Path], protocol: Protocol) -> list[Document]:
     """Texts with the records behind them; a record that is broken is refused before anybody is asked to read it."""
     if paths and not protocol.work.data:
         raise FinecombError(
@@ -236,14 +241,14 @@ def _with_data(texts: Sequence[Document], paths: Sequence[Path], protocol: Proto
         )
     match = with_evidence(texts, read_evidence(paths))
     for note in match.notes if paths else ():
-        say(note)
+        print_note(note)
     for text in match.documents if protocol.work.data else ():
         if problem := game_problem(text.data):
             raise FinecombError(f"the record of {text.id} is not a box score: {problem}")
     return list(match.documents)
 
 
-def _without_empty(texts: list[Document], empty: str, path: Path) -> list[Document]:
+def _handle_empty_texts(texts: list[Document], empty: str, path: Path) -> list[Document]:
     """The texts to start with; empty ones are said, and kept, dropped or refused."""
     blank = [text.id for text in texts if _is_empty(text)]
     if not blank:
@@ -251,10 +256,10 @@ def _without_empty(texts: list[Document], empty: str, path: Path) -> list[Docume
     listed = ", ".join(blank[:5]) + (", ..." if len(blank) > 5 else "")
     if empty == "refuse":
         raise FinecombError(
-            f"{path}: {counted(len(blank), 'text')} without words ({listed}); --empty drop leaves them out"
+            f"{path}: {format_count(len(blank), 'text')} without words ({listed}); --empty drop leaves them out"
         )
     way = "they are left out" if empty == "drop" else "they are kept; --empty drop leaves them out"
-    say(f"{counted(len(blank), 'text')} without words ({listed}): {way}")
+    print_note(f"{format_count(len(blank), 'text')} without words ({listed}): {way}")
     return [text for text in texts if not _is_empty(text)] if empty == "drop" else texts
 
 
@@ -285,12 +290,16 @@ def merge(
     Example: `finecomb merge harbour colleague.csv replies.jsonl -o harbour-all --annotator ben`
     """
     chosen = protocols.load(protocol) if protocol else None
-    options = Options(protocol=chosen, columns=mapping(columns), annotator=annotator)
-    others = [(path.name, formats.read(path, from_, _read_options(path, from_, options), progress)) for path in marks]
+    options = Options(protocol=chosen, columns=parse_mapping(columns), annotator=annotator)
+    others = [
+        (path.name, formats.read(path, from_, _read_options(path, from_, options), track_records)) for path in marks
+    ]
     joined = joined_marks(read(study), others)
-    for note in formats.save(checked(joined.items), output, force=force):
-        say(note)
-    done(output, f"{counted(joined.annotations, 'annotation')} joined from {counted(len(marks), 'file')}")
+    for note in formats.save(check_items(joined.items), output, force=force):
+        print_note(note)
+    print_result(
+        output, f"{format_count(joined.annotations, 'annotation')} joined from {format_count(len(marks), 'file')}"
+    )
 
 
 def _read_options(path: Path, from_: str, options: Options) -> Options:
@@ -345,27 +354,27 @@ def convert(
         protocol=protocols.load(protocol) if protocol else None,
         texts=texts,
         data=data,
-        columns=mapping(columns),
+        columns=parse_mapping(columns),
         repeats=repeats,
         annotator=annotator,
     )
     if corrector and not corrected:
         raise FinecombError("--corrector applies with --corrected only")
     if where or drop or corrected:
-        whole = formats.read(source, from_, options, watch=progress)
-        part = part_of(whole, where, drop) if where or drop else whole
-        items = _corrected(part, corrector) if corrected else part.items()
-        notes = formats.save(checked(items), target, to, options, force)
+        whole = formats.read(source, from_, options, watch=track_records)
+        part = filter_study(whole, where, drop) if where or drop else whole
+        items = _apply_corrections(part, corrector) if corrected else part.items()
+        notes = formats.save(check_items(items), target, to, options, force)
     else:
-        notes = formats.convert(source, target, from_, to, options, force, progress)
+        notes = formats.convert(source, target, from_, to, options, force, track_records)
     for note in notes:
-        say(note)
-    done(target, "written")
+        print_note(note)
+    print_result(target, "written")
 
 
-def _corrected(study: Study, corrector: str) -> list[Item]:
+def _apply_corrections(study: Study, corrector: str) -> list[StudyItem]:
     """The texts of a study after one annotator's corrections; a note says how many were applied."""
-    who = corrector or the_gold_annotator(study)
+    who = corrector or find_gold_annotator(study)
     if who not in set(study.annotators["id"]):
         raise FinecombError(f"no annotator is called {who!r}{did_you_mean(who, study.annotators['id'])}")
     marks: dict[str, list[Mark]] = {}
@@ -375,7 +384,9 @@ def _corrected(study: Study, corrector: str) -> list[Item]:
     documents = list(study.iter_documents())
     texts = [corrected_text(document.text, marks.get(document.id, ())) for document in documents]
     applied, left_out = sum(text.applied for text in texts), sum(len(text.left_out) for text in texts)
-    say(f"{counted(applied, 'correction')} of {who} applied, {left_out:,} left out because words overlap or are apart")
+    print_note(
+        f"{format_count(applied, 'correction')} of {who} applied, {left_out:,} left out because words overlap or are apart"
+    )
     return [
         study.settings,
         *study.protocols.values(),
@@ -404,15 +415,15 @@ def select(
     whole = read(study, from_)
     stored = whole.raw_marks
     if output.name.endswith(".parquet") and isinstance(stored, StoredMarks):
-        numbered = replace(whole, marks=stored.numbered(condition_columns(where or (), drop or ())))
-        part = part_of(numbered, where, drop)
+        numbered = replace(whole, marks=stored.read_numbered(condition_columns(where or (), drop or ())))
+        part = filter_study(numbered, where, drop)
         formats.save_part(part, output, stored.rows(part.marks["id"]), force)
     else:
-        part = part_of(whole, where, drop)
+        part = filter_study(whole, where, drop)
         for note in formats.save(part.items(), output, force=force):
-            say(note)
+            print_note(note)
     sizes = (("text", part.documents), ("annotation", part.annotations), ("mark", part.marks))
-    done(output, ", ".join(counted(len(frame), noun) for noun, frame in sizes))
+    print_result(output, ", ".join(format_count(len(frame), noun) for noun, frame in sizes))
 
 
 @app.command()
@@ -426,7 +437,7 @@ def check(
 
     Example: `finecomb check my-study`
     """
-    problems = _problems(study, from_)
+    problems = _find_problems(study, from_)
     errors = [problem for problem in problems if problem.level == "error"]
     if as_json_:
         typer.echo(as_json([problem_row(problem) for problem in problems]))
@@ -434,26 +445,28 @@ def check(
         for line, count in problem_lines(problems, most=len(problems) if every else 3):
             more = f"  ... and {count:,} more like this; --all lists them" if count else ""
             out.print(Text(line + more), soft_wrap=True)
-        done(study, f"{counted(len(errors), 'error')}, {counted(len(problems) - len(errors), 'warning')}")
+        print_result(
+            study, f"{format_count(len(errors), 'error')}, {format_count(len(problems) - len(errors), 'warning')}"
+        )
     if errors:
         raise typer.Exit(1)
 
 
-def _problems(path: Path, from_: str) -> list[Problem]:
+def _find_problems(path: Path, from_: str) -> list[Problem]:
     """All problems of a study, also when it cannot be read."""
     try:
-        items = list(progress(formats.stream(path, from_)))
+        items = list(track_records(formats.stream(path, from_)))
     except StudyError as error:
         return list(error.problems)
     notes = [item for item in items if isinstance(item, Note)]
     for note in notes:
         if not note.is_error:
-            say(note.text)
+            print_note(note.text)
     unreadable = [Problem(note.text) for note in notes if note.is_error]
     blank = [item.id for item in items if isinstance(item, Document) and _is_empty(item)]
     if blank:
         listed = ", ".join(blank[:5]) + (", ..." if len(blank) > 5 else "")
-        unreadable.append(Problem(f"{counted(len(blank), 'text')} without words ({listed})", level="warning"))
+        unreadable.append(Problem(f"{format_count(len(blank), 'text')} without words ({listed})", level="warning"))
     unusable = [
         Problem(message, kind="settings")
         for item in items
@@ -483,7 +496,7 @@ def show(
 
     Example: `finecomb show demo-study harbour-a -a truth`
     """
-    whole = part_of(read(study, from_), where, drop)
+    whole = filter_study(read(study, from_), where, drop)
     if whole.documents.is_empty():
         none = "no text fits --where" if where else "has no documents yet"
         raise FinecombError(f"{study}: {none}")
@@ -497,12 +510,12 @@ def show(
         annotations = [annotation for annotation in annotations if annotation.annotator in annotator]
     if html:
         write_file(html, document_page(text, annotations, whole.protocols))
-        done(html, "written")
+        print_result(html, "written")
         return
-    out.print(document_view(text, annotations, whole.protocols, min(width, out.width)))
+    out.print(render_document(text, annotations, whole.protocols, min(width, out.width)))
     if not document and len(whole.documents) > 1:
         others = ", ".join(whole.documents["id"].head(6)[1:])
-        say(f"this is the first of {len(whole.documents):,} documents; name another to see it, e.g. {others}")
+        print_note(f"this is the first of {len(whole.documents):,} documents; name another to see it, e.g. {others}")
 
 
 @app.command()
@@ -523,12 +536,12 @@ def stats(
 
     Example: `finecomb stats demo-study --by model,topic`
     """
-    whole = part_of(read(study, from_), where, drop)
+    whole = filter_study(read(study, from_), where, drop)
     work = whole.work()
     columns = [name for name in by.split(",") if name] or (["model"] if "model" in meta_names(whole) else [])
     columns = [] if columns == ["none"] else columns
     tables = _stats_tables(work, columns)
-    total = totals(work) | {name: count for name, count in not_work(whole).items() if count}
+    total = study_totals(work) | {name: count for name, count in non_work_counts(whole).items() if count}
     if as_json_:
         rows: list[Row] = [{"table": "totals", **total}]
         typer.echo(as_json([*rows, *({"table": name, **row} for name, _, part in tables for row in part)]))
@@ -543,12 +556,12 @@ def stats(
 def _stats_tables(work: Study, by: Sequence[str]) -> list[tuple[str, str, list[Row]]]:
     """The tables of `finecomb stats` after the totals: name for programs, title for people, rows."""
     words = f"By {', '.join(by)}"
-    people = [] if "annotator" in by else rows_of(counts(work, ["annotator", "kind"]))
+    people = [] if "annotator" in by else frame_rows(group_counts(work, ["annotator", "kind"]))
     return [
-        ("labels", "Marks by label", rows_of(label_counts(work, by[:1]))),
-        ("groups", words, rows_of(counts(work, by)) if by else []),
-        ("texts", "Texts", rows_of(text_sizes(work, by))),
-        ("work", "Work", rows_of(work_sizes(work, by)) if len(work.annotations) else []),
+        ("labels", "Marks by label", frame_rows(label_counts(work, by[:1]))),
+        ("groups", words, frame_rows(group_counts(work, by)) if by else []),
+        ("texts", "Texts", frame_rows(text_sizes(work, by))),
+        ("work", "Work", frame_rows(work_summary(work, by)) if len(work.annotations) else []),
         ("annotators", "By annotator", people),
     ]
 
@@ -588,17 +601,21 @@ def simulate(
     like = Simulated("reader", recall, precision, jitter, confusion)
     people = crowd(annotators, like, spread, seed)
     documents = list(whole.iter_documents())
-    true = _truth(whole, truth) if truth else {item.document: item for item in plant(documents, chosen, plant_, seed)}
+    true = (
+        _truth_by_document(whole, truth)
+        if truth
+        else {item.document: item for item in plant(documents, chosen, plant_, seed)}
+    )
     who = next((item for item in whole.iter_annotators() if item.id == truth), Annotator(id="truth", kind="gold"))
     annotations = simulated(documents, true, people, chosen, seed)
     settings = whole.settings.model_copy(update={"protocols": (chosen.id,), "annotators": annotators, "seed": seed})
-    head: list[Item] = [settings, chosen, *documents, who, *(person.annotator() for person in people)]
-    formats.save(progress(itertools.chain(head, true.values(), annotations)), output, force=force)
-    size = f"{counted(annotators, 'annotator')} on {counted(len(documents), 'document')}"
-    done(output, f"{size}, truth kept as annotator {who.id!r}")
+    head: list[StudyItem] = [settings, chosen, *documents, who, *(person.annotator() for person in people)]
+    formats.save(track_records(itertools.chain(head, true.values(), annotations)), output, force=force)
+    size = f"{format_count(annotators, 'annotator')} on {format_count(len(documents), 'document')}"
+    print_result(output, f"{size}, truth kept as annotator {who.id!r}")
 
 
-def _truth(study: Study, annotator: str) -> dict[str, Annotation]:
+def _truth_by_document(study: Study, annotator: str) -> dict[str, Annotation]:
     truth_by_document = {
         annotation.document: annotation for annotation in study.iter_annotations() if annotation.annotator == annotator
     }

@@ -12,10 +12,10 @@ import sqlalchemy as sa
 from finecomb.collection import audit_log_storage
 from finecomb.collection.database import rows, tables
 from finecomb.collection.database.connection import Transaction
-from finecomb.collection.task_meta import Circumstances
+from finecomb.collection.task_meta import TaskMeta
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, Mark
-from finecomb.statistics.gold.decisions import Decision, What
+from finecomb.statistics.gold.decisions import Decision, DecisionType
 from finecomb.statistics.gold.disputes import Dispute, dispute_decisions, gold_marks, is_finished
 from finecomb.statistics.gold.gold_merge import GOLD
 
@@ -26,7 +26,7 @@ _A, _E, _P = tables.annotation.c, tables.entry.c, tables.annotator.c
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class AdjudicationText:
     """A text to be adjudicated, as it was read a moment ago."""
 
     document: str
@@ -37,27 +37,27 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Ruling:
+class DecisionRequest:
     """What somebody wants decided about one place."""
 
     place: Dispute
     base: int
     """The version that was on the screen; 0 where nothing was decided yet."""
-    what: What | None
+    what: DecisionType | None
     """None takes the decision back."""
     marks: tuple[Mark, ...] = ()
     """What gold is to have there."""
     taken: str | None = None
 
 
-class OvertakenError(FinecombError):
+class DecisionConflictError(FinecombError):
     """Somebody else decided in the meantime."""
 
 
-def adjudicated(store: Store, transaction: Transaction, document: str, protocol: str) -> Annotation | None:
+def find_gold_annotation(store: Store, transaction: Transaction, document: str, protocol: str) -> Annotation | None:
     """The gold annotation of a text, if decisions were made about it; gold from elsewhere is refused."""
-    golds = rows.some_annotations(transaction, store.key, sa.and_(*_own(document, protocol)))
-    if golds and not is_ours(golds[0]):
+    golds = rows.read_annotations(transaction, store.key, sa.and_(*_gold_conditions(document, protocol)))
+    if golds and not is_adjudicated_here(golds[0]):
         raise FinecombError(
             f"text {document!r} has gold already ({golds[0].id!r}), which was not decided here; "
             "export the study without it to adjudicate the text"
@@ -65,41 +65,43 @@ def adjudicated(store: Store, transaction: Transaction, document: str, protocol:
     return golds[0] if golds else None
 
 
-def is_ours(gold: Annotation) -> bool:
+def is_adjudicated_here(gold: Annotation) -> bool:
     """Whether a gold annotation was decided here."""
-    return Circumstances.from_meta(gold.meta).adjudication is not None
+    return TaskMeta.from_meta(gold.meta).adjudication is not None
 
 
-def _own(document: str, protocol: str) -> tuple[sa.ColumnElement[bool], ...]:
+def _gold_conditions(document: str, protocol: str) -> tuple[sa.ColumnElement[bool], ...]:
     return _A.document == document, _A.annotator == GOLD, _A.protocol == protocol, _A.round == 0, _A.about == ""
 
 
-def decisions(gold: Annotation | None) -> dict[str, Decision]:
+def decisions_by_dispute(gold: Annotation | None) -> dict[str, Decision]:
     """What was decided so far, by place."""
-    stored = Circumstances.from_meta(gold.meta).adjudication if gold else None
+    stored = TaskMeta.from_meta(gold.meta).adjudication if gold else None
     return {key: Decision.model_validate(decision) for key, decision in (stored or {}).items()}
 
 
-def decide(store: Store, transaction: Transaction, by: str, text: Text, rulings: Sequence[Ruling]) -> Annotation | None:
+def save_decisions(
+    store: Store, transaction: Transaction, by: str, text: AdjudicationText, rulings: Sequence[DecisionRequest]
+) -> Annotation | None:
     """Write decisions about places of one text, all or none; returns the gold annotation as it is then.
 
     Asking for what is decided already changes nothing. A decision about another version than the present one raises
-    `OvertakenError`. The annotation is a draft until every place is settled.
+    `DecisionConflictError`. The annotation is a draft until every place is settled.
     """
-    gold = adjudicated(store, transaction, text.document, text.protocol)
-    before, marks = decisions(gold), {mark.id: mark for mark in gold.marks} if gold else {}
+    gold = find_gold_annotation(store, transaction, text.document, text.protocol)
+    before, marks = decisions_by_dispute(gold), {mark.id: mark for mark in gold.marks} if gold else {}
     now, gold_marks_now = dict(before), dict(marks)
-    count = _count(gold)
+    count = _decision_count(gold)
     for ruling in rulings:
-        count += _apply(store, by, text.document, ruling, count + 1, now, gold_marks_now)
+        count += _apply_request(store, by, text.document, ruling, count + 1, now, gold_marks_now)
     if now == before and gold is not None:
         return gold
-    annotation = _annotation(store, text, gold, now, count, gold_marks_now.values())
-    _write(store, transaction, annotation, new=gold is None)
+    annotation = _build_gold_annotation(store, text, gold, now, count, gold_marks_now.values())
+    _write_gold_annotation(store, transaction, annotation, new=gold is None)
     for key in dict.fromkeys([*now, *before]):
         if now.get(key) != before.get(key):
             decisions_of = [decided[key].what if key in decided else "undecided" for decided in (now, before)]
-            audit_log_storage.record(
+            audit_log_storage.record_action(
                 store,
                 transaction,
                 by,
@@ -112,13 +114,19 @@ def decide(store: Store, transaction: Transaction, by: str, text: Text, rulings:
     return annotation
 
 
-def _count(gold: Annotation | None) -> int:
+def _decision_count(gold: Annotation | None) -> int:
     """How many decisions were ever made about a text."""
-    return (Circumstances.from_meta(gold.meta).rulings if gold else None) or 0
+    return (TaskMeta.from_meta(gold.meta).rulings if gold else None) or 0
 
 
-def _apply(
-    store: Store, by: str, document: str, ruling: Ruling, number: int, now: dict[str, Decision], marks: dict[str, Mark]
+def _apply_request(
+    store: Store,
+    by: str,
+    document: str,
+    ruling: DecisionRequest,
+    number: int,
+    now: dict[str, Decision],
+    marks: dict[str, Mark],
 ) -> bool:
     """Change decisions and gold marks as one ruling says; returns whether anything changed."""
     key = ruling.place.key
@@ -128,7 +136,7 @@ def _apply(
     if (old is None and ruling.what is None) or (same and old and tuple(marks[id] for id in old.gold) == wanted):
         return False
     if (old.version if old else 0) != ruling.base:
-        raise OvertakenError(_overtaken(old))
+        raise DecisionConflictError(_conflict_message(old))
     for id in old.gold if old else ():
         del marks[id]
     now.pop(key, None)
@@ -146,19 +154,24 @@ def _apply(
     return True
 
 
-def _overtaken(old: Decision | None) -> str:
+def _conflict_message(old: Decision | None) -> str:
     if old is None:
         return "Somebody took the decision about this place back since you opened it. Look at it again."
     return f"{old.by} decided about this place since you opened it. Look at what they decided, then change it or not."
 
 
-def _annotation(
-    store: Store, text: Text, gold: Annotation | None, now: Mapping[str, Decision], count: int, marks: Iterable[Mark]
+def _build_gold_annotation(
+    store: Store,
+    text: AdjudicationText,
+    gold: Annotation | None,
+    now: Mapping[str, Decision],
+    count: int,
+    marks: Iterable[Mark],
 ) -> Annotation:
     moment = datetime.fromtimestamp(store.clock(), UTC)
     done = is_finished(dispute_decisions(text.places, now))
     decided = {key: decision.model_dump(mode="json", exclude_defaults=True) for key, decision in now.items()}
-    circumstances = Circumstances.from_meta(gold.meta if gold else {})
+    circumstances = TaskMeta.from_meta(gold.meta if gold else {})
     return Annotation(
         id=f"{text.document}/adjudicated",
         document=text.document,
@@ -177,10 +190,10 @@ def _annotation(
 # --- writing -----------------------------------------------------------------------------------------------------
 
 
-def _write(store: Store, transaction: Transaction, gold: Annotation, new: bool) -> None:
+def _write_gold_annotation(store: Store, transaction: Transaction, gold: Annotation, new: bool) -> None:
     columns = rows.annotation_row(gold)
     if new:
-        _meet_gold(store, transaction)
+        _ensure_gold_annotator(store, transaction)
         insert = sa.insert(tables.annotation).values(study=store.key, number=None, lease=None, **columns)
         (key,) = transaction.one(insert.returning(_A.key)) or (None,)
     else:
@@ -190,7 +203,7 @@ def _write(store: Store, transaction: Transaction, gold: Annotation, new: bool) 
     _write_marks(store, transaction, key, gold.marks)
 
 
-def _meet_gold(store: Store, transaction: Transaction) -> None:
+def _ensure_gold_annotator(store: Store, transaction: Transaction) -> None:
     """Have an annotator that is gold; somebody else of that name is refused."""
     row = transaction.one(sa.select(_P.kind).where(_P.study == store.key, _P.id == GOLD))
     if row is not None and row[0] != "gold":

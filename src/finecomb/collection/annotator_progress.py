@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from finecomb.core.records import Annotator, Answer, Qualified
+from finecomb.core.records import Annotator, Answer, QualificationResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,10 @@ class StepRecord:
             str(value.get("protocol", "")),
             shown=value.get("shown"),
             done=value.get("done"),
-            seconds=_number(value.get("seconds")),
+            seconds=_number_or_none(value.get("seconds")),
             guess=value.get("guess"),
             guessed=value.get("guessed"),
-            guess_seconds=_number(value.get("guess_seconds")),
+            guess_seconds=_number_or_none(value.get("guess_seconds")),
             right=right if isinstance(right, bool) else None,
             rest=rest,
         )
@@ -83,7 +83,7 @@ class Bonus:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class AnnotatorMeta:
     """Everything that our own code keeps in the `meta` of an annotator."""
 
     name: str = ""
@@ -97,26 +97,26 @@ class Progress:
     """Results under other protocols than the one of `Annotator.qualification`, as JSON."""
 
     @classmethod
-    def of(cls, annotator: Annotator) -> Progress:
+    def of(cls, annotator: Annotator) -> AnnotatorMeta:
         """The progress that an annotator's `meta` holds; what is not ours is left alone."""
         return cls.from_meta(annotator.meta)
 
     @classmethod
-    def from_meta(cls, meta: Mapping[str, Any]) -> Progress:
+    def from_meta(cls, meta: Mapping[str, Any]) -> AnnotatorMeta:
         """The progress in a `meta`."""
         setting, bonus = meta.get("setting"), meta.get("bonus")
         return cls(
             name=str(meta.get("name") or ""),
-            steps=tuple(StepRecord.from_json(step) for step in _mappings(meta.get("steps"))),
+            steps=tuple(StepRecord.from_json(step) for step in _list_mappings(meta.get("steps"))),
             setting={str(name): str(value) for name, value in setting.items()} if isinstance(setting, Mapping) else {},
             bonus=Bonus.from_json(bonus) if isinstance(bonus, Mapping) else Bonus(),
-            stored_qualifications=tuple(_mappings(meta.get("qualifications"))),
+            stored_qualifications=tuple(_list_mappings(meta.get("qualifications"))),
         )
 
     @property
-    def qualifications(self) -> tuple[Qualified, ...]:
+    def qualifications(self) -> tuple[QualificationResult, ...]:
         """Results under other protocols than the one of `Annotator.qualification`."""
-        return tuple(Qualified.model_validate(value) for value in self.stored_qualifications)
+        return tuple(QualificationResult.model_validate(value) for value in self.stored_qualifications)
 
     def step(self, protocol: str, step: str) -> StepRecord | None:
         """The record of one step under a protocol, if it was shown."""
@@ -132,11 +132,11 @@ class Progress:
         return sum(record.seconds or 0 for record in self.steps)
 
 
-def _number(value: object) -> float | None:
+def _number_or_none(value: object) -> float | None:
     return value if isinstance(value, int | float) else None
 
 
-def _mappings(value: object) -> list[Mapping[str, Any]]:
+def _list_mappings(value: object) -> list[Mapping[str, Any]]:
     return [part for part in value if isinstance(part, Mapping)] if isinstance(value, list | tuple) else []
 
 
@@ -163,7 +163,7 @@ def with_bonus(annotator: Annotator, bonus: Bonus) -> Annotator:
     return _with_meta(annotator, "bonus", bonus.to_json() if bonus.amount else None)
 
 
-def with_qualifications(annotator: Annotator, qualifications: Sequence[Qualified]) -> Annotator:
+def with_qualifications(annotator: Annotator, qualifications: Sequence[QualificationResult]) -> Annotator:
     """The annotator with results under other protocols."""
     return _with_meta(annotator, "qualifications", [one.model_dump(mode="json") for one in qualifications])
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from finecomb.core.design import design_cells
-from finecomb.core.protocol import Protocol, Timed
+from finecomb.core.protocol import Protocol, TimedPhase
 from finecomb.core.records import Settings
 
-WAY = "{way}"
+PHASES_PLACEHOLDER = "{way}"
 """Where a consent text wants the phases and the pay; at its end when it does not say."""
 
 
@@ -21,7 +21,7 @@ WAY = "{way}"
 class AnnouncedPhase:
     """A phase before the work, and about how many minutes it takes."""
 
-    phase: Timed
+    phase: TimedPhase
     minutes: float | None
     is_for_all: bool = True
     """Whether everybody goes through it; a training may belong to some conditions only."""
@@ -52,7 +52,7 @@ class Announcement:
         return sum(minutes for minutes in known if minutes is not None) if any(known) else None
 
 
-def announcement(protocol: Protocol, settings: Settings) -> Announcement:
+def build_announcement(protocol: Protocol, settings: Settings) -> Announcement:
     """What people are told of a study: its protocol without the phases that are left out."""
     cells = design_cells(settings.design, protocol) if settings.design else []
     texts = [cell.texts for cell in cells if cell.texts] or ([protocol.work.texts] if protocol.work.texts else [])
@@ -62,7 +62,7 @@ def announcement(protocol: Protocol, settings: Settings) -> Announcement:
         texts=(min(texts), max(texts)) if texts else None,
         text_minutes=protocol.minutes.get("text"),
         batch=settings.recruitment.batch,
-        currency=settings.money,
+        currency=settings.effective_currency,
         price=settings.price,
         base_pay=settings.base_pay,
         pays=(min(pays), max(pays)) if pays else None,
@@ -72,7 +72,11 @@ def announcement(protocol: Protocol, settings: Settings) -> Announcement:
 
 def _phases(protocol: Protocol, settings: Settings) -> Iterable[AnnouncedPhase]:
     minutes = protocol.minutes
-    trained = [bool(arm.examples or arm.pairs) for arm in protocol.conditions if _is_used(arm.name, settings, protocol)]
+    trained = [
+        bool(arm.examples or arm.pairs)
+        for arm in protocol.conditions
+        if _is_condition_used(arm.name, settings, protocol)
+    ]
     if protocol.survey:
         yield AnnouncedPhase("survey", minutes.get("survey"))
     if protocol.instructions:
@@ -83,7 +87,7 @@ def _phases(protocol: Protocol, settings: Settings) -> Iterable[AnnouncedPhase]:
         yield AnnouncedPhase("qualification", minutes.get("qualification"))
 
 
-def _is_used(condition: str, settings: Settings, protocol: Protocol) -> bool:
+def _is_condition_used(condition: str, settings: Settings, protocol: Protocol) -> bool:
     """Whether anybody gets the material of a condition."""
     if settings.design is None:
         return True
@@ -92,13 +96,13 @@ def _is_used(condition: str, settings: Settings, protocol: Protocol) -> bool:
 
 # --- in words ----------------------------------------------------------------------------------------------------
 
-_TOLD: dict[Timed, str] = {
+_PHASE_CLAUSES: dict[TimedPhase, str] = {
     "survey": "answer some questions about yourself",
     "instructions": "read the instructions",
     "training": "practise",
     "qualification": "take a test, which decides whether you go on",
 }
-_LISTED: dict[Timed, str] = {
+_PHASE_TITLES: dict[TimedPhase, str] = {
     "survey": "questions about oneself",
     "instructions": "instructions",
     "training": "practice",
@@ -110,33 +114,38 @@ def consent_text(protocol: Protocol, settings: Settings) -> str:
     """What people agree to, with the phases, times and pay of this study; empty where the study asks for no consent."""
     if "consent" in settings.skip or not protocol.consent:
         return ""
-    told = announcement(protocol, settings)
-    way = "\n\n".join(sentence for sentence in (_way(told), _pay(told), _requirements(told)) if sentence)
-    if WAY in protocol.consent:
-        return protocol.consent.replace(WAY, way)
+    told = build_announcement(protocol, settings)
+    way = "\n\n".join(
+        sentence for sentence in (_describe_phases(told), _describe_pay(told), _describe_requirements(told)) if sentence
+    )
+    if PHASES_PLACEHOLDER in protocol.consent:
+        return protocol.consent.replace(PHASES_PLACEHOLDER, way)
     return f"{protocol.consent.rstrip()}\n\n{way}" if protocol.language.startswith("en") else protocol.consent
 
 
-def _way(told: Announcement) -> str:
-    steps = [f"{_some_of(phase)}{_TOLD[phase.phase]}{_about(phase.minutes)}" for phase in told.phases]
-    first = f"First you {_joined(steps)}. Then you" if steps else "You"
-    each = f", about {_minutes(told.text_minutes)} each" if told.text_minutes else ""
-    return f"{first} work on {_texts(told)}{each}."
+def _describe_phases(told: Announcement) -> str:
+    steps = [
+        f"{_optional_prefix(phase)}{_PHASE_CLAUSES[phase.phase]}{_duration_suffix(phase.minutes)}"
+        for phase in told.phases
+    ]
+    first = f"First you {_join_with_and(steps)}. Then you" if steps else "You"
+    each = f", about {_format_minutes(told.text_minutes)} each" if told.text_minutes else ""
+    return f"{first} work on {_describe_texts(told)}{each}."
 
 
-def _some_of(phase: AnnouncedPhase) -> str:
+def _optional_prefix(phase: AnnouncedPhase) -> str:
     return "" if phase.is_for_all else "perhaps "
 
 
-def _about(minutes: float | None) -> str:
-    return f" (about {_minutes(minutes)})" if minutes else ""
+def _duration_suffix(minutes: float | None) -> str:
+    return f" (about {_format_minutes(minutes)})" if minutes else ""
 
 
-def _minutes(minutes: float) -> str:
+def _format_minutes(minutes: float) -> str:
     return "a minute" if minutes == 1 else f"{minutes:g} minutes"
 
 
-def _texts(told: Announcement) -> str:
+def _describe_texts(told: Announcement) -> str:
     if told.batch is not None:
         some = "one text" if told.batch == 1 else f"{told.batch:,} texts"
         return f"{some} in each task, and you may take further tasks"
@@ -148,12 +157,12 @@ def _texts(told: Announcement) -> str:
     return "one text" if low == 1 else f"{low:,} texts"
 
 
-def _pay(told: Announcement) -> str:
+def _describe_pay(told: Announcement) -> str:
     amounts = _amounts(told)
     if not amounts:
         return ""
-    also = ", also if you do not pass the test" if told.base_pay and _is_tested(told) else ""
-    return f"You are paid {_joined(amounts)}{also}."
+    also = ", also if you do not pass the test" if told.base_pay and _has_qualification(told) else ""
+    return f"You are paid {_join_with_and(amounts)}{also}."
 
 
 def _amounts(told: Announcement) -> list[str]:
@@ -170,26 +179,26 @@ def _amounts(told: Announcement) -> list[str]:
     return amounts
 
 
-def _is_tested(told: Announcement) -> bool:
+def _has_qualification(told: Announcement) -> bool:
     return any(phase.phase == "qualification" for phase in told.phases)
 
 
-def _requirements(told: Announcement) -> str:
+def _describe_requirements(told: Announcement) -> str:
     return f"Who can take part: {told.requirements}" if told.requirements else ""
 
 
-def _joined(parts: Sequence[str]) -> str:
+def _join_with_and(parts: Sequence[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 def summary_line(told: Announcement) -> str:
     """What annotators go through, how long and for how much, in one line for researchers."""
     steps = [
-        f"{_LISTED[phase.phase]}{f' {phase.minutes:g} min' if phase.minutes else ''}"
+        f"{_PHASE_TITLES[phase.phase]}{f' {phase.minutes:g} min' if phase.minutes else ''}"
         f"{'' if phase.is_for_all else ' (some)'}"
         for phase in told.phases
     ]
     each = f", {told.text_minutes:g} min each" if told.text_minutes else ""
     amounts = _amounts(told)
-    pay = _joined(amounts) if amounts else "no pay is set"
-    return f"{', '.join([*steps, ''])}{'then ' if steps else ''}{_texts(told)}{each}; {pay}"
+    pay = _join_with_and(amounts) if amounts else "no pay is set"
+    return f"{', '.join([*steps, ''])}{'then ' if steps else ''}{_describe_texts(told)}{each}; {pay}"

@@ -14,7 +14,7 @@ Stratum = tuple[str, str]
 """A name of document meta and its value there."""
 Setting = tuple[str, ...]
 """The values of document meta that all texts of one person share, e.g. a domain and a model."""
-_BLOCK = 10  # texts among which one attention check is hidden
+_MAX_TEXTS_PER_CHECK = 10  # texts among which one attention check is hidden
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class CellPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class AssignmentPlan:
     """What there is to give out."""
 
     documents: Sequence[str]
@@ -73,7 +73,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class AssignmentCounts:
     """How the work stands, under the protocol in force."""
 
     submitted: Mapping[str, int]
@@ -87,7 +87,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class GivenTask:
+class AssignedTask:
     """A task of an annotator, as their list shows it."""
 
     id: str
@@ -106,7 +106,7 @@ class GivenTask:
         return self.about or self.document
 
 
-NoTask = Literal["", "all-done", "none-now"]
+NoTaskReason = Literal["", "all-done", "none-now"]
 """Why there is nothing more to do: everything is done, or nothing is free at the moment."""
 
 
@@ -114,7 +114,7 @@ NoTask = Literal["", "all-done", "none-now"]
 class AssignmentState:
     """How far an annotator is, and what could come next."""
 
-    given: Sequence[GivenTask]
+    given: Sequence[AssignedTask]
     """In order."""
     mine: frozenset[str]
     """What this annotator has had, here or elsewhere."""
@@ -122,10 +122,10 @@ class AssignmentState:
     """What could be given now."""
     ahead: int
     """How many more texts this annotator can expect."""
-    why: NoTask
+    why: NoTaskReason
     """Why there are none."""
-    counts: Counts
-    plan: Plan
+    counts: AssignmentCounts
+    plan: AssignmentPlan
     setting: Setting | None = None
     """Which texts this annotator keeps to."""
     later: bool = True
@@ -140,10 +140,10 @@ class AssignmentState:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkRules:
+class EligibilityRules:
     """What decides which texts somebody may get, apart from what others do."""
 
-    plan: Plan
+    plan: AssignmentPlan
     pool: Sequence[str]
     """What is given out at the moment: all documents, or the first ones in a pilot."""
     annotators: int | None
@@ -153,90 +153,94 @@ class WorkRules:
     """Somebody's own work, which they do not judge."""
     setting: Setting | None = None
 
-    def free(self, counts: Counts, had: frozenset[str]) -> list[str]:
+    def free(self, counts: AssignmentCounts, had: frozenset[str]) -> list[str]:
         """The texts that can be given to somebody who has had `had`."""
         pool = self.pool
         if self.setting is not None:
             pool = [document for document in pool if self.setting in self.plan.settings[document]]
-        return free(self.plan, counts, self.annotators, had | self.barred, self.quotas, pool)
+        return free_documents(self.plan, counts, self.annotators, had | self.barred, self.quotas, pool)
 
 
 def first_pass_state(
-    rules: WorkRules, counts: Counts, given: Sequence[GivenTask], mine: frozenset[str], left: int
+    rules: EligibilityRules, counts: AssignmentCounts, given: Sequence[AssignedTask], mine: frozenset[str], left: int
 ) -> AssignmentState:
     """The state of somebody who may get `left` more texts."""
     plan = rules.plan
     free_now = rules.free(counts, mine) if left else []
-    ahead = _ahead(plan, given, mine, min(len(free_now), left))
-    why: NoTask = ""
+    ahead = _remaining_task_count(plan, given, mine, min(len(free_now), left))
+    why: NoTaskReason = ""
     later = True
     if not ahead:
         over = mine - {task.item for task in given if task.status == "draft"}
-        later = bool(left and rules.free(Counts(counts.submitted, {}), over))  # somebody may yet give a text back
+        later = bool(
+            left and rules.free(AssignmentCounts(counts.submitted, {}), over)
+        )  # somebody may yet give a text back
         why = "none-now" if later or not given else "all-done"
     return AssignmentState(given, mine, free_now, ahead, why, counts, plan, rules.setting, later, left)
 
 
-def _ahead(plan: Plan, given: Sequence[GivenTask], mine: frozenset[str], texts: int) -> int:
+def _remaining_task_count(plan: AssignmentPlan, given: Sequence[AssignedTask], mine: frozenset[str], texts: int) -> int:
     """Texts to come with the attention checks among them."""
     return texts + (sum(check not in mine for check in plan.checks) if given or texts else 0)
 
 
-def settled_state(state: AssignmentState, setting: Setting) -> AssignmentState:
+def narrow_to_setting(state: AssignmentState, setting: Setting) -> AssignmentState:
     """The state of somebody who from now on keeps to texts of one setting, in which there are some."""
     fitting = [document for document in state.free if setting in state.plan.settings[document]]
-    ahead = _ahead(state.plan, state.given, state.mine, min(len(fitting), state.left))
+    ahead = _remaining_task_count(state.plan, state.given, state.mine, min(len(fitting), state.left))
     return replace(state, free=fitting, ahead=ahead, setting=setting)
 
 
 def second_pass_state(
-    plan: Plan, due: Sequence[str], given: Sequence[GivenTask], mine: frozenset[str]
+    plan: AssignmentPlan, due: Sequence[str], given: Sequence[AssignedTask], mine: frozenset[str]
 ) -> AssignmentState:
     """The state of somebody who looks at the documents `due` once more."""
     drafts = any(task.status == "draft" and not task.excluded for task in given)
-    why: NoTask = "" if due else "all-done" if given and not drafts else "none-now"
-    return AssignmentState(given, mine, due, len(due), why, Counts({}, {}), plan)
+    why: NoTaskReason = "" if due else "all-done" if given and not drafts else "none-now"
+    return AssignmentState(given, mine, due, len(due), why, AssignmentCounts({}, {}), plan)
 
 
-def excluded_state(plan: Plan, texts: int | None, given: Sequence[GivenTask], mine: frozenset[str]) -> AssignmentState:
+def excluded_state(
+    plan: AssignmentPlan, texts: int | None, given: Sequence[AssignedTask], mine: frozenset[str]
+) -> AssignmentState:
     """The state of somebody who gets nothing more; who had handed in everything before stays at the end."""
     submitted = sum(task.status == "submitted" and task.item not in plan.checks for task in given)
-    why: NoTask = "all-done" if submitted >= (texts or len(plan.documents)) else "none-now"
-    return AssignmentState(given, mine, (), 0, why, Counts({}, {}), plan, excluded=True)
+    why: NoTaskReason = "all-done" if submitted >= (texts or len(plan.documents)) else "none-now"
+    return AssignmentState(given, mine, (), 0, why, AssignmentCounts({}, {}), plan, excluded=True)
 
 
 def waiting_state(
-    plan: Plan, texts: int, given: Sequence[GivenTask], mine: frozenset[str], later: bool
+    plan: AssignmentPlan, texts: int, given: Sequence[AssignedTask], mine: frozenset[str], later: bool
 ) -> AssignmentState:
     """The state of somebody without a place in a cell: not assigned yet (`later`), or the cell was filled meanwhile."""
-    why: NoTask = "" if later else "none-now"
-    return AssignmentState(given, mine, (), texts if later else 0, why, Counts({}, {}), plan, later=later)
+    why: NoTaskReason = "" if later else "none-now"
+    return AssignmentState(given, mine, (), texts if later else 0, why, AssignmentCounts({}, {}), plan, later=later)
 
 
 def next_item(state: AssignmentState, texts: int | None, seed: int, annotator: str) -> str | None:
     """The text or attention check that somebody gets now in the first pass, if there is one."""
-    if check := next_check(state, texts, seed, annotator):
+    if check := next_attention_check(state, texts, seed, annotator):
         return check
     order = [task.item for task in state.given]
     if state.setting is not None:
-        return draw(state.free, seed, annotator)
-    return choose(state.free, state.plan, state.counts, order, seed, annotator)
+        return draw_document(state.free, seed, annotator)
+    return choose_document(state.free, state.plan, state.counts, order, seed, annotator)
 
 
-def next_check(state: AssignmentState, texts: int | None, seed: int, annotator: str) -> str | None:
+def next_attention_check(state: AssignmentState, texts: int | None, seed: int, annotator: str) -> str | None:
     """The attention check that somebody gets now, if one is due."""
     if not state.ahead:
         return None
     order, expected = [task.item for task in state.given], texts or len(state.plan.documents)
-    return check_due(state.plan, order, seed, annotator, expected, last=not state.free)
+    return due_attention_check(state.plan, order, seed, annotator, expected, last=not state.free)
 
 
 # --- which texts are free ----------------------------------------------------------------------------------------
 
 
-def free(
-    plan: Plan,
-    counts: Counts,
+def free_documents(
+    plan: AssignmentPlan,
+    counts: AssignmentCounts,
     annotators: int | None,
     mine: Iterable[str],
     quotas: Mapping[str, int],
@@ -255,7 +259,7 @@ def free(
     ]
 
 
-def stratum_totals(plan: Plan, counts: Counts) -> Counter[Stratum]:
+def stratum_totals(plan: AssignmentPlan, counts: AssignmentCounts) -> Counter[Stratum]:
     """Places taken by stratum."""
     totals: Counter[Stratum] = Counter()
     for document, strata in plan.strata.items():
@@ -264,8 +268,13 @@ def stratum_totals(plan: Plan, counts: Counts) -> Counter[Stratum]:
     return totals
 
 
-def choose(
-    candidates: Iterable[str], plan: Plan, counts: Counts, mine: Iterable[str], seed: int, annotator: str
+def choose_document(
+    candidates: Iterable[str],
+    plan: AssignmentPlan,
+    counts: AssignmentCounts,
+    mine: Iterable[str],
+    seed: int,
+    annotator: str,
 ) -> str | None:
     """The next document: fewest places taken, then the strata this annotator and then everybody has had least of."""
     read = Counter(stratum for document in mine for stratum in plan.strata.get(document, ()))
@@ -277,10 +286,10 @@ def choose(
 
     ranked = [(rank(document), document) for document in candidates]
     best = min((ranks for ranks, _ in ranked), default=None)
-    return draw((document for ranks, document in ranked if ranks == best), seed, annotator)
+    return draw_document((document for ranks, document in ranked if ranks == best), seed, annotator)
 
 
-def seeded(seed: int, *parts: str) -> int:
+def seeded_hash(seed: int, *parts: str) -> int:
     """A number that looks random and depends on its arguments only."""
     text = "\0".join([str(seed), *parts]).encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest())
@@ -288,13 +297,13 @@ def seeded(seed: int, *parts: str) -> int:
 
 def next_condition(names: Iterable[str], people: Mapping[str, int], seed: int, annotator: str) -> str:
     """The arm of the experiment with fewest people so far; among equals, the seed decides."""
-    return min(names, key=lambda name: (people.get(name, 0), seeded(seed, annotator, name)), default="")
+    return min(names, key=lambda name: (people.get(name, 0), seeded_hash(seed, annotator, name)), default="")
 
 
 # --- one setting for each person ---------------------------------------------------------------------------------
 
 
-def settings(metas: Mapping[str, Mapping[str, object]], within: Sequence[str]) -> dict[str, list[Setting]]:
+def settings_by_document(metas: Mapping[str, Mapping[str, object]], within: Sequence[str]) -> dict[str, list[Setting]]:
     """In which settings each document can be read. A text by a person goes with every model, all else being equal.
 
     >>> settings({"a": {"topic": "sea", "model": "x"}, "b": {"topic": "sea", "model": "human"}}, ("topic", "model"))
@@ -304,19 +313,24 @@ def settings(metas: Mapping[str, Mapping[str, object]], within: Sequence[str]) -
     by_people = {id for id, meta in metas.items() if "model" in within and meta.get("model") == HUMAN}
     machine: dict[Setting, list[Setting]] = {}
     for setting in dict.fromkeys(value for id, value in values.items() if id not in by_people):
-        machine.setdefault(_apart_from_model(setting, within), []).append(setting)
+        machine.setdefault(_drop_model(setting, within), []).append(setting)
     return {
-        id: machine.get(_apart_from_model(setting, within), [setting]) if id in by_people else [setting]
+        id: machine.get(_drop_model(setting, within), [setting]) if id in by_people else [setting]
         for id, setting in values.items()
     }
 
 
-def _apart_from_model(setting: Setting, within: Sequence[str]) -> Setting:
+def _drop_model(setting: Setting, within: Sequence[str]) -> Setting:
     return tuple(value for name, value in zip(within, setting, strict=True) if name != "model")
 
 
 def choose_setting(
-    candidates: Iterable[str], plan: Plan, people: Mapping[Setting, int], texts: int, seed: int, annotator: str
+    candidates: Iterable[str],
+    plan: AssignmentPlan,
+    people: Mapping[Setting, int],
+    texts: int,
+    seed: int,
+    annotator: str,
 ) -> Setting | None:
     """The setting with fewest people among those with enough texts left; among equals, the seed decides."""
     room = Counter(setting for document in candidates for setting in plan.settings[document])
@@ -325,40 +339,42 @@ def choose_setting(
         key=lambda setting: (
             room[setting] < texts,
             people.get(setting, 0),
-            seeded(seed, annotator, "setting", *setting),
+            seeded_hash(seed, annotator, "setting", *setting),
         ),
         default=None,
     )
 
 
-def draw(candidates: Iterable[str], seed: int, annotator: str) -> str | None:
+def draw_document(candidates: Iterable[str], seed: int, annotator: str) -> str | None:
     """A document at random, as the seed says."""
-    return min(candidates, key=lambda document: seeded(seed, annotator, document), default=None)
+    return min(candidates, key=lambda document: seeded_hash(seed, annotator, document), default=None)
 
 
 # --- attention checks, machine marks, pairs ----------------------------------------------------------------------
 
 
-def check_due(plan: Plan, mine: Sequence[str], seed: int, annotator: str, expected: int, last: bool) -> str | None:
+def due_attention_check(
+    plan: AssignmentPlan, mine: Sequence[str], seed: int, annotator: str, expected: int, last: bool
+) -> str | None:
     """The attention check to be given now, if one is: each hides at a seeded place in its own stretch of texts.
 
     `mine` are the texts given so far in their order; `last` says that nothing else is left.
     """
-    order = sorted(plan.checks, key=lambda check: seeded(seed, annotator, "check", check))
+    order = sorted(plan.checks, key=lambda check: seeded_hash(seed, annotator, "check", check))
     left = [(index, check) for index, check in enumerate(order) if check not in set(mine)]
     if not left:
         return None
     index, check = left[0]
-    block = max(1, min(_BLOCK, (expected + len(order)) // len(order) - 1))
-    place = 1 + index * (block + 1) + seeded(seed, annotator, "place", check) % block
+    block = max(1, min(_MAX_TEXTS_PER_CHECK, (expected + len(order)) // len(order) - 1))
+    place = 1 + index * (block + 1) + seeded_hash(seed, annotator, "place", check) % block
     return check if last or len(mine) >= place else None
 
 
 def is_blind(seed: int, document: str, share: float) -> bool:
     """Whether a document is shown without machine marks, so that anchoring can be measured."""
-    return seeded(seed, "blind", document) < share * 2**64
+    return seeded_hash(seed, "blind", document) < share * 2**64
 
 
 def first_of_pair(seed: int, annotator: str, document: str) -> str:
     """Which text of a pair somebody is shown first: `a` or `b`."""
-    return "ab"[seeded(seed, annotator, "first", document) % 2]
+    return "ab"[seeded_hash(seed, annotator, "first", document) % 2]

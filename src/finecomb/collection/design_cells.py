@@ -11,16 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from finecomb.collection.assignment_rules import seeded
+from finecomb.collection.assignment_rules import seeded_hash
 from finecomb.core.design import DesignCell
 from finecomb.core.records import Annotator, Answers
 
-Standing = Literal["accepted", "working", "gone", "excluded"]
+CellMemberStatus = Literal["accepted", "working", "gone", "excluded"]
 """How somebody who was assigned to a cell counts in it; `gone` stopped and did not come back in time."""
 
 
 @dataclass(frozen=True, slots=True)
-class CellPerson:
+class CellMember:
     """Somebody who was assigned to a cell, as far as filling it goes."""
 
     annotator: str
@@ -34,7 +34,7 @@ class CellPerson:
     """Whether a text is kept for them at the moment."""
 
 
-def standing(person: CellPerson, needed: int, now: float) -> Standing:
+def member_status(person: CellMember, needed: int, now: float) -> CellMemberStatus:
     """How a person counts in a cell where everybody hands in `needed` texts."""
     if person.excluded:
         return "excluded"
@@ -59,7 +59,7 @@ class CellState:
         return 0 if self.cell.reopen else min(self.excluded, max(0, self.cell.people - self.accepted))
 
     @property
-    def open_places(self) -> int:
+    def open_place_count(self) -> int:
         """How many more people can be assigned to it now."""
         return max(0, self.cell.people - self.accepted - self.working - self.closed)
 
@@ -70,13 +70,13 @@ class CellState:
 
 
 def cell_states(
-    cells: Sequence[DesignCell], people: Iterable[CellPerson], needed: Mapping[str, int], now: float
+    cells: Sequence[DesignCell], people: Iterable[CellMember], needed: Mapping[str, int], now: float
 ) -> list[CellState]:
     """How each cell is filled; `needed` are the texts that a person hands in there, by cell."""
-    counts: dict[tuple[str, Standing], int] = {}
+    counts: dict[tuple[str, CellMemberStatus], int] = {}
     for person in people:
         if person.cell in needed:
-            key = person.cell, standing(person, needed[person.cell], now)
+            key = person.cell, member_status(person, needed[person.cell], now)
             counts[key] = counts.get(key, 0) + 1
     return [
         CellState(
@@ -95,14 +95,14 @@ def choose_cell(states: Iterable[CellState], survey: Answers, seed: int, annotat
 
     None when every cell that they are eligible for is full or given out.
     """
-    candidates = [state for state in states if state.open_places and state.cell.admits(survey)]
+    candidates = [state for state in states if state.open_place_count and state.cell.admits(survey)]
     chosen = min(candidates, key=lambda state: _rank(state, seed, annotator), default=None)
     return chosen.cell if chosen else None
 
 
 def _rank(state: CellState, seed: int, annotator: str) -> tuple[float, int]:
     share = (state.accepted + state.working) / state.cell.people
-    return share, seeded(seed, annotator, "cell", state.cell.name)
+    return share, seeded_hash(seed, annotator, "cell", state.cell.name)
 
 
 def is_eligible(cells: Iterable[DesignCell], survey: Answers) -> bool:
@@ -110,6 +110,6 @@ def is_eligible(cells: Iterable[DesignCell], survey: Answers) -> bool:
     return any(cell.admits(survey) for cell in cells)
 
 
-def assigned(annotator: Annotator, cell: DesignCell) -> Annotator:
+def with_cell(annotator: Annotator, cell: DesignCell) -> Annotator:
     """The annotator in a cell: its name, its factors and its condition are stored with them."""
     return annotator.model_copy(update={"cell": cell.name, "factors": dict(cell.factors), "condition": cell.condition})

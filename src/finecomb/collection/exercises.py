@@ -11,16 +11,16 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, Mark
 from finecomb.core.span import TEXT
 
-_POINTS = 100.0
-_EXPLANATIONS = ("explanation", "reason", "why", "comment")
+_TOTAL_POINTS = 100.0
+_EXPLANATION_QUESTIONS = ("explanation", "reason", "why", "comment")
 
 
-def exercise_of(document: Document, gold: Annotation) -> Exercise:
+def exercise_from_gold(document: Document, gold: Annotation) -> Exercise:
     """A text as an exercise whose solution is its gold: marks, answers and the answers about its parts."""
     units = {(unit.start, unit.end): unit.answers for unit in gold.units}
-    segments = tuple(_opening(document.text, segment.start) for segment in document.segments)
+    segments = tuple(_unique_opening(document.text, segment.start) for segment in document.segments)
     return Exercise(
-        name=_name(document.id),
+        name=_exercise_name(document.id),
         text=document.text,
         context=document.context,
         segments=segments,
@@ -31,7 +31,7 @@ def exercise_of(document: Document, gold: Annotation) -> Exercise:
     )
 
 
-def _name(id: str) -> str:
+def _exercise_name(id: str) -> str:
     """A name made of a document's id."""
     words = re.sub(r"[^a-z0-9]+", "-", id.lower()).strip("-") or "text"
     return words if words[0].isalpha() else f"text-{words}"
@@ -41,27 +41,27 @@ def _solution(document: Document, mark: Mark) -> Solution:
     span = mark.spans[0]
     text = document.part(span.part) or ""
     is_gap = span.start == span.end
-    words = _opening(text, span.start) if is_gap else text[span.start : span.end]
+    words = _unique_opening(text, span.start) if is_gap else text[span.start : span.end]
     earlier = mark.antecedents.quotes[0] if mark.antecedents and mark.antecedents.quotes else ""
-    reasons = [str(mark.answers[name]) for name in _EXPLANATIONS if mark.answers.get(name)]
+    reasons = [str(mark.answers[name]) for name in _EXPLANATION_QUESTIONS if mark.answers.get(name)]
     return Solution(
         quote="" if is_gap else words,
         before=words if is_gap else "",
         label=mark.label,
-        nth=_occurrence(text, words, span.start),
+        nth=_occurrence_number(text, words, span.start),
         part=span.part,
         antecedent=earlier if any(earlier in part for part in (document.text, *document.context.values())) else "",
-        answers={name: answer for name, answer in mark.answers.items() if name not in _EXPLANATIONS},
+        answers={name: answer for name, answer in mark.answers.items() if name not in _EXPLANATION_QUESTIONS},
         why=reasons[0] if reasons else "",
     )
 
 
-def _occurrence(text: str, words: str, start: int) -> int:
+def _occurrence_number(text: str, words: str, start: int) -> int:
     """Which occurrence of some words begins there, counted from 1."""
     return sum(text.startswith(words, at) for at in range(start + 1))
 
 
-def _opening(text: str, start: int) -> str:
+def _unique_opening(text: str, start: int) -> str:
     """The words that begin there, as many as tell the place from every other."""
     for end in range(start + 1, len(text) + 1):
         if text.find(text[start:end]) == start and (end == len(text) or not text[end].isalnum()):
@@ -76,7 +76,7 @@ def with_training(protocol: Protocol, exercises: Sequence[Exercise], version: st
     """The protocol with more exercises in its training, in a version of its own."""
     training = protocol.training or Training()
     more = training.model_copy(update={"exercises": (*training.exercises, *exercises)})
-    return _changed(protocol, version, training=more)
+    return _revise_protocol(protocol, version, training=more)
 
 
 def with_test(
@@ -93,12 +93,12 @@ def with_test(
         name="own-texts",
         title="Texts whose errors are known",
         intro=_intro(exercises, share, precision),
-        points=round(_POINTS / len(exercises), 6),
+        points=round(_TOTAL_POINTS / len(exercises), 6),
         exercises=tuple(exercises),
         match="place",
     )
     pass_at = min(part.total, round(part.total * share, 6))
-    return _changed(
+    return _revise_protocol(
         protocol, version, qualification=Qualification(parts=(part,), pass_at=pass_at, min_precision=precision or None)
     )
 
@@ -111,7 +111,7 @@ def _intro(exercises: Sequence[Exercise], share: float, precision: float) -> str
     return " ".join([*lines, "The solution is shown afterwards."])
 
 
-def _changed(protocol: Protocol, version: str, **fields: object) -> Protocol:
+def _revise_protocol(protocol: Protocol, version: str, **fields: object) -> Protocol:
     changed = protocol.model_dump() | {"version": version or _next_version(protocol.version)} | fields
     return Protocol.model_validate(changed)
 
@@ -126,7 +126,7 @@ def _next_version(version: str) -> str:
     return f"{stem}-own" if not mark else f"{stem}-own-{int(number.removeprefix('-') or 1) + 1}"
 
 
-def solvable(protocol: Protocol, exercises: Sequence[Exercise]) -> Iterator[str]:
+def solvability_warnings(protocol: Protocol, exercises: Sequence[Exercise]) -> Iterator[str]:
     """What annotators could not see or mark in an exercise, in words."""
     for exercise in exercises:
         hidden = [solution for solution in exercise.solutions if solution.part != TEXT]

@@ -38,8 +38,8 @@ def _put_annotator(store: Store, transaction: Transaction, annotator: Annotator)
     elif row[0] != annotator.kind:
         raise FinecombError(f"annotator {annotator.id!r} is of kind {row[0]} already; choose another name")
     else:
-        before = annotator_rows.get(store, transaction, annotator.id)
-        annotator_rows.replace(store, transaction, annotator.model_copy(update={"excluded": before.excluded}))
+        before = annotator_rows.get_annotator(store, transaction, annotator.id)
+        annotator_rows.replace_annotator(store, transaction, annotator.model_copy(update={"excluded": before.excluded}))
 
 
 def _put_annotation(store: Store, transaction: Transaction, annotation: Annotation) -> None:

@@ -14,8 +14,8 @@ from finecomb.collection import (
 )
 from finecomb.collection.assignment_rules import AssignmentState
 from finecomb.collection.database.connection import Transaction
-from finecomb.collection.design_cells_storage import Place
-from finecomb.collection.onboarding import Item, Step
+from finecomb.collection.design_cells_storage import PlaceStatus
+from finecomb.collection.onboarding import PracticeItem, Step
 from finecomb.collection.onboarding_storage import OnboardingState
 from finecomb.core.records import Annotator
 
@@ -38,7 +38,7 @@ def next_step(store: Store, transaction: Transaction, annotator: str) -> NextSte
     """The first thing on somebody's way that is not done. Who was excluded gets nothing more."""
     if store.head.state == "paused" or store.head.state == "closed":
         return NextStep(why=store.head.state)
-    place = _place(store, transaction, annotator)
+    place = _hold_place(store, transaction, annotator)
     if place == "not-eligible":
         return NextStep(why="screened-out")
     state = onboarding_storage.onboarding_state(store, transaction, annotator)
@@ -47,42 +47,46 @@ def next_step(store: Store, transaction: Transaction, annotator: str) -> NextSte
     if place == "full":
         return NextStep(why="none-now")
     match state.step:
-        case Step(kind="examples") if assignment_storage.settle(store, transaction, state.annotator):
+        case Step(kind="examples") if assignment_storage.assign_setting_for_practice(
+            store, transaction, state.annotator
+        ):
             return next_step(store, transaction, annotator)  # what is practised depends on the texts to come
         case Step():
-            onboarding_storage.show_step(store, transaction, state.annotator, state.step)
+            onboarding_storage.record_step_shown(store, transaction, state.annotator, state.step)
             return NextStep(step=state.step, annotator=state.annotator)
-        case Item():
-            return NextStep(onboarding_storage.give_item(store, transaction, state, state.step))
+        case PracticeItem():
+            return NextStep(onboarding_storage.assign_item(store, transaction, state, state.step))
         case "screened-out":
-            design_cells_storage.release(store, transaction, annotator)
+            design_cells_storage.release_place(store, transaction, annotator)
             return NextStep(why="screened-out")
         case _:
-            if _is_batch_over(store, transaction, annotator):
+            if _is_current_batch_finished(store, transaction, annotator):
                 return NextStep(why="all-done")
             task = assignment_storage.next_task(store, transaction, annotator)
             return NextStep(task.id, why=task.why)
 
 
-def _place(store: Store, transaction: Transaction, annotator: str) -> Place:
+def _hold_place(store: Store, transaction: Transaction, annotator: str) -> PlaceStatus:
     """Whether somebody has a place in the study's design; without a design everybody has, and so has who is done."""
     if not store.plan().cells or store.head.settings.round:
         return "held"
-    if annotator_storage.get(store, transaction, annotator).excluded:
+    if annotator_storage.get_annotator(store, transaction, annotator).excluded:
         return "held"
-    return design_cells_storage.hold(store, transaction, annotator)
+    return design_cells_storage.hold_place(store, transaction, annotator)
 
 
-def _is_batch_over(store: Store, transaction: Transaction, annotator: str) -> bool:
+def _is_current_batch_finished(store: Store, transaction: Transaction, annotator: str) -> bool:
     """Whether somebody's present task on the platform is finished and no text is open any more."""
-    if not store.head.settings.recruitment.batch or not platform_batches_storage.is_over(store, transaction, annotator):
+    if not store.head.settings.recruitment.batch or not platform_batches_storage.is_current_batch_finished(
+        store, transaction, annotator
+    ):
         return False
     state = assignment_storage.assignment_state(store, transaction, annotator)
     return not assignment_storage.has_open_task(store, transaction, annotator, state)
 
 
 @dataclass(frozen=True, slots=True)
-class Whereabouts:
+class AnnotatorProgress:
     """How far somebody is, before the work and in it."""
 
     onboarding: OnboardingState
@@ -93,19 +97,21 @@ class Whereabouts:
     """Whether their present task on the platform is finished."""
 
     @property
-    def none_left(self) -> bool:
+    def has_no_work_left(self) -> bool:
         """Whether somebody who has no task gets none any more, since others took the last texts."""
         return self.onboarding.step == "work" and not self.assignment.given and not self.assignment.later
 
     @property
-    def took_part(self) -> bool:
+    def has_participated(self) -> bool:
         """Whether somebody handed anything in."""
         return bool(self.onboarding.finished) or any(task.status == "submitted" for task in self.assignment.given)
 
 
-def whereabouts(store: Store, transaction: Transaction, annotator: str) -> Whereabouts:
+def read_annotator_progress(store: Store, transaction: Transaction, annotator: str) -> AnnotatorProgress:
     """How far somebody is; reads only, and each thing once."""
     state = assignment_storage.assignment_state(store, transaction, annotator)
-    over = assignment_storage.is_over(store, transaction, annotator, state)
-    batch_over = _is_batch_over(store, transaction, annotator)
-    return Whereabouts(onboarding_storage.onboarding_state(store, transaction, annotator), state, over, batch_over)
+    over = assignment_storage.has_finished_work(store, transaction, annotator, state)
+    batch_over = _is_current_batch_finished(store, transaction, annotator)
+    return AnnotatorProgress(
+        onboarding_storage.onboarding_state(store, transaction, annotator), state, over, batch_over
+    )

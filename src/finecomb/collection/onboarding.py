@@ -1,6 +1,6 @@
 """Onboarding: what an annotator reads, practises and is tested on before the work, and in which order.
 
-Everything that says how far somebody is stands in their `Annotator` record (`survey`, `qualification`, `Progress`)
+Everything that says how far somebody is stands in their `Annotator` record (`survey`, `qualification`, `AnnotatorMeta`)
 and in the exercises they handed in. So what comes next is a function of records, and nothing else is kept.
 """
 
@@ -10,13 +10,13 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from finecomb.collection.annotator_progress import Progress, StepRecord, with_qualifications, with_steps
+from finecomb.collection.annotator_progress import AnnotatorMeta, StepRecord, with_qualifications, with_steps
 from finecomb.collection.practice_rounds import practice_rounds, practised_condition
 from finecomb.core.practice import Choice, Exercise, QualificationPart
 from finecomb.core.protocol import Condition, Protocol
-from finecomb.core.records import Annotator, Qualified, Settings, WayPhase
+from finecomb.core.records import Annotator, OnboardingPhase, QualificationResult, Settings
 
-Finished = Collection[tuple[str, int]]
+FinishedItems = Collection[tuple[str, int]]
 """Document and round of every exercise and question that was handed in (or set aside)."""
 
 
@@ -26,7 +26,7 @@ class Step:
 
     id: str
     kind: Literal["survey", "instructions", "examples", "intro", "label", "result"]
-    phase: WayPhase
+    phase: OnboardingPhase
     part: QualificationPart | None = None
     """Of the qualification."""
     round: int = 0
@@ -40,7 +40,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class PracticeItem:
     """An exercise or a multiple-choice question; done when it was handed in."""
 
     document: str
@@ -55,8 +55,8 @@ class Item:
     """The attempt, counted from 0."""
 
 
-Stop: TypeAlias = Step | Item
-Beyond = Literal["work", "screened-out"]
+StepOrItem: TypeAlias = Step | PracticeItem
+OnboardingOutcome = Literal["work", "screened-out"]
 SectionState = Literal["done", "now", "ahead"]
 
 
@@ -71,45 +71,53 @@ class OnboardingSection:
 # --- the next step -----------------------------------------------------------------------------------------------
 
 
-def next_step(protocol: Protocol, settings: Settings, annotator: Annotator, finished: Finished) -> Stop | Beyond:
+def next_step(
+    protocol: Protocol, settings: Settings, annotator: Annotator, finished: FinishedItems
+) -> StepOrItem | OnboardingOutcome:
     """The first stop that is not done; after the last one `work`, or `screened-out` for who did not pass."""
-    return _next_step(protocol, settings, annotator, stops(protocol, settings, annotator, finished))
+    return _first_open_step(protocol, settings, annotator, list_steps(protocol, settings, annotator, finished))
 
 
-def _next_step(
-    protocol: Protocol, settings: Settings, annotator: Annotator, route: Sequence[tuple[Stop, bool]]
-) -> Stop | Beyond:
+def _first_open_step(
+    protocol: Protocol, settings: Settings, annotator: Annotator, route: Sequence[tuple[StepOrItem, bool]]
+) -> StepOrItem | OnboardingOutcome:
     for stop, is_done in route:
         if not is_done:
             return stop
     return "screened-out" if _has_failed(protocol, settings, annotator) else "work"
 
 
-def stops(protocol: Protocol, settings: Settings, annotator: Annotator, finished: Finished) -> list[tuple[Stop, bool]]:
+def list_steps(
+    protocol: Protocol, settings: Settings, annotator: Annotator, finished: FinishedItems
+) -> list[tuple[StepOrItem, bool]]:
     """Every stop before the work in order, and whether it is done; a further attempt is there once it is needed."""
-    done_steps = Progress.of(annotator).done_steps(protocol.id)
+    done_steps = AnnotatorMeta.of(annotator).done_steps(protocol.id)
     return [
         (stop, _is_done(stop, protocol, annotator, done_steps, finished))
-        for stop in _route(protocol, settings, annotator, finished)
+        for stop in _iter_steps(protocol, settings, annotator, finished)
     ]
 
 
 def progress_bar_sections(
-    protocol: Protocol, settings: Settings, annotator: Annotator, finished: Finished, is_over: bool
+    protocol: Protocol, settings: Settings, annotator: Annotator, finished: FinishedItems, is_over: bool
 ) -> list[OnboardingSection]:
     """The sections of the progress bar; `is_over` says that there is no work left."""
-    route = stops(protocol, settings, annotator, finished)
-    step = _next_step(protocol, settings, annotator, route)
+    route = list_steps(protocol, settings, annotator, finished)
+    step = _first_open_step(protocol, settings, annotator, route)
     open_phases = {stop.phase for stop, is_done in route if not is_done}
     sections = []
     for phase in dict.fromkeys(stop.phase for stop, _ in route):
         assert phase != "consent"
         state: SectionState = "ahead" if phase in open_phases else "done"
-        sections.append(OnboardingSection(phase, "now" if isinstance(step, Stop) and step.phase == phase else state))
+        sections.append(
+            OnboardingSection(phase, "now" if isinstance(step, StepOrItem) and step.phase == phase else state)
+        )
     return [*sections, OnboardingSection("work", ("done" if is_over else "now") if step == "work" else "ahead")]
 
 
-def _is_done(stop: Stop, protocol: Protocol, annotator: Annotator, done_steps: set[str], finished: Finished) -> bool:
+def _is_done(
+    stop: StepOrItem, protocol: Protocol, annotator: Annotator, done_steps: set[str], finished: FinishedItems
+) -> bool:
     if stop.phase == "training" and _has_passed(protocol, annotator) and not _is_examples(stop):
         return True
     if isinstance(stop, Step):
@@ -117,7 +125,7 @@ def _is_done(stop: Stop, protocol: Protocol, annotator: Annotator, done_steps: s
     return (stop.document, stop.round) in finished
 
 
-def _is_examples(stop: Stop) -> bool:
+def _is_examples(stop: StepOrItem) -> bool:
     """Whether it is what an arm of an experiment is about; nothing but the settings spares it anybody."""
     return isinstance(stop, Step) and stop.kind == "examples"
 
@@ -125,20 +133,20 @@ def _is_examples(stop: Stop) -> bool:
 # --- the qualification -------------------------------------------------------------------------------------------
 
 
-def qualified(protocol: Protocol, annotator: Annotator) -> Qualified | None:
+def qualification_result(protocol: Protocol, annotator: Annotator) -> QualificationResult | None:
     """The result of somebody in the qualification of exactly this protocol."""
     return next((result for result in _qualifications(annotator) if result.protocol == protocol.id), None)
 
 
-def with_qualification(annotator: Annotator, result: Qualified) -> Annotator:
-    """The annotator with a result; those under other protocols are kept in their `Progress`."""
+def with_qualification(annotator: Annotator, result: QualificationResult) -> Annotator:
+    """The annotator with a result; those under other protocols are kept in their `AnnotatorMeta`."""
     others = [other for other in _qualifications(annotator) if other.protocol != result.protocol]
     return with_qualifications(annotator, others).model_copy(update={"qualification": result})
 
 
-def _qualifications(annotator: Annotator) -> list[Qualified]:
+def _qualifications(annotator: Annotator) -> list[QualificationResult]:
     latest = [annotator.qualification] if annotator.qualification else []
-    return [*latest, *Progress.of(annotator).qualifications]
+    return [*latest, *AnnotatorMeta.of(annotator).qualifications]
 
 
 def _has_failed(protocol: Protocol, settings: Settings, annotator: Annotator) -> bool:
@@ -149,13 +157,13 @@ def _has_failed(protocol: Protocol, settings: Settings, annotator: Annotator) ->
 
 
 def _has_passed(protocol: Protocol, annotator: Annotator) -> bool:
-    result = qualified(protocol, annotator)
+    result = qualification_result(protocol, annotator)
     return result is not None and result.passed
 
 
 def _graded_rounds(protocol: Protocol, annotator: Annotator) -> set[int]:
     """The attempts that were graded."""
-    result = qualified(protocol, annotator)
+    result = qualification_result(protocol, annotator)
     return {attempt.round for attempt in result.attempts} if result else set()
 
 
@@ -166,7 +174,9 @@ def _attempt_count(protocol: Protocol, annotator: Annotator) -> int:
 # --- the whole way -----------------------------------------------------------------------------------------------
 
 
-def _route(protocol: Protocol, settings: Settings, annotator: Annotator, finished: Finished) -> Iterator[Stop]:
+def _iter_steps(
+    protocol: Protocol, settings: Settings, annotator: Annotator, finished: FinishedItems
+) -> Iterator[StepOrItem]:
     phases = {phase for phase in _PHASES if phase not in settings.skip}
     if protocol.survey and "survey" in phases:
         yield Step("survey", "survey", "survey")
@@ -174,18 +184,20 @@ def _route(protocol: Protocol, settings: Settings, annotator: Annotator, finishe
         yield Step("instructions", "instructions", "instructions")
     if "training" in phases:
         yield from _condition_steps(practised_condition(protocol, settings, annotator), annotator)
-    attempts = [stop for round in _rounds(protocol, annotator) for stop in _attempt(protocol, round)]
-    begun = {stop.round for stop in attempts if isinstance(stop, Item) and (stop.document, stop.round) in finished}
+    attempts = [stop for round in _attempt_rounds(protocol, annotator) for stop in _attempt_steps(protocol, round)]
+    begun = {
+        stop.round for stop in attempts if isinstance(stop, PracticeItem) and (stop.document, stop.round) in finished
+    }
     if _has_passed(protocol, annotator) and not begun:
         return  # somewhere else
     if "training" in phases:
-        yield from _training(protocol)
+        yield from _training_steps(protocol)
     if "qualification" in phases:
         graded = _graded_rounds(protocol, annotator)
         yield from (stop for stop in attempts if stop.round not in graded or stop.round in begun)
 
 
-_PHASES: tuple[WayPhase, ...] = ("survey", "instructions", "training", "qualification")
+_PHASES: tuple[OnboardingPhase, ...] = ("survey", "instructions", "training", "qualification")
 
 
 def _condition_steps(condition: Condition | None, annotator: Annotator) -> Iterator[Step]:
@@ -197,17 +209,17 @@ def _condition_steps(condition: Condition | None, annotator: Annotator) -> Itera
         yield Step(f"examples-{number}", "examples", "training", number=number, of=rounds)
 
 
-def _training(protocol: Protocol) -> Iterator[Stop]:
+def _training_steps(protocol: Protocol) -> Iterator[StepOrItem]:
     training = protocol.training
     if training is None:
         return
     if training.intro:
         yield Step("training", "intro", "training")
     for number, exercise in enumerate(training.exercises, 1):
-        yield Item(f"{protocol.id}/{exercise.name}", "training", exercise, number, len(training.exercises))
+        yield PracticeItem(f"{protocol.id}/{exercise.name}", "training", exercise, number, len(training.exercises))
 
 
-def _rounds(protocol: Protocol, annotator: Annotator) -> range:
+def _attempt_rounds(protocol: Protocol, annotator: Annotator) -> range:
     """Attempts that were made or are due; whoever passed or has none left gets no other."""
     if protocol.qualification is None:
         return range(0)
@@ -216,7 +228,7 @@ def _rounds(protocol: Protocol, annotator: Annotator) -> range:
     return range(count + more)
 
 
-def _attempt(protocol: Protocol, round: int) -> Iterator[Stop]:
+def _attempt_steps(protocol: Protocol, round: int) -> Iterator[StepOrItem]:
     assert protocol.qualification is not None
     for index, part in enumerate(protocol.qualification.parts, 1):
         yield Step(f"part-{round + 1}-{index}", "intro", "qualification", part, round)
@@ -228,31 +240,31 @@ def _attempt(protocol: Protocol, round: int) -> Iterator[Stop]:
     yield Step(f"result-{round + 1}", "result", "qualification", round=round)
 
 
-def _part_items(protocol: Protocol, part: QualificationPart, round: int) -> Iterator[Item]:
+def _part_items(protocol: Protocol, part: QualificationPart, round: int) -> Iterator[PracticeItem]:
     exercises: Sequence[Exercise | Choice] = part.exercises or part.choices
     for number, exercise in enumerate(exercises, 1):
         document = f"{protocol.id}/{exercise.name}"
-        yield Item(document, "qualification", exercise, number, len(exercises), part, round)
+        yield PracticeItem(document, "qualification", exercise, number, len(exercises), part, round)
 
 
-def items(protocol: Protocol, round: int = 0) -> dict[str, Item]:
+def items_by_document(protocol: Protocol, round: int = 0) -> dict[str, PracticeItem]:
     """Every exercise and question of training and of one attempt, by the ids of their texts."""
     parts = protocol.qualification.parts if protocol.qualification else ()
     tested = (item for part in parts for item in _part_items(protocol, part, round))
-    return {item.document: item for item in (*_training(protocol), *tested) if isinstance(item, Item)}
+    return {item.document: item for item in (*_training_steps(protocol), *tested) if isinstance(item, PracticeItem)}
 
 
 # --- the records of steps ----------------------------------------------------------------------------------------
 
 
-def recorded_step(protocol: Protocol, annotator: Annotator, step: str) -> StepRecord | None:
+def find_step_record(protocol: Protocol, annotator: Annotator, step: str) -> StepRecord | None:
     """The record of when a step was shown and done under a protocol."""
-    return Progress.of(annotator).step(protocol.id, step)
+    return AnnotatorMeta.of(annotator).step(protocol.id, step)
 
 
 def with_step(protocol: Protocol, annotator: Annotator, step: str, **facts: Any) -> Annotator:
     """The annotator with facts about a step added: `shown`, `done`, `seconds`."""
-    progress = Progress.of(annotator)
+    progress = AnnotatorMeta.of(annotator)
     before = progress.step(protocol.id, step)
     record = replace(before or StepRecord(step, protocol.id), **facts)
     if before is None:

@@ -13,14 +13,14 @@ import sqlalchemy as sa
 from finecomb.collection import annotator_storage, assignment_storage, grading, onboarding
 from finecomb.collection.database import rows, tables
 from finecomb.collection.database.connection import Transaction
-from finecomb.collection.database.rows import Declined, iso
-from finecomb.collection.database.tables import given
-from finecomb.collection.onboarding import Beyond, Item, Step
-from finecomb.collection.practice_rounds import guess_problem, is_right, practice_rounds, practised_condition
-from finecomb.collection.task_meta import Circumstances
+from finecomb.collection.database.rows import RejectedChange, iso_timestamp
+from finecomb.collection.database.tables import bind_parameter
+from finecomb.collection.onboarding import OnboardingOutcome, PracticeItem, Step
+from finecomb.collection.practice_rounds import guess_problem, is_guess_right, practice_rounds, practised_condition
+from finecomb.collection.task_meta import TaskMeta
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Answer, Answers
-from finecomb.core.study_checks import unanswered
+from finecomb.core.study_checks import unanswered_questions
 
 if TYPE_CHECKING:
     from finecomb.collection.database.store import Store
@@ -47,25 +47,25 @@ class OnboardingState:
 
     annotator: Annotator
     practice: Sequence[PracticeTask]
-    step: Step | Item | Beyond
+    step: Step | PracticeItem | OnboardingOutcome
     """What comes next: a page, an exercise, the work, or nothing for who did not pass."""
 
     @property
     def finished(self) -> set[tuple[str, int]]:
         """Document and round of every exercise that was handed in or set aside."""
-        return _finished(self.practice)
+        return _finished_items(self.practice)
 
 
-def _finished(practice: Sequence[PracticeTask]) -> set[tuple[str, int]]:
+def _finished_items(practice: Sequence[PracticeTask]) -> set[tuple[str, int]]:
     return {(task.document, task.round) for task in practice if task.status != "draft" or task.excluded}
 
 
-_PRACTICE = (
+_SELECT_PRACTICE_TASKS = (
     sa.select(_A.id, _A.document, _A.round, _A.status, _A.excluded, _A.number)
     .where(
-        _A.study == given("study"),
-        _A.annotator == given("annotator"),
-        _A.protocol == given("protocol"),
+        _A.study == bind_parameter("study"),
+        _A.annotator == bind_parameter("annotator"),
+        _A.protocol == bind_parameter("protocol"),
         _A.phase != "work",
     )
     .order_by(_A.key)
@@ -75,106 +75,110 @@ _PRACTICE = (
 def onboarding_state(store: Store, transaction: Transaction, annotator: str) -> OnboardingState:
     """How far somebody is on the way of the protocol in force; reads only."""
     protocol, settings = store.head.protocol, store.head.settings
-    tasks = transaction.all(_PRACTICE, study=store.key, annotator=annotator, protocol=protocol.id)
+    tasks = transaction.all(_SELECT_PRACTICE_TASKS, study=store.key, annotator=annotator, protocol=protocol.id)
     practice = tuple(PracticeTask(*row) for row in tasks)
-    person = annotator_storage.get(store, transaction, annotator)
-    return OnboardingState(person, practice, onboarding.next_step(protocol, settings, person, _finished(practice)))
+    person = annotator_storage.get_annotator(store, transaction, annotator)
+    return OnboardingState(
+        person, practice, onboarding.next_step(protocol, settings, person, _finished_items(practice))
+    )
 
 
 # --- pages -------------------------------------------------------------------------------------------------------
 
 
-def show_step(store: Store, transaction: Transaction, annotator: Annotator, step: Step) -> None:
+def record_step_shown(store: Store, transaction: Transaction, annotator: Annotator, step: Step) -> None:
     """Remember when a page was first shown."""
     protocol = store.head.protocol
-    if onboarding.recorded_step(protocol, annotator, step.id) is None:
-        person = onboarding.with_step(protocol, annotator, step.id, shown=iso(store.clock()))
-        annotator_storage.replace(store, transaction, person)
+    if onboarding.find_step_record(protocol, annotator, step.id) is None:
+        person = onboarding.with_step(protocol, annotator, step.id, shown=iso_timestamp(store.clock()))
+        annotator_storage.replace_annotator(store, transaction, person)
 
 
-def step_done(
+def complete_step(
     store: Store, transaction: Transaction, annotator: str, step: str, answers: Answers, active: float
-) -> int | Declined:
+) -> int | RejectedChange:
     """A page was read or answered; saying so twice is saying so once."""
     protocol, state = store.head.protocol, onboarding_state(store, transaction, annotator)
     if state.annotator.excluded:
-        return Declined("not-allowed")
-    route = onboarding.stops(protocol, store.head.settings, state.annotator, state.finished)
+        return RejectedChange("not-allowed")
+    route = onboarding.list_steps(protocol, store.head.settings, state.annotator, state.finished)
     if any(is_done for stop, is_done in route if isinstance(stop, Step) and stop.id == step):
         return 0
-    record = onboarding.recorded_step(protocol, state.annotator, step)
+    record = onboarding.find_step_record(protocol, state.annotator, step)
     if not isinstance(state.step, Step) or state.step.id != step or record is None or record.shown is None:
-        return Declined("not-allowed", say="This page does not come now. Reload to go on where you are.")
+        return RejectedChange("not-allowed", say="This page does not come now. Reload to go on where you are.")
     if state.step.number and record.guessed is None:
-        return Declined("not-allowed", say="Decide for yourself first. Then you see the answer, and can go on.")
+        return RejectedChange("not-allowed", say="Decide for yourself first. Then you see the answer, and can go on.")
     is_survey = state.step.kind == "survey"
-    if is_survey and (declined := _wrong_answers(protocol, answers)):
+    if is_survey and (declined := _check_survey_answers(protocol, answers)):
         return declined
     wall = store.clock() - datetime.fromisoformat(record.shown).timestamp()
-    facts = {"done": iso(store.clock()), "seconds": round(max(0.0, min(active, wall)), 3)}
+    facts = {"done": iso_timestamp(store.clock()), "seconds": round(max(0.0, min(active, wall)), 3)}
     survey = {"survey": {**state.annotator.survey, **answers}} if is_survey else {}
     person = state.annotator.model_copy(update=survey)
-    annotator_storage.replace(store, transaction, onboarding.with_step(protocol, person, step, **facts))
+    annotator_storage.replace_annotator(store, transaction, onboarding.with_step(protocol, person, step, **facts))
     return 0
 
 
-def step_guess(
+def record_guess(
     store: Store, transaction: Transaction, annotator: str, step: str, guess: Answer | None, active: float
-) -> tuple[Annotator, Step] | Declined:
+) -> tuple[Annotator, Step] | RejectedChange:
     """Keep what somebody guesses in a practice round; a later guess does not replace the first."""
     protocol, settings = store.head.protocol, store.head.settings
     state = onboarding_state(store, transaction, annotator)
     if state.annotator.excluded:
-        return Declined("not-allowed")
-    record = onboarding.recorded_step(protocol, state.annotator, step)
+        return RejectedChange("not-allowed")
+    record = onboarding.find_step_record(protocol, state.annotator, step)
     now = state.step
     if not isinstance(now, Step) or now.id != step or not now.number or record is None or record.shown is None:
-        return Declined("not-allowed", say="This page does not come now. Reload to go on where you are.")
+        return RejectedChange("not-allowed", say="This page does not come now. Reload to go on where you are.")
     if record.guessed is not None:
         return state.annotator, now
     condition = practised_condition(protocol, settings, state.annotator)
     examples = practice_rounds(condition, state.annotator)[now.number - 1]
     if problem := guess_problem(protocol, examples, guess):
-        return Declined("refused", say=f"This guess was not accepted: {problem}.")
+        return RejectedChange("refused", say=f"This guess was not accepted: {problem}.")
     wall = store.clock() - datetime.fromisoformat(record.shown).timestamp()
     seconds = round(max(0.0, min(active, wall)), 3)
-    facts = {"guess": guess, "guessed": iso(store.clock()), "guess_seconds": seconds}
-    person = onboarding.with_step(protocol, state.annotator, step, **facts, right=is_right(protocol, examples, guess))
-    annotator_storage.replace(store, transaction, person)
+    facts = {"guess": guess, "guessed": iso_timestamp(store.clock()), "guess_seconds": seconds}
+    person = onboarding.with_step(
+        protocol, state.annotator, step, **facts, right=is_guess_right(protocol, examples, guess)
+    )
+    annotator_storage.replace_annotator(store, transaction, person)
     return person, now
 
 
-def _wrong_answers(protocol: Protocol, answers: Answers) -> Declined | None:
+def _check_survey_answers(protocol: Protocol, answers: Answers) -> RejectedChange | None:
     by_name = {question.name: question for question in protocol.survey}
     for name, answer in answers.items():
         problem = by_name[name].problem(answer) if name in by_name else f"{name!r} is not asked"
         if problem:
-            return Declined("refused", say=f"This answer was not accepted: {problem}.")
-    missing = tuple(f"steps/survey: {name}" for name in unanswered(answers, protocol.survey))
-    return Declined("incomplete", missing=missing) if missing else None
+            return RejectedChange("refused", say=f"This answer was not accepted: {problem}.")
+    missing = tuple(f"steps/survey: {name}" for name in unanswered_questions(answers, protocol.survey))
+    return RejectedChange("incomplete", missing=missing) if missing else None
 
 
 # --- exercises ---------------------------------------------------------------------------------------------------
 
-_ADOPT = (
+_UPDATE_ADOPTED_TASK = (
     sa.update(tables.annotation)
-    .values(number=given("new"), started=sa.func.coalesce(_A.started, given("now")))
-    .where(_A.study == given("of"), _A.id == given("task"))
+    .values(number=bind_parameter("new"), started=sa.func.coalesce(_A.started, bind_parameter("now")))
+    .where(_A.study == bind_parameter("of"), _A.id == bind_parameter("task"))
 )
 
 
-def give_item(store: Store, transaction: Transaction, state: OnboardingState, item: Item) -> str:
+def assign_item(store: Store, transaction: Transaction, state: OnboardingState, item: PracticeItem) -> str:
     """The task of an exercise: the open one, else a new one. Its place is nobody else's, so it has no lease."""
     tasks = [task for task in state.practice if (task.document, task.round) == (item.document, item.round)]
     id, number = tasks[0].id if tasks else secrets.token_hex(12), len(state.practice) + 1
     if not tasks:
         values = {"annotator": state.annotator.id, "document": item.document, "number": number, "round": item.round}
-        rest = {"meta": Circumstances(order=number).to_meta()}
-        assignment_storage.insert(
+        rest = {"meta": TaskMeta(order=number).to_meta()}
+        assignment_storage.insert_task(
             store, transaction, id=id, phase=item.phase, about="", lease=None, rest=rest, **values
         )
     elif tasks[0].number is None:
-        transaction.run(_ADOPT, of=store.key, task=id, new=number, now=iso(store.clock()))
+        transaction.run(_UPDATE_ADOPTED_TASK, of=store.key, task=id, new=number, now=iso_timestamp(store.clock()))
     return id
 
 
@@ -188,7 +192,7 @@ def attempt_annotations(
     attempt = sa.and_(
         _A.annotator == annotator, _A.protocol == protocol.id, _A.phase == "qualification", _A.round == round
     )
-    return {annotation.document: annotation for annotation in rows.some_annotations(transaction, store.key, attempt)}
+    return {annotation.document: annotation for annotation in rows.read_annotations(transaction, store.key, attempt)}
 
 
 def grade_when_complete(store: Store, transaction: Transaction, annotator: str, protocol: str, round: int) -> None:
@@ -200,7 +204,12 @@ def grade_when_complete(store: Store, transaction: Transaction, annotator: str, 
     if in_force.id != protocol:
         return
     annotations = attempt_annotations(store, transaction, annotator, in_force, round)
-    if grading.is_complete(in_force, annotations):
-        person, when = annotator_storage.get(store, transaction, annotator), datetime.fromtimestamp(store.clock(), UTC)
+    if grading.is_attempt_complete(in_force, annotations):
+        person, when = (
+            annotator_storage.get_annotator(store, transaction, annotator),
+            datetime.fromtimestamp(store.clock(), UTC),
+        )
         grade = grading.attempt_grade(in_force, annotations)
-        annotator_storage.replace(store, transaction, grading.with_grade(in_force, person, grade, round, when))
+        annotator_storage.replace_annotator(
+            store, transaction, grading.with_grade(in_force, person, grade, round, when)
+        )

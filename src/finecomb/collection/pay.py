@@ -18,7 +18,7 @@ from typing import Literal
 
 import polars as pl
 
-from finecomb.collection.annotator_progress import Bonus, Progress
+from finecomb.collection.annotator_progress import AnnotatorMeta, Bonus
 from finecomb.collection.arrivals import Arrival, ArrivalSource
 from finecomb.collection.platform_batches import FinishedBatch, finished_batches
 from finecomb.core.design import DesignCell, design_cells
@@ -26,20 +26,20 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotator, Settings
 from finecomb.core.study import Study
 
-Stage = Literal["invited", "working", "done", "screened-out"]
+ParticipationStage = Literal["invited", "working", "done", "screened-out"]
 """`invited` has done nothing yet; whether somebody is excluded is said beside it."""
-Form = Literal["pay", "tasks", "prolific", "mturk"]
+PayFileFormat = Literal["pay", "tasks", "prolific", "mturk"]
 
 
 @dataclass(frozen=True, slots=True)
-class Earned:
+class Earnings:
     """What one person did and earns."""
 
     annotator: str
     worker: str
     session: str
     """The platform's latest for this person."""
-    stage: Stage
+    stage: ParticipationStage
     excluded: bool
     texts: int
     """Handed in."""
@@ -65,12 +65,12 @@ class Earned:
         return self.pay + self.bonus.amount
 
     @property
-    def loose_texts(self) -> int:
+    def unbatched_text_count(self) -> int:
         """Texts handed in that belong to no finished task."""
         return self.texts - sum(task.texts for task in self.tasks)
 
     @property
-    def owed(self) -> float:
+    def bonus_owed(self) -> float:
         """What is to be paid as a bonus: everything beyond what the platform itself pays."""
         return self.bonus.amount if self.rewarded is None else max(0.0, round(self.total - self.rewarded, 9))
 
@@ -80,8 +80,8 @@ class Earned:
         parts = [self.bonus.reason] if self.bonus.amount else []
         if self.rewarded is not None and self.pay > self.rewarded:
             parts += ["taking part"] if self.base else []
-            parts += [f"{self.loose_texts} more texts"] if self.loose_texts and self.tasks else []
-        return "; ".join(parts) or ("the rest of the pay" if self.owed else "")
+            parts += [f"{self.unbatched_text_count} more texts"] if self.unbatched_text_count and self.tasks else []
+        return "; ".join(parts) or ("the rest of the pay" if self.bonus_owed else "")
 
     @property
     def per_hour(self) -> float | None:
@@ -106,28 +106,28 @@ class Cost:
         return self.pay + self.bonus + self.fees + self.staff
 
 
-def earned(study: Study, arrivals: Sequence[Arrival], protocol: Protocol) -> list[Earned]:
+def compute_earnings(study: Study, arrivals: Sequence[Arrival], protocol: Protocol) -> list[Earnings]:
     """Everybody, in the study's order; `protocol` is the one in force."""
     came: dict[str, list[Arrival]] = {}
     for arrival in arrivals:
         came.setdefault(arrival.annotator, []).append(arrival)
-    texts, seconds, times = _texts(study), _seconds(study), _handed_in(study)
+    texts, seconds, times = _text_counts(study), _active_seconds(study), _submission_times(study)
     cells = {cell.name: cell for cell in design_cells(study.settings.design, protocol)} if study.settings.design else {}
     texts_of_all = protocol.work.texts or len(study.documents)
     people = []
     for person in study.iter_annotators():
         if person.kind != "human":
             continue
-        done, progress = texts.get(person.id, 0), Progress.of(person)
+        done, progress = texts.get(person.id, 0), AnnotatorMeta.of(person)
         last = came[person.id][-1] if person.id in came else None
         cell = cells.get(person.cell)
         of = (cell.texts if cell else None) or texts_of_all
-        stage = _stage(person, done, of, protocol, last is not None or person.id in seconds)
-        tested = _tested(person, protocol)
+        stage = _participation_stage(person, done, of, protocol, last is not None or person.id in seconds)
+        tested = _has_attempted_test(person, protocol)
         source = last.source if last else ArrivalSource()
-        tasks = _tasks(study.settings, came.get(person.id, ()), times.get(person.id, ()))
+        tasks = _platform_batches(study.settings, came.get(person.id, ()), times.get(person.id, ()))
         people.append(
-            Earned(
+            Earnings(
                 person.id,
                 source.worker,
                 source.session,
@@ -135,25 +135,27 @@ def earned(study: Study, arrivals: Sequence[Arrival], protocol: Protocol) -> lis
                 person.excluded is not None,
                 done,
                 (seconds.get(person.id, 0) + progress.step_seconds) / 60,
-                _pay(study.settings, done, tested, cell, of),
+                _compute_pay(study.settings, done, tested, cell, of),
                 progress.bonus,
                 cell=person.cell,
                 base=study.settings.base_pay if done or tested else 0,
                 platform=source.platform,
                 place=source.place,
                 tasks=tasks,
-                rewarded=_rewarded(study.settings, len(tasks), stage == "done"),
+                rewarded=_platform_reward(study.settings, len(tasks), stage == "done"),
             )
         )
     return people
 
 
-def _tasks(settings: Settings, arrivals: Sequence[Arrival], times: Sequence[float]) -> tuple[FinishedBatch, ...]:
+def _platform_batches(
+    settings: Settings, arrivals: Sequence[Arrival], times: Sequence[float]
+) -> tuple[FinishedBatch, ...]:
     size = settings.recruitment.batch
     return tuple(finished_batches(arrivals, times, size)) if size and arrivals else ()
 
 
-def _rewarded(settings: Settings, tasks: int, is_done: bool) -> float | None:
+def _platform_reward(settings: Settings, tasks: int, is_done: bool) -> float | None:
     """What the platform itself pays somebody: its reward for each finished task, or for taking part to the end."""
     recruitment = settings.recruitment
     if recruitment.batch is not None:
@@ -162,12 +164,12 @@ def _rewarded(settings: Settings, tasks: int, is_done: bool) -> float | None:
     return None if recruitment.reward is None else recruitment.reward * is_done
 
 
-def _texts(study: Study) -> dict[str, int]:
+def _text_counts(study: Study) -> dict[str, int]:
     handed_in = study.annotations.filter((pl.col("phase") == "work") & (pl.col("status") != "draft"))
     return dict(handed_in.group_by("annotator").len().iter_rows())
 
 
-def _handed_in(study: Study) -> dict[str, list[float]]:
+def _submission_times(study: Study) -> dict[str, list[float]]:
     """When each person handed texts in, in seconds since 1970."""
     handed_in = study.annotations.filter(
         (pl.col("phase") == "work") & (pl.col("round") == 0) & pl.col("submitted").is_not_null()
@@ -176,19 +178,19 @@ def _handed_in(study: Study) -> dict[str, list[float]]:
     return dict(times.group_by("annotator").agg("at").iter_rows())
 
 
-def _seconds(study: Study) -> dict[str, float]:
+def _active_seconds(study: Study) -> dict[str, float]:
     return dict(study.annotations.group_by("annotator").agg(pl.col("active_seconds").sum()).iter_rows())
 
 
-def _stage(one: Annotator, done: int, of: int, protocol: Protocol, came: bool) -> Stage:
-    if not done and _screened_out(one, protocol):
+def _participation_stage(one: Annotator, done: int, of: int, protocol: Protocol, came: bool) -> ParticipationStage:
+    if not done and _is_screened_out(one, protocol):
         return "screened-out"
     if done and done >= of:
         return "done"
     return "working" if came or done else "invited"
 
 
-def _screened_out(one: Annotator, protocol: Protocol) -> bool:
+def _is_screened_out(one: Annotator, protocol: Protocol) -> bool:
     """Whether somebody did not pass and has no attempt left."""
     took, test = one.qualification, protocol.qualification
     if took is None or test is None or took.protocol != protocol.id or took.passed:
@@ -196,13 +198,13 @@ def _screened_out(one: Annotator, protocol: Protocol) -> bool:
     return len(took.attempts) >= test.attempts
 
 
-def _tested(one: Annotator, protocol: Protocol) -> bool:
+def _has_attempted_test(one: Annotator, protocol: Protocol) -> bool:
     """Whether somebody went through the qualification, also when there was no text left for them then."""
     took = one.qualification
     return took is not None and took.protocol == protocol.id and bool(took.attempts)
 
 
-def _pay(settings: Settings, texts: int, tested: bool, cell: DesignCell | None = None, of: int = 1) -> float:
+def _compute_pay(settings: Settings, texts: int, tested: bool, cell: DesignCell | None = None, of: int = 1) -> float:
     """Every text handed in is paid, and taking part to who handed in one or went through the qualification.
 
     The pay of a cell of the design is for all `of` texts of a person; who handed in some of them gets that share.
@@ -213,7 +215,7 @@ def _pay(settings: Settings, texts: int, tested: bool, cell: DesignCell | None =
     return base + (settings.price or 0) * texts
 
 
-def cost(settings: Settings, people: Iterable[Earned]) -> Cost:
+def cost(settings: Settings, people: Iterable[Earnings]) -> Cost:
     """Pay and bonus, the platform's share of both, and staff.
 
     Median pay per hour is over those whose active time is known and who are paid at all.
@@ -242,20 +244,20 @@ class CellPay:
     """Median over those who were not excluded; None where no time is known."""
     lacking: float
     """The bonus for each of them that brings the median up to the floor; 0 where it is there or there is no floor."""
-    people: tuple[Earned, ...]
+    people: tuple[Earnings, ...]
     """Who would get it: everybody who is done, excluded or not."""
 
 
-def cell_pay(people: Iterable[Earned], floor: float | None) -> list[CellPay]:
+def cell_pay(people: Iterable[Earnings], floor: float | None) -> list[CellPay]:
     """The pay of each cell in which somebody is done, by name."""
-    cells: dict[str, list[Earned]] = {}
+    cells: dict[str, list[Earnings]] = {}
     for person in people:
         if person.cell and person.stage == "done":
             cells.setdefault(person.cell, []).append(person)
     return [_cell_pay(cell, cells[cell], floor) for cell in sorted(cells)]
 
 
-def _cell_pay(cell: str, done: Sequence[Earned], floor: float | None) -> CellPay:
+def _cell_pay(cell: str, done: Sequence[Earnings], floor: float | None) -> CellPay:
     timed = [person for person in done if person.minutes > 0 and not person.excluded]
 
     def median_with(cents: int) -> float:
@@ -270,7 +272,7 @@ def _cell_pay(cell: str, done: Sequence[Earned], floor: float | None) -> CellPay
     return CellPay(cell, per_hour, cents / 100, tuple(done))
 
 
-def with_floor(bonus: Bonus, lacking: float) -> Bonus:
+def top_up_bonus(bonus: Bonus, lacking: float) -> Bonus:
     """A bonus with what lacked to the floor on top."""
     reasons = [bonus.reason, "pay for the time that it took"]
     return Bonus(round(bonus.amount + lacking, 2), "; ".join(reason for reason in reasons if reason))
@@ -278,10 +280,10 @@ def with_floor(bonus: Bonus, lacking: float) -> Bonus:
 
 # --- files -------------------------------------------------------------------------------------------------------
 
-COLUMNS = ("worker", "session", "annotator", "status", "texts", "minutes", "pay", "bonus", "reason", "per_hour")
+PAY_COLUMNS = ("worker", "session", "annotator", "status", "texts", "minutes", "pay", "bonus", "reason", "per_hour")
 
 
-def pay_csv(people: Iterable[Earned]) -> str:
+def pay_csv(people: Iterable[Earnings]) -> str:
     """One line for each person."""
     rows = [
         (
@@ -291,57 +293,60 @@ def pay_csv(people: Iterable[Earned]) -> str:
             f"{person.stage}, excluded" if person.excluded else person.stage,
             person.texts,
             f"{person.minutes:.1f}",
-            money(person.pay),
-            money(person.bonus.amount),
+            format_amount(person.pay),
+            format_amount(person.bonus.amount),
             person.bonus.reason,
-            "" if person.per_hour is None else money(person.per_hour),
+            "" if person.per_hour is None else format_amount(person.per_hour),
         )
         for person in people
     ]
-    return _table([COLUMNS, *rows])
+    return _format_csv([PAY_COLUMNS, *rows])
 
 
 TASK_COLUMNS = ("platform", "place", "session", "worker", "annotator", "task", "texts", "for", "amount")
 
 
-def tasks_csv(people: Iterable[Earned]) -> str:
+def tasks_csv(people: Iterable[Earnings]) -> str:
     """The ledger: a line for each finished task on the platform, and one for what each person is owed beside."""
-    return _table([TASK_COLUMNS, *(row for person in people for row in _ledger_rows(person))])
+    return _format_csv([TASK_COLUMNS, *(row for person in people for row in _ledger_rows(person))])
 
 
-def _ledger_rows(person: Earned) -> Iterable[tuple[object, ...]]:
+def _ledger_rows(person: Earnings) -> Iterable[tuple[object, ...]]:
     who = (person.worker, person.annotator)
     per_text = (person.pay - person.base) / person.texts if person.texts else 0.0
     for task in person.tasks:
         source = task.source
-        amount = money(per_text * task.texts)
+        amount = format_amount(per_text * task.texts)
         yield (source.platform, source.place, source.session, *who, task.number, task.texts, "texts", amount)
     head = (person.platform, person.place, person.session, *who, "")
-    if person.loose_texts:
-        yield (*head, person.loose_texts, "texts", money(per_text * person.loose_texts))
+    if person.unbatched_text_count:
+        yield (*head, person.unbatched_text_count, "texts", format_amount(per_text * person.unbatched_text_count))
     if person.base:
-        yield (*head, 0, "taking part", money(person.base))
+        yield (*head, 0, "taking part", format_amount(person.base))
     if person.bonus.amount:
-        yield (*head, 0, person.bonus.reason or "bonus", money(person.bonus.amount))
+        yield (*head, 0, person.bonus.reason or "bonus", format_amount(person.bonus.amount))
 
 
-def prolific_bonuses(people: Iterable[Earned]) -> str:
+def prolific_bonus_csv(people: Iterable[Earnings]) -> str:
     """`PID,amount`, as Prolific's bulk bonus payments take them."""
-    return "".join(f"{person.worker},{money(person.owed)}\n" for person in _with_bonus(people))
+    return "".join(f"{person.worker},{format_amount(person.bonus_owed)}\n" for person in _bonus_recipients(people))
 
 
-def mturk_bonuses(people: Iterable[Earned]) -> str:
+def mturk_bonus_csv(people: Iterable[Earnings]) -> str:
     """Worker, assignment, amount and reason, as MTurk's `SendBonus` asks for them."""
     head = ("WorkerId", "AssignmentId", "BonusAmount", "Reason")
-    rows = [(person.worker, person.session, money(person.owed), person.reason) for person in _with_bonus(people)]
-    return _table([head, *rows])
+    rows = [
+        (person.worker, person.session, format_amount(person.bonus_owed), person.reason)
+        for person in _bonus_recipients(people)
+    ]
+    return _format_csv([head, *rows])
 
 
-def _with_bonus(people: Iterable[Earned]) -> list[Earned]:
-    return [person for person in people if person.owed > 0 and person.worker]
+def _bonus_recipients(people: Iterable[Earnings]) -> list[Earnings]:
+    return [person for person in people if person.bonus_owed > 0 and person.worker]
 
 
-def money(amount: float) -> str:
+def format_amount(amount: float) -> str:
     """To the cent, rounded half up.
 
     >>> money(0.125), money(7)
@@ -350,13 +355,13 @@ def money(amount: float) -> str:
     return str(Decimal(repr(amount)).quantize(Decimal("0.01"), ROUND_HALF_UP))
 
 
-def _table(rows: Iterable[Sequence[object]]) -> str:
+def _format_csv(rows: Iterable[Sequence[object]]) -> str:
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([safe(str(cell)) for cell in row] for row in rows)
+    csv.writer(out, lineterminator="\n").writerows([escape_formula(str(cell)) for cell in row] for row in rows)
     return out.getvalue()
 
 
-def safe(cell: str) -> str:
+def escape_formula(cell: str) -> str:
     """A cell that no spreadsheet takes for a formula.
 
     >>> safe("=1+1"), safe("-5"), safe("fine")
@@ -365,16 +370,16 @@ def safe(cell: str) -> str:
     return f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell
 
 
-FORMS: dict[Form, str] = {
+FILENAME_BY_FORMAT: dict[PayFileFormat, str] = {
     "pay": "pay.csv",
     "tasks": "tasks.csv",
     "prolific": "prolific-bonuses.csv",
     "mturk": "mturk-bonuses.csv",
 }
 """The files, by what they are called."""
-_WRITE = {"pay": pay_csv, "tasks": tasks_csv, "prolific": prolific_bonuses, "mturk": mturk_bonuses}
+_FORMATTER_BY_FORMAT = {"pay": pay_csv, "tasks": tasks_csv, "prolific": prolific_bonus_csv, "mturk": mturk_bonus_csv}
 
 
-def pay_file(form: Form, people: Iterable[Earned]) -> str:
+def pay_file(form: PayFileFormat, people: Iterable[Earnings]) -> str:
     """One of the files."""
-    return _WRITE[form](people)
+    return _FORMATTER_BY_FORMAT[form](people)

@@ -41,6 +41,6 @@ def _source_at(came: Sequence[Arrival], when: float) -> ArrivalSource:
     return before[-1].source if before else ArrivalSource()
 
 
-def is_spent(batches: Iterable[FinishedBatch], source: ArrivalSource) -> bool:
+def is_batch_finished(batches: Iterable[FinishedBatch], source: ArrivalSource) -> bool:
     """Whether the task that somebody came for is finished, so that they need another one to go on."""
     return any(batch.source.session == source.session for batch in batches)

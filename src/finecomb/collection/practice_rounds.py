@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from finecomb.collection.annotator_progress import Progress
+from finecomb.collection.annotator_progress import AnnotatorMeta
 from finecomb.core.design import design_cells
 from finecomb.core.practice import Example
 from finecomb.core.protocol import Condition, Protocol
 from finecomb.core.question import Question
 from finecomb.core.records import Annotator, Answer, Settings
-from finecomb.core.scales import among
+from finecomb.core.scales import is_among
 
 PracticeRound: TypeAlias = tuple[Example, ...]
 """One text, or two side by side."""
@@ -36,24 +36,24 @@ def practice_rounds(condition: Condition | None, annotator: Annotator) -> Sequen
     if condition is None:
         return ()
     rounds: list[PracticeRound] = [*((example,) for example in condition.examples), *condition.pairs]
-    facts = {**Progress.of(annotator).setting, **annotator.factors}
+    facts = {**AnnotatorMeta.of(annotator).setting, **annotator.factors}
     fitting = [examples for examples in rounds if _is_meant_for(examples, facts)]
-    return fitting or list({str(_readers(examples)): examples for examples in reversed(rounds)}.values())[::-1]
+    return fitting or list({str(_audience_filter(examples)): examples for examples in reversed(rounds)}.values())[::-1]
 
 
-def _readers(examples: PracticeRound) -> dict[str, tuple[str, ...]]:
+def _audience_filter(examples: PracticeRound) -> dict[str, tuple[str, ...]]:
     """For whom a round is meant: what any of its texts says."""
     return {name: values for example in examples for name, values in example.only.items()}
 
 
 def _is_meant_for(examples: PracticeRound, facts: Mapping[str, str]) -> bool:
-    return all(facts.get(name) in values for name, values in _readers(examples).items())
+    return all(facts.get(name) in values for name, values in _audience_filter(examples).items())
 
 
 def is_chosen_by_setting(condition: Condition | None) -> bool:
     """Whether what somebody practises depends on the texts that they will read."""
     rounds = [*((example,) for example in condition.examples), *condition.pairs] if condition else []
-    return any(_readers(examples) for examples in rounds)
+    return any(_audience_filter(examples) for examples in rounds)
 
 
 def without_answer(example: Example) -> Example:
@@ -80,7 +80,7 @@ def guess_problem(protocol: Protocol, examples: PracticeRound, guess: Answer | N
     return "it is missing" if guess is None else question.problem(guess) or ""
 
 
-def is_right(protocol: Protocol, examples: PracticeRound, guess: Answer | None) -> bool | None:
+def is_guess_right(protocol: Protocol, examples: PracticeRound, guess: Answer | None) -> bool | None:
     """Whether a guess was right; None where nothing was to be guessed.
 
     Of a question about who wrote a text, any answer on the right side of the scale is right.
@@ -91,10 +91,10 @@ def is_right(protocol: Protocol, examples: PracticeRound, guess: Answer | None) 
     answers = [example.answers[question.name] for example in examples]
     if len(examples) > 1:
         return guess == SIDES[_machine_side(protocol, question, answers)]
-    return _side(protocol, question, guess) == _side(protocol, question, answers[0])
+    return _answer_side(protocol, question, guess) == _answer_side(protocol, question, answers[0])
 
 
-def _side(protocol: Protocol, question: Question, answer: Answer) -> object:
+def _answer_side(protocol: Protocol, question: Question, answer: Answer) -> object:
     """`human` or `machine` where the protocol says which answers mean which, else the answer itself."""
     truth = protocol.meta.get("truth")
     if not isinstance(truth, Mapping) or truth.get("question") != question.name:
@@ -103,12 +103,12 @@ def _side(protocol: Protocol, question: Question, answer: Answer) -> object:
 
 
 def _is_among(answer: Answer, listed: object) -> bool:
-    return isinstance(listed, list) and among(answer, listed)
+    return isinstance(listed, list) and is_among(answer, listed)
 
 
 def _machine_side(protocol: Protocol, question: Question, answers: Sequence[Answer]) -> int:
     """Which text of a pair is the machine's: by what the protocol says, else the one higher on the scale."""
-    sides = [_side(protocol, question, answer) for answer in answers]
+    sides = [_answer_side(protocol, question, answer) for answer in answers]
     if "machine" in sides:
         return sides.index("machine")
     values: Sequence[Answer] = question.values or question.kind.values

@@ -15,25 +15,25 @@ from finecomb.collection.access_storage import Role
 from finecomb.collection.annotator_progress import Bonus, with_bonus, with_name
 from finecomb.collection.database import rows, tables
 from finecomb.collection.database.connection import Transaction
-from finecomb.collection.database.record_import import take
-from finecomb.collection.database.tables import given
-from finecomb.collection.task_meta import Circumstances
+from finecomb.collection.database.record_import import import_records
+from finecomb.collection.database.tables import bind_parameter
+from finecomb.collection.task_meta import TaskMeta
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Document, Exclusion, Settings
 
 if TYPE_CHECKING:
-    from finecomb.collection.database.store import State, Store
+    from finecomb.collection.database.store import Store, StudyStatus
 
 
 def _update_study(store: Store, transaction: Transaction, **values: Any) -> None:
     transaction.run(sa.update(tables.study).values(**values).where(tables.study.c.key == store.key))
 
 
-def set_state(store: Store, transaction: Transaction, by: str, state: State) -> None:
+def set_state(store: Store, transaction: Transaction, by: str, state: StudyStatus) -> None:
     """Open, pause or close the study, or hand out its first texts only."""
     _update_study(store, transaction, state=state)
-    audit_log_storage.record(store, transaction, by, "set state", state=state)
+    audit_log_storage.record_action(store, transaction, by, "set state", state=state)
 
 
 def set_settings(store: Store, transaction: Transaction, by: str, settings: Settings) -> None:
@@ -45,7 +45,7 @@ def set_settings(store: Store, transaction: Transaction, by: str, settings: Sett
     changed = [name for name in Settings.model_fields if getattr(settings, name) != getattr(before, name)]
     now = _settings(store, transaction).model_copy(update={name: getattr(settings, name) for name in changed})
     _update_study(store, transaction, settings=now.to_json())
-    audit_log_storage.record(
+    audit_log_storage.record_action(
         store, transaction, by, "set settings", **settings.model_dump(mode="json", include=set(changed))
     )
 
@@ -62,18 +62,18 @@ def add_protocol(store: Store, transaction: Transaction, by: str, protocol: Prot
 
     One that nobody has worked with yet may be replaced; one in use is frozen.
     """
-    take(transaction, store.key, [protocol])
+    import_records(transaction, store.key, [protocol])
     before = _settings(store, transaction)
     others = tuple(id for id in before.protocols if id != protocol.id)
     settings = before.model_copy(update={"protocols": (protocol.id, *others)})
     _update_study(store, transaction, settings=settings.to_json())
-    audit_log_storage.record(store, transaction, by, "put protocol in force", protocol=protocol.id)
+    audit_log_storage.record_action(store, transaction, by, "put protocol in force", protocol=protocol.id)
 
 
 def add_documents(store: Store, transaction: Transaction, by: str, documents: Sequence[Document]) -> None:
     """More texts, all or none."""
-    take(transaction, store.key, documents)
-    audit_log_storage.record(
+    import_records(transaction, store.key, documents)
+    audit_log_storage.record_action(
         store,
         transaction,
         by,
@@ -95,32 +95,40 @@ def _exclusion(store: Store, by: str, reason: str) -> Exclusion:
 def exclude_annotator(store: Store, transaction: Transaction, by: str, id: str, reason: str) -> None:
     """Set all work of an annotator aside; nothing is deleted, and their texts are given to others."""
     excluded = _exclusion(store, by, reason)
-    one = annotator_storage.get(store, transaction, id)
-    annotator_storage.replace(store, transaction, one.model_copy(update={"excluded": excluded}))
-    audit_log_storage.record(store, transaction, by, "excluded annotator", annotator=id, reason=excluded.reason)
+    one = annotator_storage.get_annotator(store, transaction, id)
+    annotator_storage.replace_annotator(store, transaction, one.model_copy(update={"excluded": excluded}))
+    audit_log_storage.record_action(store, transaction, by, "excluded annotator", annotator=id, reason=excluded.reason)
 
 
 def restore_annotator(store: Store, transaction: Transaction, by: str, id: str) -> None:
     """Undo `exclude_annotator`."""
-    annotator_storage.replace(
-        store, transaction, annotator_storage.get(store, transaction, id).model_copy(update={"excluded": None})
+    annotator_storage.replace_annotator(
+        store,
+        transaction,
+        annotator_storage.get_annotator(store, transaction, id).model_copy(update={"excluded": None}),
     )
-    audit_log_storage.record(store, transaction, by, "restored annotator", annotator=id)
+    audit_log_storage.record_action(store, transaction, by, "restored annotator", annotator=id)
 
 
 def name_annotator(store: Store, transaction: Transaction, by: str, id: str, name: str) -> None:
     """Give an annotator a name for researchers; an empty name takes it away."""
-    annotator_storage.replace(store, transaction, with_name(annotator_storage.get(store, transaction, id), name))
-    audit_log_storage.record(store, transaction, by, "named annotator", annotator=id, name=name)
+    annotator_storage.replace_annotator(
+        store, transaction, with_name(annotator_storage.get_annotator(store, transaction, id), name)
+    )
+    audit_log_storage.record_action(store, transaction, by, "named annotator", annotator=id, name=name)
 
 
 def set_bonus(store: Store, transaction: Transaction, by: str, id: str, amount: float, reason: str) -> None:
     """Give an annotator a bonus; an amount of 0 takes it away."""
     if amount and not reason.strip():
         raise FinecombError("say what the bonus is for; the platform shows the reason to whoever gets it")
-    bonus = Bonus(amount, reason.strip(), by, rows.iso(store.clock()))
-    annotator_storage.replace(store, transaction, with_bonus(annotator_storage.get(store, transaction, id), bonus))
-    audit_log_storage.record(store, transaction, by, "set bonus", annotator=id, amount=amount, reason=bonus.reason)
+    bonus = Bonus(amount, reason.strip(), by, rows.iso_timestamp(store.clock()))
+    annotator_storage.replace_annotator(
+        store, transaction, with_bonus(annotator_storage.get_annotator(store, transaction, id), bonus)
+    )
+    audit_log_storage.record_action(
+        store, transaction, by, "set bonus", annotator=id, amount=amount, reason=bonus.reason
+    )
 
 
 def set_bonuses(store: Store, transaction: Transaction, by: str, bonuses: Mapping[str, Bonus]) -> None:
@@ -132,14 +140,16 @@ def set_bonuses(store: Store, transaction: Transaction, by: str, bonuses: Mappin
 def exclude_annotation(store: Store, transaction: Transaction, by: str, id: str, reason: str) -> None:
     """Set one annotation aside; nothing is deleted, and its text is given to somebody else."""
     excluded = _exclusion(store, by, reason)
-    _set_excluded(store, transaction, id, excluded)
-    audit_log_storage.record(store, transaction, by, "excluded annotation", annotation=id, reason=excluded.reason)
+    _set_exclusion(store, transaction, id, excluded)
+    audit_log_storage.record_action(
+        store, transaction, by, "excluded annotation", annotation=id, reason=excluded.reason
+    )
 
 
 def restore_annotation(store: Store, transaction: Transaction, by: str, id: str) -> None:
     """Undo `exclude_annotation`."""
-    _set_excluded(store, transaction, id, None)
-    audit_log_storage.record(store, transaction, by, "restored annotation", annotation=id)
+    _set_exclusion(store, transaction, id, None)
+    audit_log_storage.record_action(store, transaction, by, "restored annotation", annotation=id)
 
 
 def keep_annotation(store: Store, transaction: Transaction, by: str, id: str, rules: Sequence[str]) -> None:
@@ -149,14 +159,14 @@ def keep_annotation(store: Store, transaction: Transaction, by: str, id: str, ru
     if row is None:
         raise FinecombError(f"no annotation has the id {id!r}")
     rest = from_json(row[0])
-    circumstances = Circumstances.from_meta(rest.get("meta", {}))
+    circumstances = TaskMeta.from_meta(rest.get("meta", {}))
     decided = replace(circumstances, kept=tuple(sorted({*circumstances.kept, *rules})))
-    body = rows.dumps(rest | {"meta": decided.to_meta()})
+    body = rows.dump_json(rest | {"meta": decided.to_meta()})
     transaction.run(sa.update(tables.annotation).values(rest=body).where(*mine))
-    audit_log_storage.record(store, transaction, by, "kept annotation", annotation=id, rules=list(rules))
+    audit_log_storage.record_action(store, transaction, by, "kept annotation", annotation=id, rules=list(rules))
 
 
-def decide_many(
+def apply_screening_decisions(
     store: Store,
     transaction: Transaction,
     by: str,
@@ -174,7 +184,7 @@ def decide_many(
         keep_annotation(store, transaction, by, id, rules)
 
 
-def _set_excluded(store: Store, transaction: Transaction, id: str, excluded: Exclusion | None) -> None:
+def _set_exclusion(store: Store, transaction: Transaction, id: str, excluded: Exclusion | None) -> None:
     mine = (tables.annotation.c.study == store.key, tables.annotation.c.id == id)
     row = transaction.one(sa.select(tables.annotation.c.rest, tables.annotation.c.status).where(*mine))
     if row is None:
@@ -184,7 +194,7 @@ def _set_excluded(store: Store, transaction: Transaction, id: str, excluded: Exc
     if excluded:
         rest["excluded"] = excluded.model_dump(mode="json")
     aside = int(excluded is not None or row[1] == "excluded")
-    transaction.run(sa.update(tables.annotation).values(rest=rows.dumps(rest), excluded=aside).where(*mine))
+    transaction.run(sa.update(tables.annotation).values(rest=rows.dump_json(rest), excluded=aside).where(*mine))
 
 
 # --- links -------------------------------------------------------------------------------------------------------
@@ -202,13 +212,16 @@ def make_links(
     store: Store, transaction: Transaction, by: str, count: int = 0, names: Iterable[str] = ()
 ) -> list[PersonalLink]:
     """Personal links: for people with these names, new or known, and for `count` new ones."""
-    conditions = annotator_storage.conditions(store, transaction)
+    conditions = annotator_storage.conditions_by_annotator(store, transaction)
     wanted = [
-        *(name if name in conditions else annotator_storage.new(store, transaction, name).id for name in names),
-        *(annotator_storage.new(store, transaction).id for _ in range(count)),
+        *(
+            name if name in conditions else annotator_storage.create_annotator(store, transaction, name).id
+            for name in names
+        ),
+        *(annotator_storage.create_annotator(store, transaction).id for _ in range(count)),
     ]
     links = [PersonalLink(id, access_storage.make_link(store, transaction, "annotator", id)) for id in wanted]
-    audit_log_storage.record(store, transaction, by, "made personal links", annotators=wanted)
+    audit_log_storage.record_action(store, transaction, by, "made personal links", annotators=wanted)
     return links
 
 
@@ -216,14 +229,14 @@ def revoke_links(store: Store, transaction: Transaction, by: str, annotator: str
     """Let an annotator's links open nothing any more, and sign them out."""
     mine = (tables.link.c.study == store.key, tables.link.c.kind == "annotator", tables.link.c.who == annotator)
     transaction.run(sa.update(tables.link).values(revoked=store.clock()).where(*mine, tables.link.c.revoked.is_(None)))
-    access_storage.end_sessions(store, transaction, "annotator", annotator)
-    audit_log_storage.record(store, transaction, by, "revoked links", annotator=annotator)
+    access_storage.end_all_sessions(store, transaction, "annotator", annotator)
+    audit_log_storage.record_action(store, transaction, by, "revoked links", annotator=annotator)
 
 
-_LINKED = (
+_SELECT_LINK_USAGE = (
     sa.select(tables.link.c.who, sa.func.count(), sa.func.max(tables.link.c.used))
     .where(
-        tables.link.c.study == given("study"),
+        tables.link.c.study == bind_parameter("study"),
         tables.link.c.kind == "annotator",
         tables.link.c.revoked.is_(None),
     )
@@ -231,17 +244,17 @@ _LINKED = (
 )
 
 
-def linked(store: Store, transaction: Transaction) -> dict[str, tuple[int, float | None]]:
+def link_usage_by_annotator(store: Store, transaction: Transaction) -> dict[str, tuple[int, float | None]]:
     """How many links work for each annotator, and when one was last used."""
-    return {who: (count, used) for who, count, used in transaction.all(_LINKED, study=store.key)}
+    return {who: (count, used) for who, count, used in transaction.all(_SELECT_LINK_USAGE, study=store.key)}
 
 
-def set_joining(store: Store, transaction: Transaction, by: str, on: bool) -> None:
+def set_open_link(store: Store, transaction: Transaction, by: str, on: bool) -> None:
     """A new open link that replaces the old one, or none at all."""
     joining = tables.study.c.joining
     number = (transaction.one(sa.select(joining).where(tables.study.c.key == store.key)) or (0,))[0]
     _update_study(store, transaction, joining=abs(number) + 1 if on else -abs(number))
-    audit_log_storage.record(store, transaction, by, "renewed the open link" if on else "closed the open link")
+    audit_log_storage.record_action(store, transaction, by, "renewed the open link" if on else "closed the open link")
 
 
 # --- researchers -------------------------------------------------------------------------------------------------
@@ -256,43 +269,43 @@ class Researcher:
     created: float
 
 
-_RESEARCHERS = (
+_SELECT_RESEARCHERS = (
     sa.select(tables.researcher.c.id, tables.researcher.c.role, tables.researcher.c.created)
-    .where(tables.researcher.c.study == given("study"), tables.researcher.c.removed.is_(None))
+    .where(tables.researcher.c.study == bind_parameter("study"), tables.researcher.c.removed.is_(None))
     .order_by(tables.researcher.c.created)
 )
 
 
 def researchers(store: Store, transaction: Transaction) -> list[Researcher]:
     """Everybody who has signed in and may again."""
-    return [Researcher(*row) for row in transaction.all(_RESEARCHERS, study=store.key)]
+    return [Researcher(*row) for row in transaction.all(_SELECT_RESEARCHERS, study=store.key)]
 
 
-def invite(store: Store, transaction: Transaction, by: str, id: str, role: Role) -> str:
+def invite_researcher(store: Store, transaction: Transaction, by: str, id: str, role: Role) -> str:
     """The token of a link that lets one more researcher in, once and within a week; it replaces earlier ones."""
     _revoke_invitations(store, transaction, id)
-    token = access_storage.make_link(store, transaction, "researcher", id, role, access_storage.INVITED)
-    audit_log_storage.record(store, transaction, by, "invited researcher", researcher=id, role=role)
+    token = access_storage.make_link(store, transaction, "researcher", id, role, access_storage.INVITATION_SECONDS)
+    audit_log_storage.record_action(store, transaction, by, "invited researcher", researcher=id, role=role)
     return token
 
 
 def set_role(store: Store, transaction: Transaction, by: str, id: str, role: Role) -> None:
     """Give a researcher another role; somebody has to stay owner."""
-    _keep_an_owner(store, transaction, id, role)
+    _require_owner(store, transaction, id, role)
     _revoke_invitations(store, transaction, id)
     access_storage.set_researcher(store, transaction, id, role)
-    audit_log_storage.record(store, transaction, by, "set role", researcher=id, role=role)
+    audit_log_storage.record_action(store, transaction, by, "set role", researcher=id, role=role)
 
 
 def remove_researcher(store: Store, transaction: Transaction, by: str, id: str) -> None:
     """Take a researcher's access away, or an invitation that was not used; somebody has to stay owner."""
     invited = _revoke_invitations(store, transaction, id)
     if id in {researcher.id for researcher in researchers(store, transaction)} or not invited:
-        _keep_an_owner(store, transaction, id, None)
+        _require_owner(store, transaction, id, None)
     mine = (tables.researcher.c.study == store.key, tables.researcher.c.id == id)
     transaction.run(sa.update(tables.researcher).values(removed=store.clock()).where(*mine))
-    access_storage.end_sessions(store, transaction, "researcher", id)
-    audit_log_storage.record(store, transaction, by, "removed researcher", researcher=id)
+    access_storage.end_all_sessions(store, transaction, "researcher", id)
+    audit_log_storage.record_action(store, transaction, by, "removed researcher", researcher=id)
 
 
 def _revoke_invitations(store: Store, transaction: Transaction, id: str) -> int:
@@ -302,7 +315,7 @@ def _revoke_invitations(store: Store, transaction: Transaction, id: str) -> int:
     return int(transaction.run(sa.update(tables.link).values(revoked=store.clock()).where(*unused)).rowcount)
 
 
-def _keep_an_owner(store: Store, transaction: Transaction, id: str, role: Role | None) -> None:
+def _require_owner(store: Store, transaction: Transaction, id: str, role: Role | None) -> None:
     everybody = {researcher.id: researcher.role for researcher in researchers(store, transaction)}
     if id not in everybody:
         raise FinecombError(f"no researcher is called {id!r}{did_you_mean(id, everybody)}")

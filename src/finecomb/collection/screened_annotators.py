@@ -9,7 +9,7 @@ import polars as pl
 
 from finecomb.collection.arrivals import Arrival
 from finecomb.collection.screening import Suggestion
-from finecomb.collection.screening_signals import signals
+from finecomb.collection.screening_signals import signals_by_annotator
 from finecomb.core.study import Study
 
 
@@ -35,22 +35,27 @@ def screened_people(
     for suggestion in suggestions:
         if not suggestion.kept:
             waiting.setdefault(suggestion.annotator, []).append(suggestion)
-    noticed = {id: tuple(sign.say for sign in signs if not sign.weak) for id, signs in signals(study, arrivals).items()}
+    noticed = {
+        id: tuple(sign.say for sign in signs if not sign.weak)
+        for id, signs in signals_by_annotator(study, arrivals).items()
+    }
     excluded = {person.id for person in study.iter_annotators() if person.excluded}
-    texts = _texts(study)
+    texts = _text_counts(study)
     people = [
-        _person(id, texts.get(id, 0), waiting.get(id, []), noticed.get(id, ()))
+        _build_screened_person(id, texts.get(id, 0), waiting.get(id, []), noticed.get(id, ()))
         for id in texts
         if id not in excluded and (id in waiting or noticed.get(id))
     ]
     return sorted(people, key=lambda person: (-person.suggested, person.annotator))
 
 
-def _person(id: str, texts: int, suggestions: Sequence[Suggestion], noticed: tuple[str, ...]) -> ScreenedPerson:
+def _build_screened_person(
+    id: str, texts: int, suggestions: Sequence[Suggestion], noticed: tuple[str, ...]
+) -> ScreenedPerson:
     rules = tuple(dict.fromkeys(suggestion.rule for suggestion in suggestions))
     return ScreenedPerson(id, texts, len({suggestion.annotation for suggestion in suggestions}), rules, noticed)
 
 
-def _texts(study: Study) -> dict[str, int]:
+def _text_counts(study: Study) -> dict[str, int]:
     handed_in = study.annotations.filter((pl.col("phase") == "work") & (pl.col("status") != "draft"))
     return dict(handed_in.group_by("annotator", maintain_order=True).len().iter_rows())

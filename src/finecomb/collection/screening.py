@@ -19,25 +19,25 @@ from typing import Literal
 
 import polars as pl
 
-from finecomb.collection.task_meta import Circumstances
+from finecomb.collection.task_meta import TaskMeta
 from finecomb.core.errors import shorten
-from finecomb.core.frames import annotations_of, documents_of, entries
+from finecomb.core.frames import iter_annotations, iter_documents, parse_json_object
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Answer, Answers, Document, Mark
-from finecomb.core.scales import among
+from finecomb.core.scales import is_among
 from finecomb.core.study import Study
 from finecomb.core.tokens import words
 
 Rule = Literal["copied", "too-short", "vague", "contradicts", "instructions", "failed-check"]
 RULES: tuple[Rule, ...] = ("copied", "too-short", "vague", "contradicts", "instructions", "failed-check")
-RUN = 4
+PASSAGE_WORD_COUNT = 4
 """Words in a row that make a passage; fewer may be quoted freely."""
-SHARE = 0.8
+MIN_COPIED_SHARE = 0.8
 """Share of an answer's words in such passages from which on it is copied."""
-LEAST = 3
+MIN_EXPLANATION_WORDS = 3
 """Words that an explanation needs."""
-NOT_EXPLANATIONS = frozenset({"comment", "correction", "cannot_judge"})
+EXEMPT_QUESTIONS = frozenset({"comment", "correction", "cannot_judge"})
 """Questions whose answers may be as short as they like."""
 
 
@@ -76,7 +76,7 @@ class Explanation:
 # --- words -------------------------------------------------------------------------------------------------------
 
 
-def folded(text: str) -> list[str]:
+def fold_words(text: str) -> list[str]:
     """The words of a text without case and punctuation; `don't` becomes `do not`.
 
     >>> folded("It doesn't rhyme, I think.")
@@ -86,13 +86,13 @@ def folded(text: str) -> list[str]:
     return [plain[start:end].casefold() for start, end in words(plain) if plain[start].isalnum()]
 
 
-_FUNCTION = frozenset(
+_FUNCTION_WORDS = frozenset(
     "a an and are as at be because been but by can could did do does for from had has have he her his how i if in "
     "into is it its just me more most my no not of on or our she should so some such than that the their them "
     "there these they this those to too us very was we well were what when where which who why will with would "
     "you your am being really quite rather also only even all any both each other s t re ve ll d m".split()
 )
-_SAYS_NOTHING = frozenset(
+_UNINFORMATIVE_WORDS = frozenset(
     "text texts story stories article articles news recipe recipes passage paragraph writing written write writes "
     "wrote writer author human humans person people machine machines computer computers ai bot robot generated "
     "made created rating rate rated answer answers option choose chose chosen selected select choice definitely "
@@ -101,18 +101,22 @@ _SAYS_NOTHING = frozenset(
     "nice great fine ok okay best better bad interesting perfect natural normal yes reason opinion know "
     "understand make makes nothing none n na".split()
 )
-_HUMAN = frozenset("human humans person people".split())
-_MACHINE = frozenset("machine machines computer computers ai bot bots robot robots algorithm gpt chatgpt".split())
-_MADE = frozenset("written wrote created generated made produced authored".split())
-_SEEMS = frozenset("is was seems looks sounds reads feels".split())
-_FILLERS = frozenset("a an the by some definitely clearly obviously probably certainly possibly like very".split())
-_TURNS = frozenset("not no never nothing if could would more as rather instead than unless without nor neither".split())
-_LOOKED_UP = re.compile(r"https?://|www\.|\b(googled|gptzero|chatgpt (said|says)|ai detector|looked it up)\b", re.I)
-_NO_CHANGE = frozenset(
+_HUMAN_WORDS = frozenset("human humans person people".split())
+_MACHINE_WORDS = frozenset("machine machines computer computers ai bot bots robot robots algorithm gpt chatgpt".split())
+_AUTHORSHIP_VERBS = frozenset("written wrote created generated made produced authored".split())
+_APPEARANCE_VERBS = frozenset("is was seems looks sounds reads feels".split())
+_FILLER_WORDS = frozenset("a an the by some definitely clearly obviously probably certainly possibly like very".split())
+_NEGATION_WORDS = frozenset(
+    "not no never nothing if could would more as rather instead than unless without nor neither".split()
+)
+_LOOKUP_PATTERN = re.compile(
+    r"https?://|www\.|\b(googled|gptzero|chatgpt (said|says)|ai detector|looked it up)\b", re.I
+)
+_NO_CHANGE_WORDS = frozenset(
     "nothing none no not any anything change changes changed changing needed needs need to i would do it is the "
     "text story as way leave keep same fine good ok perfect really think at all here n a na".split()
 )
-_NOTHING = frozenset("nothing none no not fine same perfect na keep leave".split())
+_NOTHING_WORDS = frozenset("nothing none no not fine same perfect na keep leave".split())
 
 
 # --- the rules ---------------------------------------------------------------------------------------------------
@@ -121,85 +125,85 @@ Objection = tuple[Rule, str, str]
 """Which rule, why, and the words."""
 
 
-def explained(explanation: Explanation, english: bool = True) -> Iterator[Objection]:
+def find_objections(explanation: Explanation, english: bool = True) -> Iterator[Objection]:
     """What speaks against one explanation."""
-    answer_words = folded(explanation.answer)
-    if len(answer_words) < LEAST:
-        yield "too-short", f"has {_counted(len(answer_words), 'word')}", explanation.answer
-    copied = list(_copied(explanation, answer_words))
+    answer_words = fold_words(explanation.answer)
+    if len(answer_words) < MIN_EXPLANATION_WORDS:
+        yield "too-short", f"has {_format_count(len(answer_words), 'word')}", explanation.answer
+    copied = list(_check_copied(explanation, answer_words))
     yield from copied
     if english:
-        if len(answer_words) >= LEAST and not copied:
-            yield from _vague(explanation, answer_words)
-        yield from _contradicts(explanation, answer_words)
-        yield from _instructions(explanation, answer_words)
+        if len(answer_words) >= MIN_EXPLANATION_WORDS and not copied:
+            yield from _check_vague(explanation, answer_words)
+        yield from _check_contradiction(explanation, answer_words)
+        yield from _check_instructions(explanation, answer_words)
 
 
-def _copied(explanation: Explanation, answer_words: Sequence[str]) -> Iterator[Objection]:
+def _check_copied(explanation: Explanation, answer_words: Sequence[str]) -> Iterator[Objection]:
     for source in explanation.sources:
-        inside = in_passages(answer_words, passages(source))
-        if inside and sum(inside) >= SHARE * len(answer_words):
+        inside = copied_word_flags(answer_words, passage_ngrams(source))
+        if inside and sum(inside) >= MIN_COPIED_SHARE * len(answer_words):
             yield (
                 "copied",
-                f"{sum(inside)} of {_counted(len(answer_words), 'word')} stand so in the task",
+                f"{sum(inside)} of {_format_count(len(answer_words), 'word')} stand so in the task",
                 explanation.answer,
             )
             return
 
 
 @functools.lru_cache(maxsize=10_000)
-def passages(source: str) -> frozenset[tuple[str, ...]]:
+def passage_ngrams(source: str) -> frozenset[tuple[str, ...]]:
     """Every run of `RUN` words of a text."""
-    every = folded(source)
-    return frozenset(tuple(every[at : at + RUN]) for at in range(len(every) - RUN + 1))
+    every = fold_words(source)
+    return frozenset(tuple(every[at : at + PASSAGE_WORD_COUNT]) for at in range(len(every) - PASSAGE_WORD_COUNT + 1))
 
 
-def in_passages(answer_words: Sequence[str], runs: Collection[tuple[str, ...]]) -> list[bool]:
+def copied_word_flags(answer_words: Sequence[str], runs: Collection[tuple[str, ...]]) -> list[bool]:
     """For each word of an answer, whether it is in a run of `RUN` words that is among `runs`.
 
     >>> in_passages("he said the cat sat on it".split(), passages("The cat sat on the mat."))
     [False, False, True, True, True, True, False]
     """
     inside = [False] * len(answer_words)
-    for at in range(len(answer_words) - RUN + 1):
-        if tuple(answer_words[at : at + RUN]) in runs:
-            inside[at : at + RUN] = [True] * RUN
+    for at in range(len(answer_words) - PASSAGE_WORD_COUNT + 1):
+        if tuple(answer_words[at : at + PASSAGE_WORD_COUNT]) in runs:
+            inside[at : at + PASSAGE_WORD_COUNT] = [True] * PASSAGE_WORD_COUNT
     return inside
 
 
-def _vague(explanation: Explanation, answer_words: Sequence[str]) -> Iterator[Objection]:
+def _check_vague(explanation: Explanation, answer_words: Sequence[str]) -> Iterator[Objection]:
     question_words = {
-        *folded(explanation.question.ask),
-        *(word for title in _titles(explanation.scale) for word in folded(title)),
+        *fold_words(explanation.question.ask),
+        *(word for title in _option_titles(explanation.scale) for word in fold_words(title)),
     }
-    if all(word in _FUNCTION or word in _SAYS_NOTHING or word in question_words for word in answer_words):
+    if all(word in _FUNCTION_WORDS or word in _UNINFORMATIVE_WORDS or word in question_words for word in answer_words):
         yield "vague", "names nothing in the text", explanation.answer
 
 
-def _titles(question: Question | None) -> list[str]:
+def _option_titles(question: Question | None) -> list[str]:
     return [option.title for option in question.options] if question else []
 
 
-def _contradicts(explanation: Explanation, answer_words: Sequence[str]) -> Iterator[Objection]:
+def _check_contradiction(explanation: Explanation, answer_words: Sequence[str]) -> Iterator[Objection]:
     rated = (
-        next((o.title for o in explanation.scale.options if among(explanation.rated, [o.value])), "")
+        next((o.title for o in explanation.scale.options if is_among(explanation.rated, [o.value])), "")
         if explanation.scale
         else ""
     )
-    side = _side(folded(rated))
-    claimed = claim(answer_words)
+    side = _author_side(fold_words(rated))
+    claimed = claimed_author(answer_words)
     if side and claimed and side != claimed:
         yield "contradicts", f"the rating says {rated.lower()!r}, the explanation {claimed!r}", explanation.answer
-    elif side == "machine" and _changes_nothing(explanation, answer_words):
+    elif side == "machine" and _is_no_change_answer(explanation, answer_words):
         yield "contradicts", f"the rating says {rated.lower()!r}, but nothing is to be changed", explanation.answer
 
 
-def _side(title: Iterable[str]) -> str:
+def _author_side(title: Iterable[str]) -> str:
     title_words = set(title)
-    return "human" if title_words & _HUMAN else "machine" if title_words & _MACHINE else ""
+    return "human" if title_words & _HUMAN_WORDS else "machine" if title_words & _MACHINE_WORDS else ""
 
 
-def claim(answer_words: Sequence[str]) -> str:
+def claimed_author(answer_words: Sequence[str]) -> str:
     """Whether somebody says in so many words that a human or a machine wrote it; empty when they say neither or both.
 
     >>> claim(folded("This was clearly written by a machine.")), claim(folded("It sounds more human now."))
@@ -207,42 +211,45 @@ def claim(answer_words: Sequence[str]) -> str:
     """
     claims = set()
     for at, word in enumerate(answer_words):
-        side = _side([word])
+        side = _author_side([word])
         before = at - 1
-        while before >= 0 and answer_words[before] in _FILLERS:
+        while before >= 0 and answer_words[before] in _FILLER_WORDS:
             before -= 1
         is_claimed = before >= 0 and (
-            answer_words[before] in _SEEMS or (answer_words[before] in _MADE and "by" in answer_words[before:at])
+            answer_words[before] in _APPEARANCE_VERBS
+            or (answer_words[before] in _AUTHORSHIP_VERBS and "by" in answer_words[before:at])
         )
-        if side and is_claimed and not _TURNS & set(answer_words[: before + 1]):
+        if side and is_claimed and not _NEGATION_WORDS & set(answer_words[: before + 1]):
             claims.add(side)
     return claims.pop() if len(claims) == 1 else ""
 
 
-def _changes_nothing(explanation: Explanation, answer_words: Sequence[str]) -> bool:
+def _is_no_change_answer(explanation: Explanation, answer_words: Sequence[str]) -> bool:
     return (
-        explanation.question.name == "change" and set(answer_words) <= _NO_CHANGE and bool(set(answer_words) & _NOTHING)
+        explanation.question.name == "change"
+        and set(answer_words) <= _NO_CHANGE_WORDS
+        and bool(set(answer_words) & _NOTHING_WORDS)
     )
 
 
-def _instructions(explanation: Explanation, answer_words: Sequence[str]) -> Iterator[Objection]:
-    if _changes_nothing(explanation, answer_words):
+def _check_instructions(explanation: Explanation, answer_words: Sequence[str]) -> Iterator[Objection]:
+    if _is_no_change_answer(explanation, answer_words):
         yield "instructions", "was asked what to change and says nothing", explanation.answer
-    if _LOOKED_UP.search(explanation.answer):
+    if _LOOKUP_PATTERN.search(explanation.answer):
         yield "instructions", "seems to have looked the text up or asked a program", explanation.answer
     if (
         explanation.answer.strip()
         and explanation.answer.isascii()
-        and not any(_can_be_said(word) for word in answer_words)
+        and not any(_is_pronounceable(word) for word in answer_words)
     ):
         yield "instructions", "cannot be read", explanation.answer
 
 
-def _can_be_said(word: str) -> bool:
+def _is_pronounceable(word: str) -> bool:
     return word.isdigit() or (bool(re.search("[aeiouy]", word)) and len(set(word)) > 1) or word in ("a", "i")
 
 
-def _counted(number: int, thing: str) -> str:
+def _format_count(number: int, thing: str) -> str:
     return f"{number} {thing}{'' if number == 1 else 's'}" if number else f"no {thing}s"
 
 
@@ -254,46 +261,46 @@ def screen(study: Study) -> list[Suggestion]:
     people = study.annotators.filter(pl.col("kind") == "human")["id"]
     work = study.work().annotations.filter(pl.col("annotator").is_in(people.implode()))
     suggestions = defaultdict(list)
-    for suggestion in (*_of_answers(study, work), *_of_checks(study)):
+    for suggestion in (*_answer_suggestions(study, work), *_attention_check_suggestions(study)):
         suggestions[suggestion.annotation].append(suggestion)
     return [suggestion for id in work["id"] for suggestion in suggestions[id]]
 
 
-def _of_answers(study: Study, work: pl.DataFrame) -> Iterator[Suggestion]:
-    questions_of = {id: tuple(explanations(protocol)) for id, protocol in study.protocols.items()}
+def _answer_suggestions(study: Study, work: pl.DataFrame) -> Iterator[Suggestion]:
+    questions_of = {id: tuple(explanation_questions(protocol)) for id, protocol in study.protocols.items()}
     answered = work.filter(pl.col("answers").is_not_null())
     wanted = answered.filter(pl.col("protocol").is_in([id for id, questions in questions_of.items() if questions]))
     if wanted.is_empty():
         return
     texts = study.documents.filter(pl.col("id").is_in(wanted["document"].implode()))
-    documents = {document_.id: document_ for document_ in documents_of(texts)}
-    repeated = _repeated(wanted, questions_of)
+    documents = {document_.id: document_ for document_ in iter_documents(texts)}
+    repeated = _find_repeated_answers(wanted, questions_of)
     for row in wanted.iter_rows(named=True):
-        protocol, answers = study.protocols[row["protocol"]], entries(row["answers"])
+        protocol, answers = study.protocols[row["protocol"]], parse_json_object(row["answers"])
         document = documents.get(row["document"], Document(id=row["document"], text=""))
         for question in questions_of[protocol.id]:
             answer = answers.get(question.name)
             if isinstance(answer, str) and _is_asked(question, answers):
                 explanation = _explanation(protocol, question, answer, answers, document)
                 english = protocol.language.partition("-")[0] == "en"
-                twice = repeated.get((row["annotator"], _key(answer)), [])
+                twice = repeated.get((row["annotator"], _answer_key(answer)), [])
                 for rule, reason, evidence in (
-                    *explained(explanation, english),
-                    *_repeats(answer, twice, row["document"]),
+                    *find_objections(explanation, english),
+                    *_check_repeated(answer, twice, row["document"]),
                 ):
                     yield _suggestion(row, rule, question.name, reason, evidence)
 
 
-def explanations(protocol: Protocol) -> Iterator[Question]:
+def explanation_questions(protocol: Protocol) -> Iterator[Question]:
     """The questions about a whole text that want an answer in words."""
     for question in protocol.document_questions:
-        if question.kind.prose and question.required and question.name not in NOT_EXPLANATIONS:
+        if question.kind.prose and question.required and question.name not in EXEMPT_QUESTIONS:
             yield question
 
 
 def _is_asked(question: Question, answers: Answers) -> bool:
     """Not so when the rating was changed after the answer was written."""
-    return question.when is None or among(answers.get(question.when.question), question.when.among)
+    return question.when is None or is_among(answers.get(question.when.question), question.when.among)
 
 
 def _explanation(
@@ -305,31 +312,33 @@ def _explanation(
     return Explanation(answer, question, answers.get(on), scale, sources)
 
 
-def _key(answer: str) -> str:
-    return " ".join(folded(answer))
+def _answer_key(answer: str) -> str:
+    return " ".join(fold_words(answer))
 
 
-def _repeated(work: pl.DataFrame, questions_of: dict[str, tuple[Question, ...]]) -> dict[tuple[str, str], list[str]]:
+def _find_repeated_answers(
+    work: pl.DataFrame, questions_of: dict[str, tuple[Question, ...]]
+) -> dict[tuple[str, str], list[str]]:
     """The documents about which somebody wrote the same words, by annotator and words."""
     documents_of_words: dict[tuple[str, str], list[str]] = defaultdict(list)
     for annotator, document, protocol, answers in work.select(
         "annotator", "document", "protocol", "answers"
     ).iter_rows():
-        given = entries(answers)
+        given = parse_json_object(answers)
         for question in questions_of[protocol]:
             if isinstance(answer := given.get(question.name), str) and _is_asked(question, given):
-                documents_of_words[annotator, _key(answer)].append(document)
+                documents_of_words[annotator, _answer_key(answer)].append(document)
     return {key: documents for key, documents in documents_of_words.items() if len(documents) > 1}
 
 
-def _repeats(answer: str, documents: Sequence[str], document: str) -> Iterator[Objection]:
+def _check_repeated(answer: str, documents: Sequence[str], document: str) -> Iterator[Objection]:
     others = sorted(set(documents) - {document})
-    if others and len(folded(answer)) >= LEAST:
+    if others and len(fold_words(answer)) >= MIN_EXPLANATION_WORDS:
         yield "instructions", f"the same words as for {shorten(', '.join(others), 60)}", answer
 
 
 def _suggestion(row: dict[str, object], rule: Rule, question: str, reason: str, evidence: str) -> Suggestion:
-    is_kept = rule in Circumstances.from_meta(entries(str(row["meta"] or ""))).kept
+    is_kept = rule in TaskMeta.from_meta(parse_json_object(str(row["meta"] or ""))).kept
     id, annotator, document = (str(row[name]) for name in ("id", "annotator", "document"))
     return Suggestion(id, annotator, document, rule, question, reason, evidence, is_kept)
 
@@ -337,17 +346,17 @@ def _suggestion(row: dict[str, object], rule: Rule, question: str, reason: str, 
 # --- attention checks --------------------------------------------------------------------------------------------
 
 
-def verdicts(study: Study) -> dict[str, bool]:
+def attention_check_results(study: Study) -> dict[str, bool]:
     """Whether each annotation of an attention check passed; those without a known answer are not there."""
-    return {annotation.id: passed(annotation, gold) for annotation, gold in _checked(study)}
+    return {annotation.id: has_passed_check(annotation, gold) for annotation, gold in _attention_check_pairs(study)}
 
 
-def _checked(study: Study) -> list[tuple[Annotation, Annotation]]:
+def _attention_check_pairs(study: Study) -> list[tuple[Annotation, Annotation]]:
     """Everybody's annotations of attention checks beside the gold ones."""
     kinds: dict[str, str] = dict(study.annotators.select("id", "kind").iter_rows())
     on_checks = pl.col("document").is_in(list(study.settings.attention_checks))
     only = study.only(on_checks & (pl.col("status") != "draft") & (pl.col("phase") == "work"))
-    annotations = list(annotations_of(only.annotations, only.marks, only.units))
+    annotations = list(iter_annotations(only.annotations, only.marks, only.units))
     gold = {annotation.document: annotation for annotation in annotations if kinds[annotation.annotator] == "gold"}
     return [
         (annotation, gold[annotation.document])
@@ -356,34 +365,34 @@ def _checked(study: Study) -> list[tuple[Annotation, Annotation]]:
     ]
 
 
-def passed(annotation: Annotation, gold: Annotation) -> bool:
+def has_passed_check(annotation: Annotation, gold: Annotation) -> bool:
     """Whether an attention check was answered as its gold annotation says.
 
     Every gold mark needs a mark of the same label that meets it, every gold answer the same answer; where gold has no
     marks, there must be none.
     """
-    return not list(_misses(annotation, gold))
+    return not list(_find_misses(annotation, gold))
 
 
-def _misses(annotation: Annotation, gold: Annotation) -> Iterator[str]:
+def _find_misses(annotation: Annotation, gold: Annotation) -> Iterator[str]:
     """What gold says and somebody does not."""
     for mark in gold.marks:
-        if not any(_same(mark, other) for other in annotation.marks):
+        if not any(_is_matching_mark(mark, other) for other in annotation.marks):
             yield f"{shorten(' … '.join(mark.quotes), 40)!r} was not marked as {mark.label}"
     for name, value in gold.answers.items():
         if annotation.answers.get(name) != value:
             yield f"{name} is {value}, answered {annotation.answers.get(name, 'nothing')}"
     if annotation.marks and not gold.marks:
-        yield f"{_counted(len(annotation.marks), 'mark')} where there is nothing to mark"
+        yield f"{_format_count(len(annotation.marks), 'mark')} where there is nothing to mark"
 
 
-def _same(one: Mark, other: Mark) -> bool:
-    return one.label == other.label and any(a.meets(b) for a in one.spans for b in other.spans)
+def _is_matching_mark(one: Mark, other: Mark) -> bool:
+    return one.label == other.label and any(a.intersects(b) for a in one.spans for b in other.spans)
 
 
-def _of_checks(study: Study) -> Iterator[Suggestion]:
-    for annotation, gold in _checked(study):
-        if wrong := list(_misses(annotation, gold)):
+def _attention_check_suggestions(study: Study) -> Iterator[Suggestion]:
+    for annotation, gold in _attention_check_pairs(study):
+        if wrong := list(_find_misses(annotation, gold)):
             yield Suggestion(
                 annotation.id,
                 annotation.annotator,
@@ -392,5 +401,5 @@ def _of_checks(study: Study) -> Iterator[Suggestion]:
                 "",
                 "an attention check was not answered as it should be",
                 "; ".join(wrong),
-                "failed-check" in Circumstances.from_meta(annotation.meta).kept,
+                "failed-check" in TaskMeta.from_meta(annotation.meta).kept,
             )

@@ -11,51 +11,51 @@ from typing import Any, Literal
 import polars as pl
 
 from finecomb.collection.arrivals import PLATFORM_TITLES, Arrival
-from finecomb.collection.screening import folded
-from finecomb.core.frames import entries
+from finecomb.collection.screening import fold_words
+from finecomb.core.frames import parse_json_object
 from finecomb.core.protocol import Protocol
 from finecomb.core.scales import QuestionScale
 from finecomb.core.study import Study
 
-FASTEST = 1000
+MAX_WORDS_PER_MINUTE = 1000
 """Words a minute; people read 200 to 300, and skim 700 at most."""
-QUICKEST = 3.0
+MIN_TEXT_SECONDS = 3.0
 """Seconds for a text."""
-ALIKE = 5
+MIN_IDENTICAL_RATINGS = 5
 """Ratings that must be there before all of them being the same is noticed."""
-SIGN_INS = 10
-BROWSERS = 3
-LONG = 5
+MAX_SIGN_INS = 10
+MAX_BROWSERS = 3
+MIN_ANSWER_WORDS = 5
 """Words of an answer that two people do not write by chance."""
-BROAD = 2 / 3
+MIN_BROAD_MARK_SHARE = 2 / 3
 """Share of a test's text that one mark covers: it overlaps known errors without anybody having found them."""
 
-Sign = Literal["quick", "copied", "shared", "alike", "broad", "browser", "address", "often", "again"]
+SignalKind = Literal["quick", "copied", "shared", "alike", "broad", "browser", "address", "often", "again"]
 
 
 @dataclass(frozen=True, slots=True)
 class Signal:
     """Something about a person that is worth a look."""
 
-    sign: Sign
+    sign: SignalKind
     say: str
     """In words, for researchers."""
     weak: bool = False
     """Whether it says little on its own."""
 
 
-Signals = Iterator[tuple[str, Signal]]
+AnnotatorSignals = Iterator[tuple[str, Signal]]
 """Annotators with a signal about each."""
 
 
-def signals(study: Study, arrivals: Sequence[Arrival]) -> dict[str, tuple[Signal, ...]]:
+def signals_by_annotator(study: Study, arrivals: Sequence[Arrival]) -> dict[str, tuple[Signal, ...]]:
     """What is worth a look about each person, the weightier first."""
     people = study.annotators.filter(pl.col("kind") == "human")["id"]
     handed_in = (pl.col("phase") == "work") & (pl.col("status") != "draft")
     work = study.annotations.filter(handed_in & pl.col("annotator").is_in(people.implode()))
     signs_of: dict[str, list[Signal]] = defaultdict(list)
-    by_work = (*_quick(study, work), *_copied(study, work), *_alike(study, work))
-    for who, sign in (*by_work, *_broad(study), *_traces(arrivals)):
+    by_work = (*_find_fast_work(study, work), *_find_copied_answers(study, work), *_find_identical_ratings(study, work))
+    for who, sign in (*by_work, *_find_broad_marks(study), *_find_arrival_signals(arrivals)):
         signs_of[who].append(sign)
     return {who: tuple(sorted(signs, key=lambda sign: sign.weak)) for who, signs in signs_of.items()}
 
@@ -63,12 +63,14 @@ def signals(study: Study, arrivals: Sequence[Arrival]) -> dict[str, tuple[Signal
 # --- what they did -----------------------------------------------------------------------------------------------
 
 
-def _quick(study: Study, work: pl.DataFrame) -> Signals:
+def _find_fast_work(study: Study, work: pl.DataFrame) -> AnnotatorSignals:
     """Texts handed in sooner than anybody can read them, by active time, else by the clock."""
-    words = study.documents.select(document="id", words=_read().str.count_matches(r"\S+"))
+    words = study.documents.select(document="id", words=_text_expression().str.count_matches(r"\S+"))
     seconds = pl.coalesce("active_seconds", "seconds")
     timed = work.join(words, on="document", how="left").with_columns(took=seconds).filter(pl.col("took").is_not_null())
-    fast = (pl.col("took") < QUICKEST) | (60 * pl.col("words").fill_null(0) > FASTEST * pl.col("took"))
+    fast = (pl.col("took") < MIN_TEXT_SECONDS) | (
+        60 * pl.col("words").fill_null(0) > MAX_WORDS_PER_MINUTE * pl.col("took")
+    )
     for (who,), part in timed.partition_by("annotator", as_dict=True, maintain_order=True).items():
         quick = part.filter(fast).sort(pl.col("words") / pl.col("took"), descending=True, nulls_last=True)
         if not quick.is_empty():
@@ -78,57 +80,62 @@ def _quick(study: Study, work: pl.DataFrame) -> Signals:
             yield str(who), Signal(sign="quick", say=f"{say}: {example}.")
 
 
-def _read() -> pl.Expr:
+def _text_expression() -> pl.Expr:
     """The text, or what stands beside it where that is what is judged (pairs)."""
     return pl.when(pl.col("text") != "").then(pl.col("text")).otherwise(pl.col("context").fill_null(""))
 
 
-def _answers(
+def _iter_answers(
     study: Study, work: pl.DataFrame, has: Callable[[QuestionScale], bool]
 ) -> Iterator[tuple[str, str, str, Any]]:
     """Annotator, document, question and answer of all questions about whole texts with such scales."""
-    names = {id: _questions(protocol, has) for id, protocol in study.protocols.items()}
+    names = {id: _question_names(protocol, has) for id, protocol in study.protocols.items()}
     answered = work.filter(pl.col("answers").is_not_null()).select("annotator", "document", "protocol", "answers")
     for who, document, protocol, answers in answered.iter_rows():
-        for name, answer in entries(answers).items():
+        for name, answer in parse_json_object(answers).items():
             if name in names.get(protocol, ()):
                 yield who, document, name, answer
 
 
-def _questions(protocol: Protocol, has: Callable[[QuestionScale], bool]) -> frozenset[str]:
+def _question_names(protocol: Protocol, has: Callable[[QuestionScale], bool]) -> frozenset[str]:
     return frozenset(question.name for question in protocol.document_questions if has(question.kind))
 
 
-def _copied(study: Study, work: pl.DataFrame) -> Signals:
+def _find_copied_answers(study: Study, work: pl.DataFrame) -> AnnotatorSignals:
     """The same words about several texts, or the same words as somebody else."""
     writers: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for who, document, _, answer in _answers(study, work, lambda scale: scale.prose):
-        key = folded(answer) if isinstance(answer, str) else []
-        if len(key) >= LONG:
+    for who, document, _, answer in _iter_answers(study, work, lambda scale: scale.prose):
+        key = fold_words(answer) if isinstance(answer, str) else []
+        if len(key) >= MIN_ANSWER_WORDS:
             writers[" ".join(key)][who].add(document)
     for words, documents_by in writers.items():
         for who, documents in documents_by.items():
             if len(documents) > 1:
                 yield (
                     who,
-                    Signal(sign="copied", say=f"The same answer about {len(documents)} texts: “{_short(words)}”"),
+                    Signal(
+                        sign="copied", say=f"The same answer about {len(documents)} texts: “{_shorten_words(words)}”"
+                    ),
                 )
             if others := sorted(set(documents_by) - {who}):
-                yield who, Signal(sign="shared", say=f"The same answer as {_some(others)}: “{_short(words)}”")
+                yield (
+                    who,
+                    Signal(sign="shared", say=f"The same answer as {_format_names(others)}: “{_shorten_words(words)}”"),
+                )
 
 
-def _alike(study: Study, work: pl.DataFrame) -> Signals:
+def _find_identical_ratings(study: Study, work: pl.DataFrame) -> AnnotatorSignals:
     """One and the same rating for every text."""
     ratings: dict[tuple[str, str], list[Any]] = defaultdict(list)
-    for who, _, name, answer in _answers(study, work, lambda scale: scale.rates):
+    for who, _, name, answer in _iter_answers(study, work, lambda scale: scale.rates):
         ratings[who, name].append(answer)
     for (who, name), answers in ratings.items():
-        if len(answers) >= ALIKE and all(answer == answers[0] for answer in answers):
+        if len(answers) >= MIN_IDENTICAL_RATINGS and all(answer == answers[0] for answer in answers):
             say = f"Answered {name} with {answers[0]} every time, {len(answers)} times."
             yield who, Signal(sign="alike", say=say)
 
 
-def _broad(study: Study) -> Signals:
+def _find_broad_marks(study: Study) -> AnnotatorSignals:
     """Marks over most of a text in the qualification."""
     tested = study.annotations.filter(pl.col("phase") == "qualification").select(annotation="id")
     marks = study.marks.join(tested, on="annotation", how="semi").select("annotator", "document", "spans")
@@ -136,7 +143,7 @@ def _broad(study: Study) -> Signals:
     broad: dict[str, int] = defaultdict(int)
     for who, document, spans in marks.iter_rows():
         covered = sum(span["end"] - span["start"] for span in spans if span["part"] == "text")
-        broad[who] += covered >= BROAD * lengths.get(document, math.inf)
+        broad[who] += covered >= MIN_BROAD_MARK_SHARE * lengths.get(document, math.inf)
     for who, count in broad.items():
         if count > 1:
             say = f"{count} marks in the qualification cover most of a text, so they overlap whatever is wrong in it."
@@ -146,17 +153,17 @@ def _broad(study: Study) -> Signals:
 # --- how they came -----------------------------------------------------------------------------------------------
 
 
-def _traces(arrivals: Sequence[Arrival]) -> Signals:
+def _find_arrival_signals(arrivals: Sequence[Arrival]) -> AnnotatorSignals:
     visits_of = defaultdict(list)
     for arrival in arrivals:
         visits_of[arrival.annotator].append(arrival)
-    yield from _together(visits_of, "device")
-    yield from _together(visits_of, "address")
+    yield from _find_shared_traces(visits_of, "device")
+    yield from _find_shared_traces(visits_of, "address")
     for who, visits in visits_of.items():
-        yield from ((who, sign) for sign in _often(visits))
+        yield from ((who, sign) for sign in _find_frequent_sign_ins(visits))
 
 
-def _together(visits_of: Mapping[str, Sequence[Arrival]], trace: str) -> Signals:
+def _find_shared_traces(visits_of: Mapping[str, Sequence[Arrival]], trace: str) -> AnnotatorSignals:
     """People who share a browser or an address."""
     people_of: dict[str, list[str]] = defaultdict(list)
     for who, visits in visits_of.items():
@@ -170,16 +177,16 @@ def _together(visits_of: Mapping[str, Sequence[Arrival]], trace: str) -> Signals
         if not others:
             continue
         if trace == "device":
-            yield who, Signal(sign="browser", say=f"The same browser signed in as {_some(sorted(others))} too.")
+            yield who, Signal(sign="browser", say=f"The same browser signed in as {_format_names(sorted(others))} too.")
         else:
             weak = "People in one household, school or company often do, so this alone says little."
-            say = f"Shares an internet address with {_some(sorted(others))}. {weak}"
+            say = f"Shares an internet address with {_format_names(sorted(others))}. {weak}"
             yield who, Signal(sign="address", say=say, weak=True)
 
 
-def _often(visits: Sequence[Arrival]) -> Iterator[Signal]:
+def _find_frequent_sign_ins(visits: Sequence[Arrival]) -> Iterator[Signal]:
     browsers = len({visit.source.device for visit in visits} - {""})
-    if len(visits) > SIGN_INS or browsers > BROWSERS:
+    if len(visits) > MAX_SIGN_INS or browsers > MAX_BROWSERS:
         say = f"Signed in {len(visits)} times from {browsers} browser{'' if browsers == 1 else 's'}."
         yield Signal(sign="often", say=say, weak=True)
     sessions = {visit.source.session for visit in visits if visit.source.worker} - {""}
@@ -189,12 +196,12 @@ def _often(visits: Sequence[Arrival]) -> Iterator[Signal]:
         yield Signal(sign="again", say=say, weak=True)
 
 
-def _some(names: Iterable[str]) -> str:
+def _format_names(names: Iterable[str]) -> str:
     """A few names, and how many more."""
     every = list(names)
     more = f" and {len(every) - 3} more" if len(every) > 3 else ""
     return ", ".join(every[:3]) + more
 
 
-def _short(words: str) -> str:
+def _shorten_words(words: str) -> str:
     return words if len(words) <= 80 else f"{words[:79]}…"

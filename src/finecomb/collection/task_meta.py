@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
+class TaskMeta:
     """Everything that our own code keeps in the `meta` of an annotation made here."""
 
     order: int | None = None
@@ -45,7 +45,7 @@ class Circumstances:
     """Whatever else the `meta` holds."""
 
     @classmethod
-    def from_meta(cls, meta: Mapping[str, Any]) -> Circumstances:
+    def from_meta(cls, meta: Mapping[str, Any]) -> TaskMeta:
         """The circumstances in a `meta`; a value of the wrong type counts as not ours, as anybody may write files."""
         ours = {name: meta[name] for name, kind in _TYPES.items() if isinstance(meta.get(name), kind)}
         values: dict[str, Any] = {
@@ -79,4 +79,4 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
     "clock_back": (int, float),
 }
 """The types of our names in `meta`, in the order in which they are written."""
-_DEFAULTS = {name: getattr(Circumstances(), name) for name in _TYPES}
+_DEFAULTS = {name: getattr(TaskMeta(), name) for name in _TYPES}

@@ -12,13 +12,13 @@ import sqlalchemy as sa
 from pydantic_core import from_json
 
 from finecomb.collection import platform_batches_storage
-from finecomb.collection.assignment_storage import JOINED, kept_until, still_mine
+from finecomb.collection.assignment_storage import ANNOTATOR_JOIN, is_lease_valid, lease_expiry
 from finecomb.collection.database import rows, tables
 from finecomb.collection.database.connection import Transaction
-from finecomb.collection.database.rows import Declined, Kind, Stored, iso
-from finecomb.collection.database.tables import given
+from finecomb.collection.database.rows import EntryKind, RejectedChange, StoredEntry, iso_timestamp
+from finecomb.collection.database.tables import bind_parameter
 from finecomb.collection.onboarding_storage import grade_when_complete
-from finecomb.collection.task_meta import Circumstances
+from finecomb.collection.task_meta import TaskMeta
 from finecomb.core.records import Annotation, Mark, Phase
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _A, _P, _E, _C = tables.annotation.c, tables.annotator.c, tables.entry.c, tables
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class TaskInfo:
     """What never changes about a task."""
 
     annotator: str
@@ -63,42 +63,42 @@ class TaskState:
     status: Literal["draft", "submitted"]
     active: float
     lease: float | None
-    entries: Sequence[Stored]
+    entries: Sequence[StoredEntry]
     """Without deleted ones, in the order they came."""
 
 
-_TASK = _A.study == given("study"), _A.id == given("task"), _A.number.is_not(None)
-_FACTS = sa.select(
+_TASK_CONDITIONS = _A.study == bind_parameter("study"), _A.id == bind_parameter("task"), _A.number.is_not(None)
+_SELECT_TASK_INFO = sa.select(
     _A.annotator, _A.document, _A.protocol, _A.number, _A.started, _A.phase, _A.round, _A.about, _A.rest
-).where(*_TASK)
-_STATE = sa.select(_A.key, _A.status, _A.active, _A.lease).where(*_TASK)
-_ENTRIES = (
+).where(*_TASK_CONDITIONS)
+_SELECT_TASK_STATE = sa.select(_A.key, _A.status, _A.active, _A.lease).where(*_TASK_CONDITIONS)
+_SELECT_ENTRIES = (
     sa.select(_E.kind, _E.id, _E.version, _E.body)
-    .where(_E.annotation == given("annotation"), _E.body.is_not(None))
+    .where(_E.annotation == bind_parameter("annotation"), _E.body.is_not(None))
     .order_by(_E.key)
 )
 
 
-_JUDGED = (
+_SELECT_JUDGED_UNITS = (
     sa.select(_E.id)
     .select_from(tables.annotation.join(tables.entry, _E.annotation == _A.key))
-    .where(*_TASK, _E.kind == "unit")
+    .where(*_TASK_CONDITIONS, _E.kind == "unit")
 )
 
 
 def judged_units(store: Store, transaction: Transaction, task: str) -> frozenset[str]:
     """Ids of the parts of a task that were ever judged, also where that was taken back: what was read was read."""
-    return frozenset(id for (id,) in transaction.all(_JUDGED, study=store.key, task=task))
+    return frozenset(id for (id,) in transaction.all(_SELECT_JUDGED_UNITS, study=store.key, task=task))
 
 
-def facts(store: Store, transaction: Transaction, task: str) -> Facts | None:
+def task_info(store: Store, transaction: Transaction, task: str) -> TaskInfo | None:
     """Whose task it is and what it is about, if there is such a task."""
-    row = transaction.one(_FACTS, study=store.key, task=task)
+    row = transaction.one(_SELECT_TASK_INFO, study=store.key, task=task)
     if row is None:
         return None
     annotator, document, protocol, number, started, phase, round, about, rest = row
-    circumstances = Circumstances.from_meta(from_json(rest).get("meta", {}))
-    return Facts(
+    circumstances = TaskMeta.from_meta(from_json(rest).get("meta", {}))
+    return TaskInfo(
         annotator,
         document,
         protocol,
@@ -115,18 +115,20 @@ def facts(store: Store, transaction: Transaction, task: str) -> Facts | None:
 
 def task_state(store: Store, transaction: Transaction, task: str) -> TaskState:
     """A task with what was done in it."""
-    key, status, active, lease = transaction.one(_STATE, study=store.key, task=task) or ()
-    entries = tuple(Stored(*row) for row in transaction.all(_ENTRIES, annotation=key))
+    key, status, active, lease = transaction.one(_SELECT_TASK_STATE, study=store.key, task=task) or ()
+    entries = tuple(StoredEntry(*row) for row in transaction.all(_SELECT_ENTRIES, annotation=key))
     return TaskState(status, active or 0, lease, entries)
 
 
-_MARKS = sa.select(_E.id, _E.body).where(_E.study == given("study"), _E.kind == "mark", _E.body.is_not(None))
+_SELECT_MARKS = sa.select(_E.id, _E.body).where(
+    _E.study == bind_parameter("study"), _E.kind == "mark", _E.body.is_not(None)
+)
 
 
-def offered(store: Store, transaction: Transaction, ids: Sequence[str]) -> list[Mark]:
+def read_offered_marks(store: Store, transaction: Transaction, ids: Sequence[str]) -> list[Mark]:
     """Machine marks by their ids, in that order."""
-    bodies: dict[str, str] = dict(transaction.all(_MARKS.where(_E.id.in_(ids)), study=store.key))
-    return [rows.mark_of(id, bodies[id]) for id in ids if id in bodies]
+    bodies: dict[str, str] = dict(transaction.all(_SELECT_MARKS.where(_E.id.in_(ids)), study=store.key))
+    return [rows.mark_from_body(id, bodies[id]) for id in ids if id in bodies]
 
 
 # --- saving ------------------------------------------------------------------------------------------------------
@@ -138,7 +140,7 @@ class Edit:
 
     change: str
     """Made by the browser; the same one counts once."""
-    kind: Kind
+    kind: EntryKind
     id: str
     base: int
     """The version that was changed; 0 for a new entry."""
@@ -152,134 +154,158 @@ class Edit:
     @property
     def digest(self) -> str:
         """Tells this change from another that comes under the same id."""
-        return digest(self.kind, self.id, self.body)
+        return change_digest(self.kind, self.id, self.body)
 
 
-def digest(*parts: str | None) -> str:
+def change_digest(*parts: str | None) -> str:
     """A short digest of what a change asks for."""
-    return hashlib.sha256(rows.dumps(parts).encode()).hexdigest()[:16]
+    return hashlib.sha256(rows.dump_json(parts).encode()).hexdigest()[:16]
 
 
-_FOUND = (
+_SELECT_CHANGE_CONTEXT = (
     sa.select(_A.key, _A.status, _A.lease, _A.active, _A.excluded + _P.excluded, _C.version, _E.version, _C.digest)
     .select_from(
-        JOINED.outerjoin(tables.change, sa.and_(_C.annotation == _A.key, _C.id == given("change"))).outerjoin(
-            tables.entry, sa.and_(_E.annotation == _A.key, _E.kind == given("kind"), _E.id == given("entry"))
+        ANNOTATOR_JOIN.outerjoin(
+            tables.change, sa.and_(_C.annotation == _A.key, _C.id == bind_parameter("change"))
+        ).outerjoin(
+            tables.entry,
+            sa.and_(_E.annotation == _A.key, _E.kind == bind_parameter("kind"), _E.id == bind_parameter("entry")),
         )
     )
-    .where(*_TASK)
+    .where(*_TASK_CONDITIONS)
 )
-_ELSEWHERE = sa.select(_E.annotation).where(_E.study == given("study"), _E.id == given("entry"), _E.kind == "mark")
-_STORED = sa.select(_E.kind, _E.id, _E.version, _E.body).where(
-    _E.annotation == given("annotation"), _E.kind == given("kind"), _E.id == given("entry")
+_SELECT_MARK_OWNER = sa.select(_E.annotation).where(
+    _E.study == bind_parameter("study"), _E.id == bind_parameter("entry"), _E.kind == "mark"
 )
-_INSERT = sa.insert(tables.entry).values(
-    {name: given(name) for name in ("study", "annotation", "kind", "id", "version", "body")}
+_SELECT_ENTRY = sa.select(_E.kind, _E.id, _E.version, _E.body).where(
+    _E.annotation == bind_parameter("annotation"), _E.kind == bind_parameter("kind"), _E.id == bind_parameter("entry")
 )
-_UPDATE = (
+_INSERT_ENTRY = sa.insert(tables.entry).values(
+    {name: bind_parameter(name) for name in ("study", "annotation", "kind", "id", "version", "body")}
+)
+_UPDATE_ENTRY = (
     sa.update(tables.entry)
-    .values(version=given("new"), body=given("body"))
-    .where(_E.annotation == given("of"), _E.kind == given("what"), _E.id == given("which"))
+    .values(version=bind_parameter("new"), body=bind_parameter("body"))
+    .where(_E.annotation == bind_parameter("of"), _E.kind == bind_parameter("what"), _E.id == bind_parameter("which"))
 )
-_REMEMBER = sa.insert(tables.change).values({name: given(name) for name in ("annotation", "id", "version", "digest")})
-_TOUCH = sa.update(tables.annotation).values(lease=given("until"), active=given("spent")).where(_A.key == given("of"))
+_INSERT_CHANGE = sa.insert(tables.change).values(
+    {name: bind_parameter(name) for name in ("annotation", "id", "version", "digest")}
+)
+_UPDATE_ACTIVITY = (
+    sa.update(tables.annotation)
+    .values(lease=bind_parameter("until"), active=bind_parameter("spent"))
+    .where(_A.key == bind_parameter("of"))
+)
 
 
-def save(store: Store, transaction: Transaction, task: str, facts: Facts, edit: Edit) -> int | Declined:
+def save_edit(store: Store, transaction: Transaction, task: str, facts: TaskInfo, edit: Edit) -> int | RejectedChange:
     """Keep a change of an entry; returns the entry's new version. A repeated change is answered as the first was."""
-    row = transaction.one(_FOUND, study=store.key, task=task, change=edit.change, kind=edit.kind, entry=edit.id)
+    row = transaction.one(
+        _SELECT_CHANGE_CONTEXT, study=store.key, task=task, change=edit.change, kind=edit.kind, entry=edit.id
+    )
     if row is None:
-        return Declined("not-found")
+        return RejectedChange("not-found")
     if edit.changed is not None and edit.changed != store.head.changed:
-        return Declined("overtaken")
+        return RejectedChange("overtaken")
     key, status, lease, active, excluded, done, version, before = row
     if done is not None:
-        return int(done) if before in ("", edit.digest) else _reused(transaction, key, edit)
-    if (declined := _declined(store, transaction, facts, status, lease, excluded)) is not None:
+        return int(done) if before in ("", edit.digest) else _reject_reused_change(transaction, key, edit)
+    if (declined := _check_task_open(store, transaction, facts, status, lease, excluded)) is not None:
         return declined
     if (version or 0) != edit.base:
-        row = transaction.one(_STORED, annotation=key, kind=edit.kind, entry=edit.id)
-        stored = Stored(*row) if row else None
-        stale = transaction.one(_OF_CHANGE, annotation=key, change=FORGOTTEN) is not None
+        row = transaction.one(_SELECT_ENTRY, annotation=key, kind=edit.kind, entry=edit.id)
+        stored = StoredEntry(*row) if row else None
+        stale = transaction.one(_SELECT_CHANGE_VERSION, annotation=key, change=FORGOTTEN_CHANGE_ID) is not None
         if stale:
-            return Declined("conflict", stored, say=_STALE)
+            return RejectedChange("conflict", stored, say=_STALE_MESSAGE)
         if edit.base or edit.kind == "mark" or stored is None or stored.body is not None:
-            return Declined("conflict", stored)  # else it was deleted, and is made anew by who never saw it
+            return RejectedChange("conflict", stored)  # else it was deleted, and is made anew by who never saw it
     if version is None:
-        if edit.kind == "mark" and transaction.one(_ELSEWHERE, study=store.key, entry=edit.id):
-            return Declined("refused")
-        if declined := _too_much(transaction, key, edit):
+        if edit.kind == "mark" and transaction.one(_SELECT_MARK_OWNER, study=store.key, entry=edit.id):
+            return RejectedChange("refused")
+        if declined := _check_task_size(transaction, key, edit):
             return declined
         values = {"study": store.key, "annotation": key, "kind": edit.kind, "id": edit.id}
-        transaction.run(_INSERT, version=1, body=edit.body, **values)
+        transaction.run(_INSERT_ENTRY, version=1, body=edit.body, **values)
     else:
-        transaction.run(_UPDATE, of=key, what=edit.kind, which=edit.id, new=version + 1, body=edit.body)
+        transaction.run(_UPDATE_ENTRY, of=key, what=edit.kind, which=edit.id, new=version + 1, body=edit.body)
     now = (version or 0) + 1
-    _remember(transaction, key, edit.change, now, edit.digest)
-    transaction.run(_TOUCH, of=key, until=_until(store, facts), spent=_spent(store, facts, active, edit.active))
+    _record_change(transaction, key, edit.change, now, edit.digest)
+    transaction.run(
+        _UPDATE_ACTIVITY,
+        of=key,
+        until=_lease_expiry(store, facts),
+        spent=_active_seconds(store, facts, active, edit.active),
+    )
     return now
 
 
-MOST_ENTRIES, MOST_ALIKE, MOST_CHARACTERS = 2_000, 10, 2_000_000
+MAX_ENTRIES, MAX_IDENTICAL_MARKS, MAX_CHARACTERS = 2_000, 10, 2_000_000
 """What one task may hold: entries, marks that are the same, and characters of all together."""
-_HELD = sa.select(
+_SELECT_TASK_SIZE = sa.select(
     sa.func.count(),
     sa.func.coalesce(sa.func.sum(sa.func.length(_E.body)), 0),
-    sa.func.count(sa.case((_E.body == given("body"), 1))),
-).where(_E.annotation == given("annotation"))
+    sa.func.count(sa.case((_E.body == bind_parameter("body"), 1))),
+).where(_E.annotation == bind_parameter("annotation"))
 
 
-def _too_much(transaction: Transaction, key: int, edit: Edit) -> Declined | None:
+def _check_task_size(transaction: Transaction, key: int, edit: Edit) -> RejectedChange | None:
     """Why a task takes no more entries, which nobody meets who reads and marks."""
-    entries, characters, alike = transaction.one(_HELD, annotation=key, body=edit.body) or (0, 0, 0)
-    if entries >= MOST_ENTRIES or characters > MOST_CHARACTERS:
-        return Declined("refused", say="This was not accepted: there is more in this text than one person can mark.")
-    if edit.kind == "mark" and alike >= MOST_ALIKE:
-        return Declined("refused", say=f"This was not accepted: the same mark is there {alike} times already.")
+    entries, characters, alike = transaction.one(_SELECT_TASK_SIZE, annotation=key, body=edit.body) or (0, 0, 0)
+    if entries >= MAX_ENTRIES or characters > MAX_CHARACTERS:
+        return RejectedChange(
+            "refused", say="This was not accepted: there is more in this text than one person can mark."
+        )
+    if edit.kind == "mark" and alike >= MAX_IDENTICAL_MARKS:
+        return RejectedChange("refused", say=f"This was not accepted: the same mark is there {alike} times already.")
     return None
 
 
-def _declined(
-    store: Store, transaction: Transaction, facts: Facts, status: str, lease: float | None, excluded: int
-) -> Declined | None:
+def _check_task_open(
+    store: Store, transaction: Transaction, facts: TaskInfo, status: str, lease: float | None, excluded: int
+) -> RejectedChange | None:
     """Why nothing can be changed in a task at the moment."""
     if store.head.state == "paused" or store.head.state == "closed":  # perhaps by another process, a moment ago
-        return Declined(store.head.state)
+        return RejectedChange(store.head.state)
     if excluded:
-        return Declined("not-allowed")
+        return RejectedChange("not-allowed")
     if status != "draft":
-        return Declined("finished")
+        return RejectedChange("finished")
     mine = (facts.annotator, facts.document, facts.about, facts.protocol)
-    if facts.has_lease and not still_mine(store, transaction, *mine, lease):
-        return Declined("lease-over")
+    if facts.has_lease and not is_lease_valid(store, transaction, *mine, lease):
+        return RejectedChange("lease-over")
     return None
 
 
-def _until(store: Store, facts: Facts) -> float | None:
-    return kept_until(store) if facts.has_lease else None
+def _lease_expiry(store: Store, facts: TaskInfo) -> float | None:
+    return lease_expiry(store) if facts.has_lease else None
 
 
-def _remember(transaction: Transaction, key: int, change: str, version: int, asked: str) -> None:
-    transaction.run(_REMEMBER, annotation=key, id=change, version=version, digest=asked)
+def _record_change(transaction: Transaction, key: int, change: str, version: int, asked: str) -> None:
+    transaction.run(_INSERT_CHANGE, annotation=key, id=change, version=version, digest=asked)
 
 
-def _reused(transaction: Transaction, key: int, edit: Edit) -> Declined:
+def _reject_reused_change(transaction: Transaction, key: int, edit: Edit) -> RejectedChange:
     """A change that comes under the id of another one: nothing of it is kept."""
-    row = transaction.one(_STORED, annotation=key, kind=edit.kind, entry=edit.id)
-    return Declined("conflict", Stored(*row) if row else None, say=_REUSED)
+    row = transaction.one(_SELECT_ENTRY, annotation=key, kind=edit.kind, entry=edit.id)
+    return RejectedChange("conflict", StoredEntry(*row) if row else None, say=_REUSED_MESSAGE)
 
 
-_REUSED = "This was sent under the name of an earlier change, which asked for something else. Reload, and do it again."
-_STALE = "This was changed more than a month ago, and may be older than what is there. Reload, and do it again."
-FORGOTTEN = ""
+_REUSED_MESSAGE = (
+    "This was sent under the name of an earlier change, which asked for something else. Reload, and do it again."
+)
+_STALE_MESSAGE = "This was changed more than a month ago, and may be older than what is there. Reload, and do it again."
+FORGOTTEN_CHANGE_ID = ""
 """The id of the row that says that earlier changes of a task are no longer remembered."""
-REMEMBERED = 30 * 24 * 3600.0
+CHANGE_RETENTION_SECONDS = 30 * 24 * 3600.0
 """Seconds after a text was handed in for which its changes are remembered."""
-_OF_CHANGE = sa.select(_C.version).where(_C.annotation == given("annotation"), _C.id == given("change"))
-_OLD = sa.select(_A.key).where(
-    _A.study == given("study"),
+_SELECT_CHANGE_VERSION = sa.select(_C.version).where(
+    _C.annotation == bind_parameter("annotation"), _C.id == bind_parameter("change")
+)
+_SELECT_OLD_TASKS = sa.select(_A.key).where(
+    _A.study == bind_parameter("study"),
     _A.status == "submitted",
-    _A.submitted < given("before"),
+    _A.submitted < bind_parameter("before"),
     sa.exists().where(_C.annotation == _A.key, _C.version > 0),
 )
 
@@ -289,112 +315,131 @@ def forget_changes(store: Store, transaction: Transaction) -> int:
 
     That a text was handed in or opened again (version 0) stays known, since nothing else tells an old one from a new.
     """
-    keys = [key for (key,) in transaction.all(_OLD, study=store.key, before=iso(store.clock() - REMEMBERED))]
+    keys = [
+        key
+        for (key,) in transaction.all(
+            _SELECT_OLD_TASKS, study=store.key, before=iso_timestamp(store.clock() - CHANGE_RETENTION_SECONDS)
+        )
+    ]
     for key in keys:
         transaction.run(sa.delete(tables.change).where(_C.annotation == key, _C.version > 0))
-        if transaction.one(_OF_CHANGE, annotation=key, change=FORGOTTEN) is None:
-            _remember(transaction, key, FORGOTTEN, 0, "")
+        if transaction.one(_SELECT_CHANGE_VERSION, annotation=key, change=FORGOTTEN_CHANGE_ID) is None:
+            _record_change(transaction, key, FORGOTTEN_CHANGE_ID, 0, "")
     return len(keys)
 
 
-def _spent(store: Store, facts: Facts, before: float | None, reported: float) -> float:
+def _active_seconds(store: Store, facts: TaskInfo, before: float | None, reported: float) -> float:
     """Active seconds: what the browser says, but never less than before and never more than wall time."""
     return max(before or 0.0, min(reported, wall_seconds(store, facts)))
 
 
-def wall_seconds(store: Store, facts: Facts) -> float:
+def wall_seconds(store: Store, facts: TaskInfo) -> float:
     """How long ago a task was opened; 0 where the clock was set back since."""
     return max(0.0, store.clock() - facts.started)
 
 
 # --- handing in --------------------------------------------------------------------------------------------------
 
-_WHOLE = sa.select(*rows.FIELDS).where(_A.key == given("of"))
-_STATUS = (
+_SELECT_ANNOTATION = sa.select(*rows.ANNOTATION_COLUMNS).where(_A.key == bind_parameter("of"))
+_UPDATE_STATUS = (
     sa.update(tables.annotation)
-    .values({name: given(f"new_{name}") for name in ("status", "lease", "submitted", "active", "rest")})
-    .where(_A.key == given("of"))
+    .values({name: bind_parameter(f"new_{name}") for name in ("status", "lease", "submitted", "active", "rest")})
+    .where(_A.key == bind_parameter("of"))
 )
 
-Missing = Callable[[Annotation], tuple[str, ...]]
+MissingAnswersCheck = Callable[[Annotation], tuple[str, ...]]
 """What is still missing in an annotation before it can be handed in."""
 
 
-def finish(
-    store: Store, transaction: Transaction, task: str, facts: Facts, change: str, active: float, missing: Missing
-) -> int | Declined:
+def submit_task(
+    store: Store,
+    transaction: Transaction,
+    task: str,
+    facts: TaskInfo,
+    change: str,
+    active: float,
+    missing: MissingAnswersCheck,
+) -> int | RejectedChange:
     """Hand a task in; doing so twice is doing so once."""
-    row = transaction.one(_FOUND, study=store.key, task=task, change=change, kind="", entry="")
+    row = transaction.one(_SELECT_CHANGE_CONTEXT, study=store.key, task=task, change=change, kind="", entry="")
     if row is None:
-        return Declined("not-found")
+        return RejectedChange("not-found")
     key, status, lease, before, excluded, done, _, asked = row
-    if done is not None and asked not in ("", digest("finish")):
-        return Declined("conflict", say=_REUSED)
+    if done is not None and asked not in ("", change_digest("finish")):
+        return RejectedChange("conflict", say=_REUSED_MESSAGE)
     if done is not None or status == "submitted":
         return 0
-    if (declined := _declined(store, transaction, facts, status, lease, excluded)) is not None:
+    if (declined := _check_task_open(store, transaction, facts, status, lease, excluded)) is not None:
         return declined
-    stored = _row(transaction, key)
-    entries = [(kind, id, body) for kind, id, _, body in transaction.all(_ENTRIES, annotation=key)]
-    spent = _spent(store, facts, before, active)
-    values = {"status": "submitted", "lease": None, "active": spent, **_handed_in(store, facts, stored["rest"])}
-    if absent := missing(rows.assemble(stored | values, entries)):  # checked as it will be read
-        return Declined("incomplete", missing=absent)
-    _set(transaction, key, **values)
-    _remember(transaction, key, change, 0, digest("finish"))
+    stored = _read_row(transaction, key)
+    entries = [(kind, id, body) for kind, id, _, body in transaction.all(_SELECT_ENTRIES, annotation=key)]
+    spent = _active_seconds(store, facts, before, active)
+    values = {"status": "submitted", "lease": None, "active": spent, **_submission_values(store, facts, stored["rest"])}
+    if absent := missing(rows.assemble_annotation(stored | values, entries)):  # checked as it will be read
+        return RejectedChange("incomplete", missing=absent)
+    _update_annotation(transaction, key, **values)
+    _record_change(transaction, key, change, 0, change_digest("finish"))
     if facts.phase == "qualification":
         grade_when_complete(store, transaction, facts.annotator, facts.protocol, facts.round)
     return 0
 
 
-def _handed_in(store: Store, facts: Facts, rest: str) -> dict[str, object]:
+def _submission_values(store: Store, facts: TaskInfo, rest: str) -> dict[str, object]:
     """When a task was handed in and how long it took; noted where the clock stood before the task was opened."""
     value, late = from_json(rest), store.clock() - facts.started
     value["seconds"] = round(wall_seconds(store, facts), 3)
     if late < 0:
-        circumstances = replace(Circumstances.from_meta(value.get("meta", {})), clock_back=round(-late, 3))
+        circumstances = replace(TaskMeta.from_meta(value.get("meta", {})), clock_back=round(-late, 3))
         value["meta"] = circumstances.to_meta()
-    return {"submitted": iso(max(store.clock(), facts.started)), "rest": rows.dumps(value)}
+    return {"submitted": iso_timestamp(max(store.clock(), facts.started)), "rest": rows.dump_json(value)}
 
 
-def reopen(
-    store: Store, transaction: Transaction, task: str, facts: Facts, change: str, active: float
-) -> int | Declined:
+def reopen_task(
+    store: Store, transaction: Transaction, task: str, facts: TaskInfo, change: str, active: float
+) -> int | RejectedChange:
     """Make a handed-in task a draft again; its place stays taken."""
-    row = transaction.one(_FOUND, study=store.key, task=task, change=change, kind="", entry="")
+    row = transaction.one(_SELECT_CHANGE_CONTEXT, study=store.key, task=task, change=change, kind="", entry="")
     if row is None:
-        return Declined("not-found")
+        return RejectedChange("not-found")
     key, status, _, before, excluded, done, _, asked = row
-    if done is not None and asked not in ("", digest("reopen")):
-        return Declined("conflict", say=_REUSED)
+    if done is not None and asked not in ("", change_digest("reopen")):
+        return RejectedChange("conflict", say=_REUSED_MESSAGE)
     if excluded:
-        return Declined("not-allowed")
+        return RejectedChange("not-allowed")
     if facts.phase != "work":
-        return Declined("not-allowed", say="An exercise that was handed in stays as it is.")
+        return RejectedChange("not-allowed", say="An exercise that was handed in stays as it is.")
     if facts.round < store.head.settings.round:
-        return Declined("not-allowed", say="The first pass is over. What you handed in in it stays as it is.")
-    if done is None and status == "submitted" and _is_sent_in(store, transaction, key, facts):
-        return Declined("not-allowed", say="This text belongs to a task that is finished, and stays as it is.")
+        return RejectedChange("not-allowed", say="The first pass is over. What you handed in in it stays as it is.")
+    if done is None and status == "submitted" and _is_in_finished_batch(store, transaction, key, facts):
+        return RejectedChange("not-allowed", say="This text belongs to a task that is finished, and stays as it is.")
     if done is None and status == "submitted":
-        rest = {name: value for name, value in from_json(_row(transaction, key)["rest"]).items() if name != "seconds"}
-        spent = _spent(store, facts, before, active)
-        values = {"status": "draft", "lease": _until(store, facts), "submitted": None, "active": spent}
-        _set(transaction, key, rest=rows.dumps(rest), **values)
-        _remember(transaction, key, change, 0, digest("reopen"))
+        rest = {
+            name: value for name, value in from_json(_read_row(transaction, key)["rest"]).items() if name != "seconds"
+        }
+        spent = _active_seconds(store, facts, before, active)
+        values = {"status": "draft", "lease": _lease_expiry(store, facts), "submitted": None, "active": spent}
+        _update_annotation(transaction, key, rest=rows.dump_json(rest), **values)
+        _record_change(transaction, key, change, 0, change_digest("reopen"))
     return 0
 
 
-def _is_sent_in(store: Store, transaction: Transaction, key: int, facts: Facts) -> bool:
+def _is_in_finished_batch(store: Store, transaction: Transaction, key: int, facts: TaskInfo) -> bool:
     """Whether a text belongs to a task that its annotator has finished on the platform."""
     if not store.head.settings.recruitment.batch:
         return False
-    at = datetime.fromisoformat(_row(transaction, key)["submitted"]).timestamp()
-    return platform_batches_storage.is_sent_in(store, transaction, facts.annotator, at)
+    at = datetime.fromisoformat(_read_row(transaction, key)["submitted"]).timestamp()
+    return platform_batches_storage.is_in_finished_batch(store, transaction, facts.annotator, at)
 
 
-def _row(transaction: Transaction, key: int) -> dict[str, Any]:
-    return dict(zip((column.name for column in rows.FIELDS), transaction.one(_WHOLE, of=key) or (), strict=True))
+def _read_row(transaction: Transaction, key: int) -> dict[str, Any]:
+    return dict(
+        zip(
+            (column.name for column in rows.ANNOTATION_COLUMNS),
+            transaction.one(_SELECT_ANNOTATION, of=key) or (),
+            strict=True,
+        )
+    )
 
 
-def _set(transaction: Transaction, key: int, **values: object) -> None:
-    transaction.run(_STATUS, of=key, **{f"new_{name}": value for name, value in values.items()})
+def _update_annotation(transaction: Transaction, key: int, **values: object) -> None:
+    transaction.run(_UPDATE_STATUS, of=key, **{f"new_{name}": value for name, value in values.items()})

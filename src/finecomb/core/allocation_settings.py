@@ -16,10 +16,10 @@ def allocation_problems(
     """Everything that would keep texts from being drawn as `allocation` says, in words."""
     if settings.allocation is None:
         return []
-    return [*_clashes(settings, protocol), *_unknown_names(settings, protocol, metas, annotators)]
+    return [*_conflicting_settings(settings, protocol), *_unknown_names(settings, protocol, metas, annotators)]
 
 
-def _clashes(settings: Settings, protocol: Protocol) -> Iterator[str]:
+def _conflicting_settings(settings: Settings, protocol: Protocol) -> Iterator[str]:
     """Other settings that decide which text comes next."""
     if settings.design is not None:
         yield "allocation: a design decides who reads what; leave one of them out"

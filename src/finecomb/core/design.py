@@ -11,7 +11,7 @@ from typing import Any
 from finecomb.core.errors import did_you_mean
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Answers, CellBlock, Design
-from finecomb.core.scales import among
+from finecomb.core.scales import is_among
 
 CONDITION = "condition"
 """The factor whose values are the protocol's conditions; every other one names document meta."""
@@ -19,7 +19,7 @@ HUMAN = "human"
 """The model of texts that people wrote; they go with every model."""
 Metas = Mapping[str, Mapping[str, Any]]
 """The meta of every document, by id."""
-Eligible = Mapping[str, tuple[Any, ...]]
+EligibleAnswers = Mapping[str, tuple[Any, ...]]
 """Answers to survey questions that somebody needs, by question."""
 
 
@@ -38,7 +38,7 @@ class DesignCell:
     """How many texts one person reads; None where the protocol does not say either: all of them."""
     training: str
     """The condition of the protocol whose material is shown."""
-    eligible: Sequence[Eligible] = ()
+    eligible: Sequence[EligibleAnswers] = ()
     """What people need to have answered in the survey; all of it."""
     reopen: bool = True
     """Whether the place of somebody who is excluded is given to somebody else."""
@@ -67,7 +67,7 @@ class DesignCell:
     def admits(self, survey: Answers) -> bool:
         """Whether somebody with these answers to the survey may take part here."""
         return all(
-            among(survey.get(question), answers) for needed in self.eligible for question, answers in needed.items()
+            is_among(survey.get(question), answers) for needed in self.eligible for question, answers in needed.items()
         )
 
 

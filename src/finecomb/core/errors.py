@@ -60,25 +60,25 @@ class StudyError(FinecombError):
         self.problems = tuple(problems)
         kinds: dict[str, list[Problem]] = {}
         for problem in self.problems:
-            kinds.setdefault(problem_kind(problem), []).append(problem)
-        lines = [line for alike in list(kinds.values())[:most] for line in _lines_of(alike)]
+            kinds.setdefault(message_template(problem), []).append(problem)
+        lines = [line for alike in list(kinds.values())[:most] for line in _summarise_alike(alike)]
         if len(kinds) > most:
             lines.append(f"... and {len(kinds) - most} more kinds of problems; `finecomb check` lists them all")
         super().__init__("\n".join(lines))
 
 
-_FEW = 3
-_PARTICULAR = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
+_MAX_LISTED = 3
+_NAMES_AND_NUMBERS = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 
 
-def problem_kind(problem: Problem) -> str:
+def message_template(problem: Problem) -> str:
     """What is left of a problem's message without names and numbers: problems of one kind are alike."""
-    return _PARTICULAR.sub("", problem.message)
+    return _NAMES_AND_NUMBERS.sub("", problem.message)
 
 
-def _lines_of(alike: Sequence[Problem]) -> list[str]:
+def _summarise_alike(alike: Sequence[Problem]) -> list[str]:
     """Each of a few problems of one kind; of many the first, and how many there are."""
-    if len(alike) <= _FEW:
+    if len(alike) <= _MAX_LISTED:
         return [str(problem) for problem in alike]
     return [f"{alike[0]} (and {len(alike) - 1:,} more like this; `finecomb check --all` lists them)"]
 
@@ -102,7 +102,7 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     return f"; there are: {listed}"
 
 
-def apart(first: str, second: str, width: int = 60) -> tuple[str, str]:
+def diff_excerpt(first: str, second: str, width: int = 60) -> tuple[str, str]:
     """Two different texts as Python would write them, cut to `width` characters around the first difference.
 
     >>> apart("a b", "a\\u00a0b")
@@ -114,10 +114,10 @@ def apart(first: str, second: str, width: int = 60) -> tuple[str, str]:
     cut = [passage[start : start + width] for passage in (first, second)]
     looks_same = unicodedata.normalize("NFC", cut[0]) == unicodedata.normalize("NFC", cut[1])
     quoted = [ascii(passage) if looks_same else repr(passage) for passage in cut]
-    return _dotted(quoted[0], start, len(first) - width), _dotted(quoted[1], start, len(second) - width)
+    return _add_ellipses(quoted[0], start, len(first) - width), _add_ellipses(quoted[1], start, len(second) - width)
 
 
-def _dotted(quoted: str, start: int, last: int) -> str:
+def _add_ellipses(quoted: str, start: int, last: int) -> str:
     return ("..." if start else "") + quoted + ("..." if start < last else "")
 
 

@@ -108,7 +108,7 @@ def schema(columns: Columns) -> dict[str, pl.DataType | type[pl.DataType]]:
     return {name: kind for name, (kind, _) in columns.items()}
 
 
-def frame(columns: Columns, rows: Iterable[tuple[Any, ...]]) -> pl.DataFrame:
+def build_frame(columns: Columns, rows: Iterable[tuple[Any, ...]]) -> pl.DataFrame:
     """A frame of those columns from rows in their order, lists being given as JSON text."""
     rows = list(rows)
     return pl.DataFrame(
@@ -122,7 +122,7 @@ def _series(name: str, kind: pl.DataType | type[pl.DataType], values: Sequence[A
     return pl.Series(name, values, kind, strict=True)
 
 
-def entries(cell: str | None) -> dict[str, Any]:
+def parse_json_object(cell: str | None) -> dict[str, Any]:
     """The object that a cell of a JSON column holds; empty for null.
 
     >>> entries('{"model": "small", "top_p": 0.9}'), entries(None)
@@ -132,40 +132,40 @@ def entries(cell: str | None) -> dict[str, Any]:
     return value
 
 
-def values_of(cell: str | None) -> list[Any]:
+def parse_json_list(cell: str | None) -> list[Any]:
     """The list that a cell of a JSON column holds, e.g. of `alternatives`; empty for null."""
     value: list[Any] = from_json(cell) if cell else []
     return value
 
 
-def answers_in(cell: str | None) -> dict[str, Answer]:
+def parse_answers(cell: str | None) -> dict[str, Answer]:
     """The answers that a cell holds, lists of choices as tuples."""
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in entries(cell).items()}
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in parse_json_object(cell).items()}
 
 
-def names_in(column: pl.Series) -> list[str]:
+def json_entry_names(column: pl.Series) -> list[str]:
     """The names that a JSON column has entries for, each once, in the order in which they come."""
     cells = column.drop_nulls().unique(maintain_order=True)  # many are alike, and each is parsed once
-    return list(dict.fromkeys(name for cell in cells for name in entries(cell)))
+    return list(dict.fromkeys(name for cell in cells for name in parse_json_object(cell)))
 
 
-def entry(column: str, name: str) -> pl.Expr:
+def json_entry(column: str, name: str) -> pl.Expr:
     """One entry of a JSON column as text, e.g. `entry("answers", "severity")`; null where it is absent."""
     if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         return pl.col(column).str.json_path_match(f"$.{name}").alias(name)
-    return pl.col(column).map_elements(lambda cell: _entry(cell, name), pl.String).alias(name)
+    return pl.col(column).map_elements(lambda cell: _json_entry_text(cell, name), pl.String).alias(name)
 
 
-def meta(name: str) -> pl.Expr:
+def meta_entry(name: str) -> pl.Expr:
     """One entry of a `meta` column as text, e.g. `study.documents.select(meta("model"))`; null where it is absent.
 
     Unlike `entry` it keeps every digit of a long number, since meta holds other people's ids.
     """
-    return pl.col("meta").map_elements(lambda cell: _entry(cell, name), pl.String).alias(name)
+    return pl.col("meta").map_elements(lambda cell: _json_entry_text(cell, name), pl.String).alias(name)
 
 
-def _entry(cell: str, name: str) -> str | None:
-    value = entries(cell).get(name)
+def _json_entry_text(cell: str, name: str) -> str | None:
+    value = parse_json_object(cell).get(name)
     return value if value is None or isinstance(value, str) else to_json(value).decode()
 
 
@@ -247,7 +247,7 @@ _JSON_COLUMNS = frozenset(
 )
 
 
-def _parsed(row: dict[str, Any], drop: tuple[str, ...] = ()) -> dict[str, Any]:
+def _parse_row(row: dict[str, Any], drop: tuple[str, ...] = ()) -> dict[str, Any]:
     """A row as keywords for its record: JSON parsed, nulls left to the defaults."""
     filled = {name: value for name, value in row.items() if value is not None and name not in drop}
     return {name: from_json(value) if name in _JSON_COLUMNS else value for name, value in filled.items()}
@@ -258,36 +258,36 @@ def _from_rows(frame: pl.DataFrame, make: Callable[[dict[str, Any]], Any]) -> It
         yield make(row)
 
 
-def documents_of(frame: pl.DataFrame) -> Iterator[Document]:
+def iter_documents(frame: pl.DataFrame) -> Iterator[Document]:
     """Records of a documents frame."""
-    yield from _from_rows(frame, lambda row: Document.model_validate(_parsed(row)))
+    yield from _from_rows(frame, lambda row: Document.model_validate(_parse_row(row)))
 
 
-def annotators_of(frame: pl.DataFrame) -> Iterator[Annotator]:
+def iter_annotators(frame: pl.DataFrame) -> Iterator[Annotator]:
     """Records of an annotators frame."""
-    yield from _from_rows(frame, lambda row: Annotator.model_validate(_parsed(row)))
+    yield from _from_rows(frame, lambda row: Annotator.model_validate(_parse_row(row)))
 
 
-def annotations_of(annotations: pl.DataFrame, marks: pl.DataFrame, units: pl.DataFrame) -> Iterator[Annotation]:
+def iter_annotations(annotations: pl.DataFrame, marks: pl.DataFrame, units: pl.DataFrame) -> Iterator[Annotation]:
     """Records of an annotations frame with their marks and units."""
-    marks_by = _grouped(marks, _mark)
-    units_by = _grouped(units, _unit)
+    marks_by = _group_by_annotation(marks, _mark_from_row)
+    units_by = _group_by_annotation(units, _unit_from_row)
     for row in annotations.iter_rows(named=True):
         contents = {"marks": marks_by.get(row["id"], ()), "units": units_by.get(row["id"], ())}
-        yield Annotation.model_validate(_parsed(row) | contents)
+        yield Annotation.model_validate(_parse_row(row) | contents)
 
 
-def _grouped(frame: pl.DataFrame, make: Callable[[dict[str, Any]], Any]) -> dict[str, list[Any]]:
+def _group_by_annotation(frame: pl.DataFrame, make: Callable[[dict[str, Any]], Any]) -> dict[str, list[Any]]:
     groups: dict[str, list[Any]] = {}
     for row in frame.iter_rows(named=True):
         groups.setdefault(row["annotation"], []).append(make(row))
     return groups
 
 
-_OWNER = ("annotation", "document", "annotator", "protocol")
+_OWNER_COLUMNS = ("annotation", "document", "annotator", "protocol")
 
 
-def spans_of(cell: Iterable[Mapping[str, Any]]) -> tuple[Span, ...]:
+def parse_spans(cell: Iterable[Mapping[str, Any]]) -> tuple[Span, ...]:
     """The spans that a cell of a `spans` column holds."""
     return tuple(Span(span["start"], span["end"], span["part"]) for span in cell)
 
@@ -297,18 +297,21 @@ def part_texts(documents: pl.DataFrame) -> dict[tuple[str, str], str]:
     texts: dict[tuple[str, str], str] = {}
     for id, text, context in documents.select("id", "text", "context").iter_rows():
         texts[id, TEXT] = text
-        texts |= {(id, name): words for name, words in entries(context).items()}
+        texts |= {(id, name): words for name, words in parse_json_object(context).items()}
     return texts
 
 
-def _mark(row: dict[str, Any]) -> Mark:
+def _mark_from_row(row: dict[str, Any]) -> Mark:
     before = ("antecedents", "antecedent_quotes", "antecedent_unlocated")
-    values = _parsed(row, drop=(*_OWNER, *before)) | {"label": row["label"], "spans": spans_of(row["spans"])}
+    values = _parse_row(row, drop=(*_OWNER_COLUMNS, *before)) | {
+        "label": row["label"],
+        "spans": parse_spans(row["spans"]),
+    }
     if row["antecedents"] is not None:
         spans, quotes, unlocated = (row[name] for name in before)
-        values["antecedents"] = Antecedents(spans=spans_of(spans), quotes=tuple(quotes), unlocated=unlocated or "")
+        values["antecedents"] = Antecedents(spans=parse_spans(spans), quotes=tuple(quotes), unlocated=unlocated or "")
     return Mark.model_validate(values)
 
 
-def _unit(row: dict[str, Any]) -> Unit:
-    return Unit.model_validate(_parsed(row, drop=_OWNER))
+def _unit_from_row(row: dict[str, Any]) -> Unit:
+    return Unit.model_validate(_parse_row(row, drop=_OWNER_COLUMNS))

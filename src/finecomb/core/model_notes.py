@@ -6,7 +6,7 @@ from typing import Literal
 
 from finecomb.core.records import Annotation, Mark, Record
 
-KEY = "llm"
+META_KEY = "llm"
 """Where the notes stand in `meta`."""
 
 
@@ -29,7 +29,7 @@ class MarkNote(Record):
     @classmethod
     def of(cls, mark: Mark) -> MarkNote:
         """The note of a mark; an empty one where nothing is kept."""
-        return cls.model_validate(mark.meta.get(KEY, {}))
+        return cls.model_validate(mark.meta.get(META_KEY, {}))
 
 
 class ReplyNote(Record):
@@ -56,6 +56,6 @@ def token_cost(price: tuple[float, float], sent: int, received: int) -> float:
     return (price[0] * sent + price[1] * received) / 1_000_000
 
 
-def note_of(annotation: Annotation) -> ReplyNote:
+def read_reply_note(annotation: Annotation) -> ReplyNote:
     """How an annotation of a language model came about."""
-    return ReplyNote.model_validate(annotation.meta[KEY])
+    return ReplyNote.model_validate(annotation.meta[META_KEY])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-MOVED = {
+MOVED_MODULES = {
     "finecomb.critics.certainty": "finecomb.corpora.critics.critic_certainty",
     "finecomb.critics.chains": "finecomb.annotators.coreference.chains",
     "finecomb.critics.coreference_sieve": "finecomb.annotators.coreference.resolver",
@@ -26,7 +26,7 @@ def current_path(module: str) -> str:
     >>> current_path("my_package.critics")
     'my_package.critics'
     """
-    for old, new in MOVED.items():
+    for old, new in MOVED_MODULES.items():
         if module == old or module.startswith(f"{old}."):
             return new + module[len(old) :]
     return module

@@ -1,6 +1,6 @@
 """Options declared once, as the fields of a frozen dataclass: of a statistic, a detector, or whatever has a registry.
 
-A field is declared with `option(default, help)`. `option_specs` reads the fields, `refuse_others` names an option that
+A field is declared with `option(default, help)`. `option_specs` reads the fields, `reject_unknown_options` names an option that
 what was chosen does not have, and `OptionValues` makes the dataclass of each choice. `finecomb.cli.options` turns the
 same fields into flags of the command line. Statistics and detectors' factories both use it:
 
@@ -62,7 +62,7 @@ def option_specs(options: type) -> dict[str, OptionSpec]:
     }
 
 
-def all_specs(choices: Iterable[type]) -> dict[str, OptionSpec]:
+def merge_option_specs(choices: Iterable[type]) -> dict[str, OptionSpec]:
     """The options of several dataclasses, each once; the first that has an option says what it does."""
     specs: dict[str, OptionSpec] = {}
     for options in choices:
@@ -71,7 +71,7 @@ def all_specs(choices: Iterable[type]) -> dict[str, OptionSpec]:
     return specs
 
 
-def options_of(options: type[Options], **values: Any) -> Options:
+def build_options(options: type[Options], **values: Any) -> Options:
     """An options dataclass from keywords; lists become tuples, and a name that it does not have is refused."""
     names = [field.name for field in dataclasses.fields(options)]  # type: ignore[arg-type]
     for name in values:
@@ -80,22 +80,22 @@ def options_of(options: type[Options], **values: Any) -> Options:
     return options(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
 
 
-def refuse_others(given: Iterable[str], chosen: Mapping[str, type], choices: Mapping[str, type]) -> None:
+def reject_unknown_options(given: Iterable[str], chosen: Mapping[str, type], choices: Mapping[str, type]) -> None:
     """An error that names the first of the `given` options that nothing `chosen` has, and what has it.
 
     Both mappings are from names, as users know them, to options dataclasses; `choices` are all there are.
     """
-    allowed = all_specs(chosen.values())
-    specs = all_specs(choices.values())
+    allowed = merge_option_specs(chosen.values())
+    specs = merge_option_specs(choices.values())
     for name in given:
         if name in specs and name not in allowed:
             owners = [choice for choice, options in choices.items() if name in option_specs(options)]
             raise FinecombError(
-                f"{specs[name].flag} does not apply to {listed(chosen)}; it applies to {listed(owners)}"
+                f"{specs[name].flag} does not apply to {join_names(chosen)}; it applies to {join_names(owners)}"
             )
 
 
-def listed(names: Iterable[str], most: int = 6) -> str:
+def join_names(names: Iterable[str], most: int = 6) -> str:
     """Names with commas, the first few of many.
 
     >>> listed(["coverage", "count"])

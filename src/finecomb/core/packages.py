@@ -8,7 +8,7 @@ from typing import Any
 
 from finecomb.core.errors import FinecombError
 
-EXTRA_OF = {
+EXTRA_BY_MODULE = {
     "alembic": "server",
     "datasets": "models",
     "fastapi": "server",
@@ -32,14 +32,14 @@ EXTRA_OF = {
 """Modules that the default install does not have, and the extra of `pyproject.toml` that brings them."""
 
 
-def missing_package(user: str, module: str, extra: str = "") -> FinecombError:
+def missing_package_error(user: str, module: str, extra: str = "") -> FinecombError:
     """The error for a module that is not there; `user` says who needs it, with the verb.
 
     >>> print(missing_package("serving needs", "sqlalchemy"))
     serving needs the package sqlalchemy; pip install 'finecomb[server]'
     """
     name = module.partition(".")[0]
-    way = f"pip install 'finecomb[{extra or EXTRA_OF[name]}]'"
+    way = f"pip install 'finecomb[{extra or EXTRA_BY_MODULE[name]}]'"
     return FinecombError(f"{user} the package {name.replace('_', '-')}; {way}")
 
 
@@ -48,11 +48,11 @@ def optional_package(user: str, module: str, extra: str = "") -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise missing_package(user, module, extra) from None
+        raise missing_package_error(user, module, extra) from None
 
 
 def need_packages(user: str, *modules: str) -> None:
     """An error for the first module that is not there, before any work is done."""
     for module in modules:
         if importlib.util.find_spec(module) is None:
-            raise missing_package(user, module)
+            raise missing_package_error(user, module)

@@ -9,7 +9,7 @@ from typing import Literal
 
 from finecomb.core.protocol import Label, Protocol
 
-Line = Literal["solid", "dashed", "dotted"]
+LineStyle = Literal["solid", "dashed", "dotted"]
 
 DARK_INK, WHITE = "#14161a", "#ffffff"
 
@@ -19,7 +19,7 @@ class Slot:
     """A place in the palette: first group cool and solid, second warm and dashed, third green and dotted."""
 
     name: str
-    line: Line
+    line: LineStyle
     light: str
     """Colour on white paper."""
     dark: str
@@ -46,13 +46,13 @@ SLOTS: dict[str, tuple[Slot, ...]] = {
         Slot("C2", "dotted", "#289795", "#6fe3e0", DARK_INK),
     ),
 }
-_ALL = tuple(slot for slots in SLOTS.values() for slot in slots)
-UNLABELLED = Slot("none", "dotted", "#474d55", "#b3b9c1")
+_ALL_SLOTS = tuple(slot for slots in SLOTS.values() for slot in slots)
+UNLABELLED_SLOT = Slot("none", "dotted", "#474d55", "#b3b9c1")
 """For marks without a label."""
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class LabelStyle:
     """How one label looks."""
 
     label: str
@@ -62,21 +62,21 @@ class Look:
     key: str
 
 
-def looks(protocol: Protocol) -> dict[str | None, Look]:
+def label_styles(protocol: Protocol) -> dict[str | None, LabelStyle]:
     """The look of every label of `protocol` by name, and under None that of a mark without a label."""
     flags = _flags(protocol.labels)
     keys = _keys(protocol.labels)
-    looks_by_label: dict[str | None, Look] = {
-        label.name: Look(label.name, label.shown, slot, flags[label.name], keys[label.name])
+    looks_by_label: dict[str | None, LabelStyle] = {
+        label.name: LabelStyle(label.name, label.shown, slot, flags[label.name], keys[label.name])
         for label, slot in zip(protocol.labels, _slots(protocol), strict=True)
     }
-    return looks_by_label | {None: Look("", "No type", UNLABELLED, "??", "")}
+    return looks_by_label | {None: LabelStyle("", "No type", UNLABELLED_SLOT, "??", "")}
 
 
 def _slots(protocol: Protocol) -> Iterable[Slot]:
     """Slots in the order of the protocol; colours are used again within a group when they run out."""
     if not protocol.groups:
-        return [_ALL[index % len(_ALL)] for index in range(len(protocol.labels))]
+        return [_ALL_SLOTS[index % len(_ALL_SLOTS)] for index in range(len(protocol.labels))]
     families = list(SLOTS.values())
     order = {group.name: families[index % len(families)] for index, group in enumerate(protocol.groups)}
     used: dict[str | None, int] = {}
@@ -125,7 +125,7 @@ def _keys(labels: Iterable[Label]) -> dict[str, str]:
     return keys
 
 
-def lanes(extents: Iterable[tuple[int, int]]) -> list[int]:
+def assign_lanes(extents: Iterable[tuple[int, int]]) -> list[int]:
     """A lane for each interval, none of one lane overlapping: who begins first, then the longer, has the inner lane.
 
     >>> lanes([(0, 9), (2, 5), (6, 8), (3, 12)])

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from finecomb.core.errors import shorten
-from finecomb.core.question import Name, Option, Question, as_option, unique
-from finecomb.core.records import Answers, Document, Id, Json, Record, Segment, Text, value_lists
-from finecomb.core.scales import among
+from finecomb.core.question import Name, Option, Question, as_option, check_unique
+from finecomb.core.records import Answers, Document, Id, Json, Record, Segment, Text, wrap_single_values
+from finecomb.core.scales import is_among
 from finecomb.core.span import TEXT, Span
 
 
@@ -35,14 +35,14 @@ class Solution(Record):
     """The reason, shown as feedback."""
 
     @model_validator(mode="after")
-    def _words_given(self) -> Solution:
+    def _check_words_given(self) -> Solution:
         if bool(self.quote) == bool(self.before):
             raise ValueError("needs either a quote or, for an omission, `before`")
         return self
 
     def span(self, text: str, context: Mapping[str, str]) -> Span:
         """Where it is."""
-        span = locate(
+        span = locate_quote(
             self.quote or self.before, text if self.part == TEXT else context.get(self.part, ""), self.nth, self.part
         )
         return span if self.quote else Span(span.start, span.start, self.part)
@@ -69,22 +69,22 @@ class Example(Record):
     @field_validator("only", mode="before")
     @classmethod
     def _listed(cls, value: Any) -> Any:
-        return value_lists(value)
+        return wrap_single_values(value)
 
     @model_validator(mode="after")
-    def _quotes_found(self) -> Example:
-        _find_all(self.marks, self.text, self.context)
+    def _check_quotes(self) -> Example:
+        _check_quotes_found(self.marks, self.text, self.context)
         return self
 
 
-def _find_all(marks: Iterable[Solution], text: str, context: Mapping[str, str]) -> None:
+def _check_quotes_found(marks: Iterable[Solution], text: str, context: Mapping[str, str]) -> None:
     for mark in marks:
         mark.span(text, context)
         if mark.antecedent and not any(mark.antecedent in passage for passage in (text, *context.values())):
             raise ValueError(f"antecedent {mark.antecedent!r} is not in the text")
 
 
-def locate(quote: str, text: str, nth: int = 1, part: str = TEXT) -> Span:
+def locate_quote(quote: str, text: str, nth: int = 1, part: str = TEXT) -> Span:
     """The nth occurrence of `quote` in `text`.
 
     >>> locate("an", "banana", 2)
@@ -126,9 +126,9 @@ class Exercise(Record):
     """Said afterwards."""
 
     @model_validator(mode="after")
-    def _quotes_found(self) -> Exercise:
-        _find_all(self.solutions, self.text, self.context)
-        cuts = [locate(quote, self.text).start for quote in self.segments]
+    def _check_quotes(self) -> Exercise:
+        _check_quotes_found(self.solutions, self.text, self.context)
+        cuts = [locate_quote(quote, self.text).start for quote in self.segments]
         if cuts != sorted(set(cuts)):
             raise ValueError("segments are not in text order")
         if self.units and len(self.units) != len(cuts):
@@ -137,7 +137,7 @@ class Exercise(Record):
 
     def document(self, id: str) -> Document:
         """The exercise as a document."""
-        cuts = [locate(quote, self.text).start for quote in self.segments]
+        cuts = [locate_quote(quote, self.text).start for quote in self.segments]
         ends = [len(self.text[start:end].rstrip()) + start for start, end in zip(cuts, [*cuts[1:], None], strict=False)]
         segments = tuple(Segment(start=start, end=end) for start, end in zip(cuts, ends, strict=True))
         return Document(id=id, text=self.text, context=self.context, segments=segments, data=self.data)
@@ -169,8 +169,8 @@ class Choice(Record):
 
     @model_validator(mode="after")
     def _fits(self) -> Choice:
-        locate(self.quote, self.text)
-        if not among(self.answer, (option.value for option in self.options)):
+        locate_quote(self.quote, self.text)
+        if not is_among(self.answer, (option.value for option in self.options)):
             raise ValueError(f"answer {self.answer!r} is not among the options")
         return self
 
@@ -248,9 +248,9 @@ class Qualification(Record):
 
     @model_validator(mode="after")
     def _fits(self) -> Qualification:
-        unique("part", [part.name for part in self.parts])
+        check_unique("part", [part.name for part in self.parts])
         exercises = [exercise.name for part in self.parts for exercise in part.exercises]
-        unique("exercise", exercises + [choice.name for part in self.parts for choice in part.choices])
+        check_unique("exercise", exercises + [choice.name for part in self.parts for choice in part.choices])
         if self.pass_at > self.total:
             raise ValueError(f"pass_at {self.pass_at:g} is more than all points together, {self.total:g}")
         return self

@@ -12,17 +12,17 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from finecomb.core.errors import ProtocolError, did_you_mean
 from finecomb.core.practice import Choice, Example, Exercise, Qualification, Training
-from finecomb.core.question import Name, Question, label_name, unique
+from finecomb.core.question import Name, Question, check_label_name, check_unique
 from finecomb.core.records import Answers, Document, Mark, Meta, Record, Text
 from finecomb.core.safe_patterns import SlowPatternError, full_match
-from finecomb.core.scales import among
-from finecomb.core.spelling import fold
+from finecomb.core.scales import is_among
+from finecomb.core.spelling import fold_spelling
 
 Scope = Literal["document", "unit"]
 Snap = Literal["word", "sentence", "character"]
 
 
-def _pattern(value: str) -> str:
+def _check_pattern(value: str) -> str:
     try:
         re.compile(value)
         regex.compile(value)
@@ -31,23 +31,23 @@ def _pattern(value: str) -> str:
     return value
 
 
-def _file_name(value: str) -> str:
+def _check_file_name(value: str) -> str:
     if "/" in value:
         raise ValueError(f"a protocol's name is also the name of its file and has no '/', unlike {value!r}")
     return value
 
 
-def _name_or_family(value: str) -> str:
-    label_name(value.removesuffix("*") if value.endswith("/*") else value)
+def _check_name_or_family(value: str) -> str:
+    check_label_name(value.removesuffix("*") if value.endswith("/*") else value)
     return value
 
 
 _RESERVED_KEYS = {"?": "opens the guide", "+": "adds words to a mark", "^": "marks words left out"} | dict.fromkeys(
     "[]{}", "resizes a mark"
 )
-Names = Annotated[str, AfterValidator(_name_or_family)]
+LabelPattern = Annotated[str, AfterValidator(_check_name_or_family)]
 """The name of a label, or `accuracy/*` for all that begin so."""
-Pattern = Annotated[str, AfterValidator(_pattern)]
+Pattern = Annotated[str, AfterValidator(_check_pattern)]
 
 
 class Group(Record):
@@ -136,7 +136,7 @@ class Weight(Record):
 
     weight: float
     """Points per mark."""
-    labels: tuple[Names, ...] = ()
+    labels: tuple[LabelPattern, ...] = ()
     """Only these labels; `accuracy/*` means all that begin so; all when empty."""
     severity: tuple[bool | int | float | Text, ...] = ()
     """Only these severities; all when empty."""
@@ -153,7 +153,7 @@ class Mode(Record):
     """What annotators are told."""
 
 
-Timed = Literal["survey", "instructions", "training", "qualification", "text"]
+TimedPhase = Literal["survey", "instructions", "training", "qualification", "text"]
 """What takes people time: the phases before the work, and one text."""
 
 
@@ -217,7 +217,7 @@ class Work(Record):
 class Protocol(Record):
     """What annotators are asked. Data, never code; versioned, frozen once work has started."""
 
-    name: Annotated[Name, AfterValidator(_file_name)]
+    name: Annotated[Name, AfterValidator(_check_file_name)]
     """Lower case with hyphens."""
     version: Annotated[
         str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$"), BeforeValidator(lambda v: str(v) if type(v) is int else v)
@@ -275,7 +275,7 @@ class Protocol(Record):
     """The test that decides who may work."""
     thanks: Text = ""
     """Said at the end."""
-    minutes: Mapping[Timed, Annotated[float, Field(gt=0)]] = {}
+    minutes: Mapping[TimedPhase, Annotated[float, Field(gt=0)]] = {}
     """About how long each phase takes, and one text; announced before anybody starts."""
     meta: Meta = {}
     """Anything else."""
@@ -287,23 +287,23 @@ class Protocol(Record):
 
     @model_validator(mode="after")
     def _fits(self) -> Protocol:
-        unique("group", [group.name for group in self.groups])
-        unique("label", [label.name for label in self.labels])
+        check_unique("group", [group.name for group in self.groups])
+        check_unique("label", [label.name for label in self.labels])
         for what, questions in self._question_lists():
-            unique("question", [question.name for question in questions])
+            check_unique("question", [question.name for question in questions])
             _check_conditions(what, questions)
-        unique("flag", [label.flag for label in self.labels if label.flag])
-        unique("key", [label.key.lower() for label in self.labels if label.key])
+        check_unique("flag", [label.flag for label in self.labels if label.flag])
+        check_unique("key", [label.key.lower() for label in self.labels if label.key])
         self._check_keys()
-        spellings = [{fold(label.name), *map(fold, label.aliases)} for label in self.labels]
-        unique("label or alias", [spelling for names in spellings for spelling in sorted(names)])
-        unique("exercise", self._exercise_names())
+        spellings = [{fold_spelling(label.name), *map(fold_spelling, label.aliases)} for label in self.labels]
+        check_unique("label or alias", [spelling for names in spellings for spelling in sorted(names)])
+        check_unique("exercise", self._exercise_names())
         groups = {group.name for group in self.groups}
         for label in self.labels:
             if label.group is not None and label.group not in groups:
                 nearest = did_you_mean(label.group, groups)
                 raise ValueError(f"label '{label.name}' is in group {label.group!r}, which is not listed{nearest}")
-        unique("part to mark", list(self.marks_on or ()))
+        check_unique("part to mark", list(self.marks_on or ()))
         self._check_references()
         modes = [mode.name for mode in self.modes]
         if self.mode is not None and self.mode not in modes:
@@ -396,25 +396,25 @@ class Protocol(Record):
         return self.model_copy(update={"mode": name})
 
     @functools.cached_property
-    def _by_spelling(self) -> dict[str, Label]:
-        spellings = {fold(alias): label for label in self.labels for alias in label.aliases}
-        return spellings | {fold(label.name): label for label in self.labels}
+    def _labels_by_spelling(self) -> dict[str, Label]:
+        spellings = {fold_spelling(alias): label for label in self.labels for alias in label.aliases}
+        return spellings | {fold_spelling(label.name): label for label in self.labels}
 
     @functools.cached_property
-    def _by_name(self) -> dict[str, Label]:
+    def _labels_by_name(self) -> dict[str, Label]:
         return {label.name: label for label in self.labels}
 
     def has(self, name: str) -> bool:
         """Whether `name` is the exact name of a label."""
-        return name in self._by_name
+        return name in self._labels_by_name
 
     def named(self, name: str | None) -> Label | None:
         """The label with exactly that name, if there is one."""
-        return self._by_name.get(name or "")
+        return self._labels_by_name.get(name or "")
 
     def label(self, spelling: str) -> Label:
         """The label with that name or alias, however it is spelled; an error that names the nearest otherwise."""
-        match = self._by_spelling.get(fold(spelling))
+        match = self._labels_by_spelling.get(fold_spelling(spelling))
         if match is None:
             names = [label.name for label in self.labels]
             raise ProtocolError(f"label {spelling!r} is not in protocol {self.id}{did_you_mean(spelling, names)}")
@@ -440,7 +440,7 @@ class Protocol(Record):
         parts = self.qualification.parts if self.qualification else ()
         return {f"{self.id}/{choice.name}": choice for part in parts for choice in part.choices}
 
-    def asked_of(self, document: str) -> Protocol:
+    def protocol_for_document(self, document: str) -> Protocol:
         """What is asked of a text: all of this, or of a multiple-choice question that question only, as `answer`."""
         choice = self._choices.get(document)
         if choice is None:
@@ -452,7 +452,7 @@ class Protocol(Record):
         """What `mark` counts in a weighted score; None when no weight fits."""
         severity = mark.answers.get("severity")
         for weight in self.weights:
-            if weight.severity and not among(severity, weight.severity):
+            if weight.severity and not is_among(severity, weight.severity):
                 continue
             if not weight.labels or any(_matches(name, mark.label) for name in weight.labels):
                 return weight.weight
@@ -477,7 +477,7 @@ def _check_conditions(what: str, questions: tuple[Question, ...]) -> None:
                 f"{did_you_mean(question.when.question, by_name)}"
             )
         values = other.kind.values or other.values
-        if values and (strange := [answer for answer in question.when.among if not among(answer, values)]):
+        if values and (strange := [answer for answer in question.when.among if not is_among(answer, values)]):
             waits = f"question '{question.name}' waits for answer {strange[0]!r}"
             raise ValueError(f"{what}: {waits}, which '{other.name}' does not offer")
 

@@ -16,7 +16,7 @@ R = TypeVar("R", bound=Record)
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 # What PyYAML lets through for a value that does not fit its tag, e.g. `!!bool maybe`, `!!int ''`, `!!timestamp now`.
-_SLIPS = (ValueError, LookupError, AttributeError, TypeError, OverflowError, RecursionError)
+_YAML_ERRORS = (ValueError, LookupError, AttributeError, TypeError, OverflowError, RecursionError)
 
 
 def parse_protocol(text: str, where: str) -> Protocol:
@@ -27,16 +27,16 @@ def parse_protocol(text: str, where: str) -> Protocol:
 def parse_yaml(kind: type[R], text: str, where: str) -> R:
     """Read any record from YAML `text`; every slip is listed with its line, its field and the nearest valid name."""
     try:
-        _refuse_excess(text, where)
+        _check_size_limits(text, where)
         root = yaml.compose(text, Loader=_Loader)
-        if root and _size(root, {}) > _MOST_NODES:
-            raise ProtocolError(f"{where}: holds more than {_MOST_NODES:,} values once its aliases are filled in")
+        if root and _node_count(root, {}) > _MAX_NODES:
+            raise ProtocolError(f"{where}: holds more than {_MAX_NODES:,} values once its aliases are filled in")
         twice = list(_repeated_keys(root)) if root else []
         value = yaml.load(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise ProtocolError(f"{where}:{line}: {error.problem}") from None
-    except (yaml.YAMLError, *_SLIPS) as error:
+    except (yaml.YAMLError, *_YAML_ERRORS) as error:
         raise ProtocolError(f"{where}: not YAML: {(str(error) or type(error).__name__).splitlines()[0]}") from None
     if twice:
         raise ProtocolError("\n".join(f"{where}:{line}: key {key!r} is there twice" for line, key in twice))
@@ -45,19 +45,22 @@ def parse_yaml(kind: type[R], text: str, where: str) -> R:
     try:
         return kind.model_validate(value)
     except ValidationError as error:
-        lines = [f"{where}{_line(root, problem['loc'])}: {explain(problem, kind)}" for problem in _causes(error)]
+        lines = [
+            f"{where}{_line_suffix(root, problem['loc'])}: {explain_validation_error(problem, kind)}"
+            for problem in _root_errors(error)
+        ]
         raise ProtocolError("\n".join(dict.fromkeys(lines))) from None
     except RecursionError:
         raise ProtocolError(f"{where}: nested too deeply") from None
 
 
-def _causes(error: ValidationError) -> list[Any]:
+def _root_errors(error: ValidationError) -> list[Any]:
     """The entries of a validation error, without "too short" said of a list only because an item in it is wrong."""
     entries = error.errors()
-    if len(entries) > _MOST_PROBLEMS:
-        left = len(entries) - _MOST_PROBLEMS
+    if len(entries) > _MAX_PROBLEMS:
+        left = len(entries) - _MAX_PROBLEMS
         more = {"type": "more", "loc": (), "msg": f"and {left:,} more problems; mend these first", "input": None}
-        return [*entries[:_MOST_PROBLEMS], more]
+        return [*entries[:_MAX_PROBLEMS], more]
     within = {entry["loc"][:depth] for entry in entries for depth in range(len(entry["loc"]))}
     return [entry for entry in entries if entry["type"] != "too_short" or entry["loc"] not in within]
 
@@ -66,12 +69,12 @@ class _Dumper(yaml.SafeDumper):
     """Puts text with unusual line breaks in double quotes: read plain, they would become spaces."""
 
 
-def _quoted(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
     unusual = any(character in text for character in "\x85\u2028\u2029\ufeff")
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if unusual else None)
 
 
-_Dumper.add_representer(str, _quoted)
+_Dumper.add_representer(str, _represent_text)
 
 
 def format_yaml(record: Record) -> str:
@@ -80,17 +83,17 @@ def format_yaml(record: Record) -> str:
     return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
 
 
-_MOST_NODES = 1_000_000
-_DEEPEST = 60
-_MOST_KEYS = 5_000
-_LONGEST = 8_000_000
-_MOST_PROBLEMS = 40
+_MAX_NODES = 1_000_000
+_MAX_DEPTH = 60
+_MAX_KEYS = 5_000
+_MAX_CHARACTERS = 8_000_000
+_MAX_PROBLEMS = 40
 
 
-def _refuse_excess(text: str, where: str) -> None:
+def _check_size_limits(text: str, where: str) -> None:
     """Refuse what is too long, too deep or too wide before anything is built of it; the parser itself has no limit."""
-    if len(text) > _LONGEST:
-        raise ProtocolError(f"{where}: has {len(text):,} characters; at most {_LONGEST:,} are read")
+    if len(text) > _MAX_CHARACTERS:
+        raise ProtocolError(f"{where}: has {len(text):,} characters; at most {_MAX_CHARACTERS:,} are read")
     widths: list[int] = []
     for event in yaml.parse(text, Loader=_Loader):
         if isinstance(event, yaml.CollectionStartEvent):
@@ -100,19 +103,19 @@ def _refuse_excess(text: str, where: str) -> None:
         if widths and isinstance(event, yaml.ScalarEvent | yaml.AliasEvent):
             widths[-1] += 1
         line = event.start_mark.line + 1
-        if len(widths) > _DEEPEST:
-            raise ProtocolError(f"{where}:{line}: nested more than {_DEEPEST} deep; no record is")
-        if widths and widths[-1] > 2 * _MOST_KEYS:
-            raise ProtocolError(f"{where}:{line}: more than {_MOST_KEYS:,} values in one place; no record has so many")
+        if len(widths) > _MAX_DEPTH:
+            raise ProtocolError(f"{where}:{line}: nested more than {_MAX_DEPTH} deep; no record is")
+        if widths and widths[-1] > 2 * _MAX_KEYS:
+            raise ProtocolError(f"{where}:{line}: more than {_MAX_KEYS:,} values in one place; no record has so many")
 
 
-def _size(node: yaml.Node, sizes: dict[int, int]) -> int:
+def _node_count(node: yaml.Node, sizes: dict[int, int]) -> int:
     """How many values there are when every alias is filled in; counted without filling them in."""
     if id(node) not in sizes:
         sizes[id(node)] = 0  # an alias of its own parent
         children = node.value if isinstance(node, yaml.SequenceNode) else []
         children = [child for pair in node.value for child in pair] if isinstance(node, yaml.MappingNode) else children
-        sizes[id(node)] = 1 + sum(_size(child, sizes) for child in children)
+        sizes[id(node)] = 1 + sum(_node_count(child, sizes) for child in children)
     return sizes[id(node)]
 
 
@@ -130,7 +133,7 @@ def _repeated_keys(node: yaml.Node) -> Iterator[tuple[int, str]]:
             yield from _repeated_keys(child)
 
 
-def _line(node: yaml.Node | None, path: tuple[int | str, ...]) -> str:
+def _line_suffix(node: yaml.Node | None, path: tuple[int | str, ...]) -> str:
     """`:12`, the line at which `path` stands, or that of the nearest node above it."""
     line = node.start_mark.line + 1 if node else 1
     for step in path:
@@ -145,7 +148,7 @@ def _line(node: yaml.Node | None, path: tuple[int | str, ...]) -> str:
     return f":{line}"
 
 
-def explain(problem: Any, kind: type[Record]) -> str:
+def explain_validation_error(problem: Any, kind: type[Record]) -> str:
     """One line for one entry of `ValidationError.errors()`: field, what is wrong, the nearest valid name."""
     path = ""
     for step in problem["loc"]:
@@ -153,7 +156,7 @@ def explain(problem: Any, kind: type[Record]) -> str:
     match problem["type"]:
         case "extra_forbidden":
             name = str(problem["loc"][-1])
-            return f"{path}: unknown key{did_you_mean(name, _fields_near(kind, problem['loc'][:-1]))}"
+            return f"{path}: unknown key{did_you_mean(name, _field_names_at(kind, problem['loc'][:-1]))}"
         case "more":
             return str(problem["msg"])
         case "missing":
@@ -161,11 +164,13 @@ def explain(problem: Any, kind: type[Record]) -> str:
         case "value_error":
             message = str(problem["ctx"]["error"])
         case _:
-            message = problem["msg"].replace("Input should be", "expected") + f", found {_found(problem['input'])}"
+            message = (
+                problem["msg"].replace("Input should be", "expected") + f", found {_describe_value(problem['input'])}"
+            )
     return f"{path}: {message}" if path else message
 
 
-def _found(value: object) -> str:
+def _describe_value(value: object) -> str:
     try:
         text = repr(value)
     except ValueError:  # Python refuses to print whole numbers of more than 4,300 digits
@@ -173,19 +178,19 @@ def _found(value: object) -> str:
     return text if len(text) <= 60 else f"{type(value).__name__} {text[:50]}..."
 
 
-def _fields_near(kind: type[Record], path: tuple[int | str, ...]) -> list[str]:
+def _field_names_at(kind: type[Record], path: tuple[int | str, ...]) -> list[str]:
     """Field names of the record at `path` below `kind`."""
     current: type[Record] = kind
     for step in path:
         if isinstance(step, str) and step in current.model_fields:
-            current = _record_in(current.model_fields[step].annotation) or current
+            current = _find_record_type(current.model_fields[step].annotation) or current
     return list(current.model_fields)
 
 
-def _record_in(annotation: Any) -> type[Record] | None:
+def _find_record_type(annotation: Any) -> type[Record] | None:
     if isinstance(annotation, type) and issubclass(annotation, Record):
         return annotation
     for argument in getattr(annotation, "__args__", ()):
-        if model := _record_in(argument):
+        if model := _find_record_type(argument):
             return model
     return None

@@ -12,12 +12,12 @@ from finecomb.core.practice import Choice, Exercise, QualificationPart
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Answer, Mark
 
-Given = Mapping[str, Sequence[Mark] | Answer]
+QualificationAnswers = Mapping[str, Sequence[Mark] | Answer]
 """What somebody gave by the name of an exercise (marks) or of a question (the chosen value); absent means blank."""
 
 
 @dataclass(frozen=True, slots=True)
-class Graded:
+class GradedItem:
     """One exercise or question after grading."""
 
     name: str
@@ -37,7 +37,7 @@ class Graded:
 class Grade:
     """A whole qualification after grading."""
 
-    items: tuple[Graded, ...]
+    items: tuple[GradedItem, ...]
     parts: Mapping[str, float]
     score: float
     of: float
@@ -46,7 +46,7 @@ class Grade:
     """Share of the marks that found something; NaN when nothing was marked."""
 
 
-def matched(
+def match_solutions(
     marks: Sequence[Mark], exercise: Exercise, match: Literal["label", "place"] = "label"
 ) -> tuple[tuple[int, int], ...]:
     """Pairs (solution, mark) of a largest one-to-one matching.
@@ -59,32 +59,32 @@ def matched(
             index
             for index, mark in enumerate(marks)
             if (match == "place" or solution.label in (None, mark.label))
-            and any(span.meets(mark_span) for mark_span in mark.spans)
+            and any(span.intersects(mark_span) for mark_span in mark.spans)
         ]
         for solution, span in zip(exercise.solutions, spans, strict=True)
     ]
     taken: dict[int, int] = {}  # mark -> solution
 
-    def place(solution: int, tried: set[int]) -> bool:
+    def assign_mark(solution: int, tried: set[int]) -> bool:
         for mark in finds[solution]:
             if mark not in tried:
                 tried.add(mark)
-                if mark not in taken or place(taken[mark], tried):
+                if mark not in taken or assign_mark(taken[mark], tried):
                     taken[mark] = solution
                     return True
         return False
 
     for solution in range(len(finds)):
-        place(solution, set())
+        assign_mark(solution, set())
     return tuple(sorted((solution, mark) for mark, solution in taken.items()))
 
 
-def grade(protocol: Protocol, given: Given) -> Grade:
+def grade(protocol: Protocol, given: QualificationAnswers) -> Grade:
     """Grade what somebody gave in the qualification of `protocol`; what is absent counts as blank."""
     qualification = protocol.qualification
     if qualification is None:
         raise ValueError(f"protocol {protocol.id} has no qualification")
-    by_part = {part.name: _graded(part, given) for part in qualification.parts}
+    by_part = {part.name: _grade_part(part, given) for part in qualification.parts}
     items = tuple(item for part_items in by_part.values() for item in part_items)
     parts = {name: sum(item.points for item in part_items) for name, part_items in by_part.items()}
     right = sum(len(item.found) for item in items)
@@ -96,10 +96,10 @@ def grade(protocol: Protocol, given: Given) -> Grade:
     return Grade(items, parts, score, qualification.total, passed, precision)
 
 
-def _graded(part: QualificationPart, given: Given) -> tuple[Graded, ...]:
+def _grade_part(part: QualificationPart, given: QualificationAnswers) -> tuple[GradedItem, ...]:
     return (
-        *(graded_choice(choice, given.get(choice.name), part.points) for choice in part.choices),
-        *(graded_exercise(exercise, _marks(given.get(exercise.name, ())), part) for exercise in part.exercises),
+        *(grade_choice(choice, given.get(choice.name), part.points) for choice in part.choices),
+        *(grade_exercise(exercise, _marks(given.get(exercise.name, ())), part) for exercise in part.exercises),
     )
 
 
@@ -107,17 +107,17 @@ def _marks(answer: Sequence[Mark] | Answer) -> list[Mark]:
     return [mark for mark in answer if isinstance(mark, Mark)] if isinstance(answer, Sequence) else []
 
 
-def graded_choice(choice: Choice, answer: object, points: float = 0) -> Graded:
+def grade_choice(choice: Choice, answer: object, points: float = 0) -> GradedItem:
     """A question: all points or none."""
-    return Graded(choice.name, points if answer == choice.answer else 0.0, points)
+    return GradedItem(choice.name, points if answer == choice.answer else 0.0, points)
 
 
-def graded_exercise(exercise: Exercise, marks: Sequence[Mark], part: QualificationPart | None = None) -> Graded:
+def grade_exercise(exercise: Exercise, marks: Sequence[Mark], part: QualificationPart | None = None) -> GradedItem:
     """An exercise in its part of the qualification; without one, as in training, nothing is at stake."""
-    pairs = matched(marks, exercise, part.match if part else "label")
+    pairs = match_solutions(marks, exercise, part.match if part else "label")
     solved, right = {solution for solution, _ in pairs}, {mark for _, mark in pairs}
     worth = [_points(exercise, part, count) for count in range(len(pairs) + 1)]
-    return Graded(
+    return GradedItem(
         exercise.name,
         worth[-1],
         part.points if part else 0.0,

@@ -11,17 +11,17 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, mod
 
 from finecomb.core.errors import shorten
 from finecomb.core.records import Answer, Record, Text
-from finecomb.core.scales import SCALES, QuestionScale, scale_name
+from finecomb.core.scales import SCALES, QuestionScale, check_scale_name
 
 
-def label_name(value: str) -> str:
+def check_label_name(value: str) -> str:
     """Refuse a name that is not lower case with hyphens."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9._/-]*", value):
         raise ValueError(f"a name has lower-case letters, digits, '-', '.', '/' and '_' only, not {value!r}")
     return value
 
 
-def _question_name(value: str) -> str:
+def _check_question_name(value: str) -> str:
     if not re.fullmatch(r"[a-z][a-z0-9_]*", value):
         raise ValueError(f"a question's name has lower-case letters, digits and '_' only, not {value!r}")
     return value
@@ -32,9 +32,9 @@ def as_option(value: Any) -> Any:
     return value if isinstance(value, dict | Record) else {"value": value}
 
 
-Name = Annotated[str, AfterValidator(label_name)]
-QuestionName = Annotated[str, AfterValidator(_question_name)]
-ScaleName = Annotated[str, AfterValidator(scale_name), WithJsonSchema({"type": "string", "enum": list(SCALES)})]
+Name = Annotated[str, AfterValidator(check_label_name)]
+QuestionName = Annotated[str, AfterValidator(_check_question_name)]
+ScaleName = Annotated[str, AfterValidator(check_scale_name), WithJsonSchema({"type": "string", "enum": list(SCALES)})]
 
 
 class Option(Record):
@@ -52,7 +52,7 @@ class Option(Record):
     """Other spellings that importers accept."""
 
 
-class When(Record):
+class QuestionCondition(Record):
     """Ask only after certain answers to another question."""
 
     question: QuestionName
@@ -79,7 +79,7 @@ class Question(Record):
     """In order; for `ordinal` from least to most."""
     required: bool = True
     """Whether work can be finished without it."""
-    when: When | None = None
+    when: QuestionCondition | None = None
     """Ask only after certain answers."""
     low: float | None = None
     """Smallest number accepted."""
@@ -87,14 +87,14 @@ class Question(Record):
     """Largest number accepted."""
 
     @model_validator(mode="after")
-    def _options_fit(self) -> Question:
+    def _check_options(self) -> Question:
         if self.kind.chooses and len(self.options) < 2:
             raise ValueError(f"scale '{self.scale}' needs at least two options")
         if self.options and not self.kind.chooses:
             raise ValueError(f"scale '{self.scale}' takes no options; use {_scales_with('chooses', 'or')}")
         if self.kind.many and not all(isinstance(value, str) for value in self.values):
             raise ValueError(f"scale '{self.scale}' needs options that are text; put them in quotes")
-        unique("option", [str(option.value) for option in self.options])
+        check_unique("option", [str(option.value) for option in self.options])
         if not self.kind.bounded and (self.low, self.high) != (None, None):
             takers = _scales_with("bounded", "and")
             raise ValueError(f"scale '{self.scale}' takes neither low nor high; they are for {takers}")
@@ -128,7 +128,7 @@ def _scales_with(trait: str, word: str) -> str:
     return f"{', '.join(names)} {word} {last}" if names else last
 
 
-def unique(what: str, names: Iterable[str]) -> None:
+def check_unique(what: str, names: Iterable[str]) -> None:
     """Refuse names that are there twice."""
     earlier: set[str] = set()
     for name in names:

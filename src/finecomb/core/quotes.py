@@ -26,26 +26,45 @@ from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 from rapidfuzz.distance import OSA
 
-from finecomb.core.text_folding import Folded, Range, digits, folded, likeness, occurrences, plain, whole_words
+from finecomb.core.text_folding import (
+    FoldedText,
+    Range,
+    find_numbers,
+    fold_text,
+    keep_whole_words,
+    likeness,
+    normalise_text,
+    occurrences,
+)
 from finecomb.core.tokens import words
 
-Method = Literal["exact", "spelling", "elided", "near", ""]
+PlacementMethod = Literal["exact", "spelling", "elided", "near", ""]
 """How a quote was placed; empty when it was not."""
 Costs = NDArray[np.float64]
 
-ALIKE = 0.8
+MIN_LIKENESS = 0.8
 """How alike two strings must be (difflib's ratio) to count as the same words with a slip."""
-_MOST_CANDIDATES = 64  # of a quote such as "the"; enough for its context to find the right one
-_LONGEST_GAP = 1200  # characters that "..." may stand for
-_NEAR_SHARE = 0.34  # of a quote's words that may differ
-_PUNCTUATION, _ABSENT, _CHANGED, _LEFT_OUT = 0.15, 1.1, 1.2, 0.7  # costs in an alignment; a word has 1
-_OUT_OF_ORDER = 0.2
-_SAME_PLACE = 0.6
-_INSIDE_WORDS = 0.1
-_TIE = 0.005
-_STRANGE_CONTEXT, _STRANGE_SHORT, _STRANGE_NUMBER, _SHORT = 0.34, 0.85, 0.95, 12  # "2" says little by itself
+_MAX_CANDIDATES = 64  # of a quote such as "the"; enough for its context to find the right one
+_MAX_GAP = 1200  # characters that "..." may stand for
+_MAX_DIFFERENT_SHARE = 0.34  # of a quote's words that may differ
+_PUNCTUATION_COST, _ABSENT_COST, _CHANGED_COST, _SKIPPED_COST = (
+    0.15,
+    1.1,
+    1.2,
+    0.7,
+)  # costs in an alignment; a word has 1
+_DISORDER_PENALTY = 0.2
+_SAME_SPAN_PENALTY = 0.6
+_INSIDE_WORD_PENALTY = 0.1
+_TIE_MARGIN = 0.005
+_MIN_CONTEXT_FIT, _MIN_SHORT_QUOTE_FIT, _MIN_NUMBER_FIT, _SHORT_QUOTE_LENGTH = (
+    0.34,
+    0.85,
+    0.95,
+    12,
+)  # "2" says little by itself
 _ELLIPSIS = re.compile(r"\s*(?:\[\s*(?:\.\.\.|…)\s*\]|\(\s*(?:\.\.\.|…)\s*\)|\.{3,}|…)\s*")
-_WRAPPING = "\"'“”‘’«»`"
+_WRAPPING_QUOTES = "\"'“”‘’«»`"
 _NEGATIONS = frozenset(
     "no not never none nor neither nobody nothing nowhere without cannot n't"
     " nicht kein keine keinen nie non pas ne jamais sin nunca".split()
@@ -67,7 +86,7 @@ class Placement:
 
     span: Range | None
     """Start and end; None when it could not be placed."""
-    method: Method = ""
+    method: PlacementMethod = ""
     """How it was placed."""
     flags: tuple[str, ...] = ()
     """What a reader should know: words left out, other words around it."""
@@ -87,7 +106,7 @@ class _Candidate:
     """One place where a quote might belong."""
 
     span: Range
-    method: Method
+    method: PlacementMethod
     score: float
     """1 for the quote's own words with their context; less for anything else."""
     fit: float | None
@@ -97,7 +116,7 @@ class _Candidate:
     """A number, negation or name that the quote has changed: never placed."""
 
 
-def place(quotes: Sequence[Quote], text: str, ordered: bool = True) -> list[Placement]:
+def place_quotes(quotes: Sequence[Quote], text: str, ordered: bool = True) -> list[Placement]:
     """The places of all quotes of one reply; `ordered` says that they are expected in the order of the text.
 
     >>> [placement.span for placement in place([Quote("two"), Quote("two")], "one two and two")]
@@ -108,7 +127,7 @@ def place(quotes: Sequence[Quote], text: str, ordered: bool = True) -> list[Plac
     index = TextIndex(text)
     candidates = [index.candidates(quote) for quote in quotes]
     open_ = [number for number, options in enumerate(candidates) if any(not candidate.changed for candidate in options)]
-    chosen = _chosen(
+    chosen = _choose_candidates(
         [[candidate for candidate in candidates[number] if not candidate.changed] for number in open_], ordered
     )
     picks = dict(zip(open_, chosen, strict=True))
@@ -117,7 +136,7 @@ def place(quotes: Sequence[Quote], text: str, ordered: bool = True) -> list[Plac
 
 def _placement(quote: Quote, candidates: Sequence[_Candidate], pick: _Candidate | None) -> Placement:
     if pick is not None:
-        strange = ("the words around it are others",) if _is_strange(quote, pick) else ()
+        strange = ("the words around it are others",) if _has_strange_context(quote, pick) else ()
         return Placement(pick.span, pick.method, pick.flags + strange)
     if not quote.text.strip():
         return Placement(None, why="the quote is empty")
@@ -130,25 +149,25 @@ def _placement(quote: Quote, candidates: Sequence[_Candidate], pick: _Candidate 
     return Placement(None, why=why, nearest=best.span)
 
 
-def _is_strange(quote: Quote, pick: _Candidate) -> bool:
+def _has_strange_context(quote: Quote, pick: _Candidate) -> bool:
     """Whether the words around a place are not those that the quote came with."""
-    if pick.fit is None or len(folded(quote.text)) > _SHORT:
-        return pick.fit is not None and pick.fit < _STRANGE_CONTEXT
-    return pick.fit < (_STRANGE_NUMBER if digits(quote.text) else _STRANGE_SHORT)
+    if pick.fit is None or len(fold_text(quote.text)) > _SHORT_QUOTE_LENGTH:
+        return pick.fit is not None and pick.fit < _MIN_CONTEXT_FIT
+    return pick.fit < (_MIN_NUMBER_FIT if find_numbers(quote.text) else _MIN_SHORT_QUOTE_FIT)
 
 
 # --- choosing among candidates -----------------------------------------------------------------------------------
 
 
-def _chosen(candidates: Sequence[Sequence[_Candidate]], ordered: bool) -> list[_Candidate | None]:
+def _choose_candidates(candidates: Sequence[Sequence[_Candidate]], ordered: bool) -> list[_Candidate | None]:
     """The best candidate of each quote when all are placed together; None where two are equally good."""
     if not candidates:
         return []
     scores = [np.array([candidate.score for candidate in options]) for options in candidates]
-    steps = [_step(one, other, ordered) for one, other in itertools.pairwise(candidates)]
+    steps = [_transition_scores(one, other, ordered) for one, other in itertools.pairwise(candidates)]
     forward, backward = _best_sums(scores, steps), _best_sums(scores[::-1], [step.T for step in steps[::-1]])[::-1]
     totals = [ahead + behind - score for ahead, behind, score in zip(forward, backward, scores, strict=True)]
-    return [_clear_best(options, total) for options, total in zip(candidates, totals, strict=True)]
+    return [_unambiguous_best(options, total) for options, total in zip(candidates, totals, strict=True)]
 
 
 def _best_sums(scores: Sequence[Costs], steps: Sequence[Costs]) -> list[Costs]:
@@ -159,19 +178,19 @@ def _best_sums(scores: Sequence[Costs], steps: Sequence[Costs]) -> list[Costs]:
     return sums
 
 
-def _step(one: Sequence[_Candidate], other: Sequence[_Candidate], ordered: bool) -> Costs:
+def _transition_scores(one: Sequence[_Candidate], other: Sequence[_Candidate], ordered: bool) -> Costs:
     """What it costs to have one quote's candidate followed by the next quote's."""
     first = np.array([candidate.span for candidate in one])[:, None]
     second = np.array([candidate.span for candidate in other])[None]
     same = (first == second).all(axis=2)
     disorder = second[..., 0] < first[..., 0]
-    return -_SAME_PLACE * same - _OUT_OF_ORDER * disorder * ordered  # type: ignore[no-any-return]
+    return -_SAME_SPAN_PENALTY * same - _DISORDER_PENALTY * disorder * ordered  # type: ignore[no-any-return]
 
 
-def _clear_best(candidates: Sequence[_Candidate], totals: Costs) -> _Candidate | None:
+def _unambiguous_best(candidates: Sequence[_Candidate], totals: Costs) -> _Candidate | None:
     best = int(totals.argmax())
     others = np.delete(totals, best)
-    return None if len(others) and others.max() > totals[best] - _TIE else candidates[best]
+    return None if len(others) and others.max() > totals[best] - _TIE_MARGIN else candidates[best]
 
 
 # --- finding candidates ------------------------------------------------------------------------------------------
@@ -184,9 +203,9 @@ class TextIndex:
         self.text = text
 
     @functools.cached_property
-    def folded(self) -> Folded:
+    def folded(self) -> FoldedText:
         """The text without case, blanks and kinds of quotes."""
-        return Folded.of(self.text)
+        return FoldedText.of(self.text)
 
     @functools.cached_property
     def tokens(self) -> WordList:
@@ -197,43 +216,45 @@ class TextIndex:
         """Places for one quote, by the first of the four ways that finds any."""
         for method, ranges in self._searches(quote.text):
             if ranges:
-                whole = set(whole_words(self.text, ranges))
-                rated = [self._rated(span, method, quote, span in whole) for span in ranges]
-                return sorted(rated, key=lambda candidate: -candidate.score)[:_MOST_CANDIDATES]
+                whole = set(keep_whole_words(self.text, ranges))
+                rated = [self._rate_candidate(span, method, quote, span in whole) for span in ranges]
+                return sorted(rated, key=lambda candidate: -candidate.score)[:_MAX_CANDIDATES]
         return self._near(quote)
 
-    def _searches(self, quote: str) -> Iterator[tuple[Method, list[Range]]]:
+    def _searches(self, quote: str) -> Iterator[tuple[PlacementMethod, list[Range]]]:
         if not quote.strip():
             return
         for words_ in dict.fromkeys((quote, quote.strip())):
             yield "exact", [(at, at + len(words_)) for at in occurrences(words_, self.text)]
         yield "spelling", self.folded.places(quote)
-        yield "spelling", self.folded.places(quote.strip().strip(_WRAPPING))
-        yield "elided", self._elided(quote)
+        yield "spelling", self.folded.places(quote.strip().strip(_WRAPPING_QUOTES))
+        yield "elided", self._find_elided(quote)
 
-    def _elided(self, quote: str) -> list[Range]:
+    def _find_elided(self, quote: str) -> list[Range]:
         """From the first to the last words of a quote with "..."; from each beginning to the nearest end."""
-        pieces = [piece for piece in _ELLIPSIS.split(quote) if folded(piece)]
+        pieces = [piece for piece in _ELLIPSIS.split(quote) if fold_text(piece)]
         if not pieces or not _ELLIPSIS.search(quote):
             return []
-        places = [whole_words(self.text, self.folded.places(piece)) for piece in pieces]
-        ranges = [_following(start, places[1:]) for start in places[0]]
-        return _shortest(span for span in ranges if span is not None)
+        places = [keep_whole_words(self.text, self.folded.places(piece)) for piece in pieces]
+        ranges = [_join_following_pieces(start, places[1:]) for start in places[0]]
+        return _shortest_by_end(span for span in ranges if span is not None)
 
-    def _rated(self, span: Range, method: Method, quote: Quote, whole: bool) -> _Candidate:
+    def _rate_candidate(self, span: Range, method: PlacementMethod, quote: Quote, whole: bool) -> _Candidate:
         fit = self._fit(span, quote)
-        return _Candidate(span, method, 0.5 + 0.5 * (fit or 0) - (0 if whole else _INSIDE_WORDS), fit)
+        return _Candidate(span, method, 0.5 + 0.5 * (fit or 0) - (0 if whole else _INSIDE_WORD_PENALTY), fit)
 
     def _fit(self, span: Range, quote: Quote) -> float | None:
         """How well the words before and after a place are those that the quote came with."""
-        before, after = folded(quote.before), folded(quote.after)
+        before, after = fold_text(quote.before), fold_text(quote.after)
         if not before and not after:
             return None
-        ahead = folded(self.text[max(0, span[0] - 2 * len(quote.before) - 8) : span[0]])
+        ahead = fold_text(self.text[max(0, span[0] - 2 * len(quote.before) - 8) : span[0]])
         ahead = ahead[max(0, len(ahead) - len(before)) :]
-        behind = folded(self.text[span[1] : span[1] + 2 * len(quote.after) + 8])[: len(after)]
-        share = _common(before[::-1], ahead[::-1]) + _common(after, behind)
-        alike = (len(before) * _alike(before, ahead) + len(after) * _alike(after, behind)) / (len(before) + len(after))
+        behind = fold_text(self.text[span[1] : span[1] + 2 * len(quote.after) + 8])[: len(after)]
+        share = _common_prefix_length(before[::-1], ahead[::-1]) + _common_prefix_length(after, behind)
+        alike = (len(before) * _similarity(before, ahead) + len(after) * _similarity(after, behind)) / (
+            len(before) + len(after)
+        )
         return max(share / (len(before) + len(after)), alike)
 
     # A quote with a slip: an alignment of words, in which each word of the quote is kept, changed or not there, and
@@ -244,29 +265,29 @@ class TextIndex:
         if not wanted.plain or not self.tokens.plain or len(wanted.plain) > 400:
             return []
         alignments = near_alignments(wanted, self.tokens)
-        rated = [self._rated_alignment(alignment, wanted, quote) for alignment in alignments]
+        rated = [self._rate_alignment(alignment, wanted, quote) for alignment in alignments]
         return sorted(rated, key=lambda candidate: -candidate.score)
 
-    def _rated_alignment(self, alignment: Alignment, wanted: WordList, quote: Quote) -> _Candidate:
+    def _rate_alignment(self, alignment: Alignment, wanted: WordList, quote: Quote) -> _Candidate:
         span = (self.tokens.offsets[alignment.first][0], self.tokens.offsets[alignment.last][1])
         fit = self._fit(span, quote)
         score = 0.5 * (1 - alignment.cost) + (0.5 * fit if fit is not None else 0)
-        changed, flags = _differences(alignment, wanted, self.tokens)
+        changed, flags = _describe_differences(alignment, wanted, self.tokens)
         return _Candidate(span, "near", score, fit, flags, changed)
 
 
-def _following(start: Range, places: Sequence[Sequence[Range]]) -> Range | None:
+def _join_following_pieces(start: Range, places: Sequence[Sequence[Range]]) -> Range | None:
     """From `start` through the nearest place of each further piece; None when one does not follow closely."""
     end = start[1]
     for ranges in places:
-        after = [span[1] for span in ranges if end <= span[0] <= end + _LONGEST_GAP]
+        after = [span[1] for span in ranges if end <= span[0] <= end + _MAX_GAP]
         if not after:
             return None
         end = min(after)
     return start[0], end
 
 
-def _shortest(ranges: Iterable[Range]) -> list[Range]:
+def _shortest_by_end(ranges: Iterable[Range]) -> list[Range]:
     """Of ranges with the same end the shortest."""
     by_end: dict[int, Range] = {}
     for start, end in ranges:
@@ -274,13 +295,13 @@ def _shortest(ranges: Iterable[Range]) -> list[Range]:
     return sorted(by_end.values())
 
 
-def _common(one: str, other: str) -> int:
+def _common_prefix_length(one: str, other: str) -> int:
     """How many characters two strings share from the start."""
     pairs = zip(one, other, strict=False)
     return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
-def _alike(one: str, other: str) -> float:
+def _similarity(one: str, other: str) -> float:
     """0 for what two unrelated texts have in common anyway, 1 for the same."""
     return max(0.0, fuzz.ratio(one, other) / 50 - 1)
 
@@ -301,8 +322,8 @@ class WordList:
     def of(cls, text: str) -> WordList:
         """The words and punctuation of `text`."""
         matches = [(match.group(), match.span()) for match in _TOKEN.finditer(text)]
-        simple = tuple(_plain_word(word) for word, _ in matches)
-        weights = np.array([1.0 if word[:1].isalnum() else _PUNCTUATION for word in simple])
+        simple = tuple(_normalise_word(word) for word, _ in matches)
+        weights = np.array([1.0 if word[:1].isalnum() else _PUNCTUATION_COST for word in simple])
         return cls(tuple(word for word, _ in matches), simple, tuple(span for _, span in matches), weights)
 
 
@@ -310,8 +331,8 @@ _TOKEN = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
 
 
 @functools.lru_cache(maxsize=1 << 14)
-def _plain_word(word: str) -> str:
-    return plain(folded(word))
+def _normalise_word(word: str) -> str:
+    return normalise_text(fold_text(word))
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,15 +347,15 @@ class Alignment:
     """Word of the quote and word of the text; None where one of them has nothing."""
 
 
-def near_alignments(quote: WordList, text: WordList, most: float = _NEAR_SHARE) -> list[Alignment]:
+def near_alignments(quote: WordList, text: WordList, most: float = _MAX_DIFFERENT_SHARE) -> list[Alignment]:
     """The best alignments of a quote with stretches of the text, those that overlap a better one left out."""
     changes = _change_costs(quote, text)
     table = _cost_table(quote, text, changes)
     limit = most * quote.weights.sum()
     ends = _local_minima(table[-1, 1:], limit + 1e-9)
     alignments: list[Alignment] = []
-    for end in ends[:_MOST_CANDIDATES]:
-        traced = _traced(table, changes, quote, text, end)
+    for end in ends[:_MAX_CANDIDATES]:
+        traced = _trace_alignment(table, changes, quote, text, end)
         if traced and not any(
             traced.first <= alignment.last and alignment.first <= traced.last for alignment in alignments
         ):
@@ -356,7 +377,7 @@ def _change_costs(quote: WordList, text: WordList) -> Costs:
     number = {word: at for at, word in enumerate(vocabulary)}
     alike = alike[:, [number[word] for word in text.plain]].astype(np.float64)
     heavy = np.maximum(quote.weights[:, None], text.weights[None])
-    return np.where(alike == 1, 0.0, heavy * np.where(alike >= 0.5, 1.1 - alike, _CHANGED))
+    return np.where(alike == 1, 0.0, heavy * np.where(alike >= 0.5, 1.1 - alike, _CHANGED_COST))
 
 
 def _cost_table(quote: WordList, text: WordList, changes: Costs) -> Costs:
@@ -364,7 +385,7 @@ def _cost_table(quote: WordList, text: WordList, changes: Costs) -> Costs:
     skips = np.concatenate([[0.0], np.cumsum(_skip_costs(text))])
     table = np.zeros((len(quote.plain) + 1, len(text.plain) + 1))
     for row, (weight, change) in enumerate(zip(quote.weights, changes, strict=True), 1):
-        best = table[row - 1] + _ABSENT * weight
+        best = table[row - 1] + _ABSENT_COST * weight
         best[1:] = np.minimum(best[1:], table[row - 1, :-1] + change)
         table[row] = np.minimum.accumulate(best - skips) + skips
     return table
@@ -372,10 +393,10 @@ def _cost_table(quote: WordList, text: WordList, changes: Costs) -> Costs:
 
 def _skip_costs(text: WordList) -> Costs:
     """What it costs that a quote leaves a word of the text out."""
-    return _LEFT_OUT * text.weights
+    return _SKIPPED_COST * text.weights
 
 
-def _traced(table: Costs, changes: Costs, quote: WordList, text: WordList, end: int) -> Alignment | None:
+def _trace_alignment(table: Costs, changes: Costs, quote: WordList, text: WordList, end: int) -> Alignment | None:
     """The alignment that ends at a word of the text, read back from the table."""
     row, column = len(quote.plain), end + 1
     pairs: list[tuple[int | None, int | None]] = []
@@ -384,7 +405,7 @@ def _traced(table: Costs, changes: Costs, quote: WordList, text: WordList, end: 
         if column and here >= table[row - 1, column - 1] + changes[row - 1, column - 1]:
             row, column = row - 1, column - 1
             pairs.append((row, column))
-        elif here >= table[row - 1, column] + _ABSENT * quote.weights[row - 1]:
+        elif here >= table[row - 1, column] + _ABSENT_COST * quote.weights[row - 1]:
             row -= 1
             pairs.append((row, None))
         else:
@@ -401,35 +422,35 @@ def _traced(table: Costs, changes: Costs, quote: WordList, text: WordList, end: 
 # --- what a slip may not change ----------------------------------------------------------------------------------
 
 
-def _differences(alignment: Alignment, quote: WordList, text: WordList) -> tuple[str, tuple[str, ...]]:
+def _describe_differences(alignment: Alignment, quote: WordList, text: WordList) -> tuple[str, tuple[str, ...]]:
     """The first number, negation or name that the quote changed; and flags for those that it left out."""
     flags: list[str] = []
     for mine, theirs in alignment.pairs:
         if mine is None:
-            if theirs is not None and alignment.first <= theirs <= alignment.last and _kind(text, theirs):
+            if theirs is not None and alignment.first <= theirs <= alignment.last and _word_type(text, theirs):
                 flags.append(f"the quote leaves out {text.written[theirs]!r}")
         elif theirs is None:
-            if kind := _kind(quote, mine):
+            if kind := _word_type(quote, mine):
                 return f"the quote has the {kind} {quote.written[mine]!r}, which is not there in the text", ()
         elif quote.plain[mine] != text.plain[theirs]:
-            kind = _kind(quote, mine) or _kind(text, theirs)
+            kind = _word_type(quote, mine) or _word_type(text, theirs)
             change = f"the quote has {quote.written[mine]!r} where the text has {text.written[theirs]!r}"
-            if kind and _is_slip(quote, mine, text, theirs):
+            if kind and _is_misspelling(quote, mine, text, theirs):
                 flags.append(change)
             elif kind:
                 return f"{change}: another {kind}", ()
     return "", tuple(flags)
 
 
-def _is_slip(quote: WordList, mine: int, text: WordList, theirs: int) -> bool:
+def _is_misspelling(quote: WordList, mine: int, text: WordList, theirs: int) -> bool:
     """Whether a word is the other one misspelt: alike, without digits, and no number or negation by itself."""
     word, other = quote.plain[mine], text.plain[theirs]
-    if any(character.isdigit() for character in word + other) or _kind(quote, mine) in ("number", "negation"):
+    if any(character.isdigit() for character in word + other) or _word_type(quote, mine) in ("number", "negation"):
         return False
     return OSA.normalized_similarity(word, other) >= 0.75
 
 
-def _kind(tokens: WordList, at: int) -> str:
+def _word_type(tokens: WordList, at: int) -> str:
     """Whether a word is a number, a negation or a name; empty for any other."""
     word, written = tokens.plain[at], tokens.written[at]
     if any(character.isdigit() for character in word) or word in _NUMBER_WORDS:
@@ -456,13 +477,13 @@ _NUMBER_WORDS = frozenset(
 # --- one quote at a time -----------------------------------------------------------------------------------------
 
 
-def exact(quote: str, text: str) -> list[Range]:
+def find_exact(quote: str, text: str) -> list[Range]:
     """Where `quote` stands in `text` as it is, whole words first; else where it does in another spelling."""
-    places = [(at, at + len(quote)) for at in occurrences(quote, text)] or Folded.of(text).places(quote)
-    return whole_words(text, places)
+    places = [(at, at + len(quote)) for at in occurrences(quote, text)] or FoldedText.of(text).places(quote)
+    return keep_whole_words(text, places)
 
 
-def at_or_only(quote: str, start: int, end: int, text: str) -> Range | None:
+def find_at_or_only(quote: str, start: int, end: int, text: str) -> Range | None:
     """`(start, end)` when the text has the quote there, else the one place where it has it, else None.
 
     >>> at_or_only("two", 4, 7, "one two three"), at_or_only("two", 5, 8, "one two three")
@@ -474,7 +495,9 @@ def at_or_only(quote: str, start: int, end: int, text: str) -> Range | None:
     return (starts[0], starts[0] + len(quote)) if len(starts) == 1 else None
 
 
-def kth(quote: str, text: str, number: int = 0, start: int = 0, end: int | None = None) -> tuple[Range | None, int]:
+def find_nth(
+    quote: str, text: str, number: int = 0, start: int = 0, end: int | None = None
+) -> tuple[Range | None, int]:
     """The place of a quote's repetition `number` (from 0) in `text[start:end]`, and how many places there are.
 
     The last place where there are fewer; None where there is none.
@@ -489,7 +512,7 @@ def kth(quote: str, text: str, number: int = 0, start: int = 0, end: int | None 
     return (at, at + len(quote)), len(starts)
 
 
-def closest(quote: str, text: str, at: int) -> Range | None:
+def find_closest(quote: str, text: str, at: int) -> Range | None:
     """The place of a quote that begins nearest to `at`; None when it is not in the text.
 
     >>> closest("two", "one two and two", 11), closest("three", "one two and two", 0)
@@ -500,7 +523,7 @@ def closest(quote: str, text: str, at: int) -> Range | None:
     return None if start is None else (start, start + len(quote))
 
 
-def preceding(quote: str, text: str, mark: Range | None) -> Range | None:
+def find_preceding(quote: str, text: str, mark: Range | None) -> Range | None:
     """The last place of a quote that ends before a mark, else its first place other than the mark, else None.
 
     >>> preceding("Ann", "Ann met Ann and Ann", (16, 19)), preceding("Ann", "Ann met Bob", (0, 3))
@@ -512,18 +535,18 @@ def preceding(quote: str, text: str, mark: Range | None) -> Range | None:
     return before[-1] if before else next(iter(elsewhere or places), None)
 
 
-def nearest(quote: str, text: str, least: float = ALIKE) -> Range | None:
+def find_most_similar(quote: str, text: str, least: float = MIN_LIKENESS) -> Range | None:
     """The words of `text` most like `quote`, with the same numbers; None when none are like enough."""
     best, place = least, None
-    numbers = digits(quote)
-    for start, end in _windows(text, len(words(quote))):
-        alike = likeness(quote, text[start:end]) if digits(text[start:end]) == numbers else 0
+    numbers = find_numbers(quote)
+    for start, end in _word_windows(text, len(words(quote))):
+        alike = likeness(quote, text[start:end]) if find_numbers(text[start:end]) == numbers else 0
         if alike > best or (alike == best and place is None):
             best, place = alike, (start, end)
     return place
 
 
-def _windows(text: str, size: int) -> Iterator[Range]:
+def _word_windows(text: str, size: int) -> Iterator[Range]:
     """Runs of about `size` words."""
     offsets = [(int(start), int(end)) for start, end in words(text)]
     for first in range(len(offsets)):

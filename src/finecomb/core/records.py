@@ -44,25 +44,25 @@ class Record(BaseModel):
         """The JSON schema with the prose under each field as its description."""
         schema = handler(core_schema)
         properties = handler.resolve_ref_schema(schema).get("properties", {})
-        for name, prose in field_prose(cls).items():
+        for name, prose in field_descriptions(cls).items():
             properties.get(cls.model_fields[name].alias or name, {}).setdefault("description", prose)
         return schema
 
 
 @functools.cache
-def field_prose(record: type[BaseModel]) -> dict[str, str]:
+def field_descriptions(record: type[BaseModel]) -> dict[str, str]:
     """The prose under each field of a record. Pydantic could read it, but would do so whenever a class is made."""
-    inherited = [field_prose(base) for base in reversed(record.__bases__) if issubclass(base, Record)]
+    inherited = [field_descriptions(base) for base in reversed(record.__bases__) if issubclass(base, Record)]
     prose = {
         field.target.id: inspect.cleandoc(below.value.value)
-        for field, below in itertools.pairwise(_statements(record))
+        for field, below in itertools.pairwise(_class_statements(record))
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
         if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str)
     }
     return {name: text for part in (*inherited, prose) for name, text in part.items() if name in record.model_fields}
 
 
-def _statements(record: type[BaseModel]) -> list[ast.stmt]:
+def _class_statements(record: type[BaseModel]) -> list[ast.stmt]:
     """What stands in the definition of a class; nothing where it was made from a generic one."""
     try:
         (definition,) = ast.parse(textwrap.dedent(inspect.getsource(record))).body
@@ -71,7 +71,7 @@ def _statements(record: type[BaseModel]) -> list[ast.stmt]:
     return definition.body if isinstance(definition, ast.ClassDef) else []
 
 
-def storable(text: str) -> str:
+def check_storable(text: str) -> str:
     """Refuse the two things that no file or database can hold: a NUL and half a surrogate pair."""
     if "\0" in text:
         raise ValueError(f"has a NUL character at position {text.index(chr(0))}; remove it")
@@ -85,29 +85,29 @@ def storable(text: str) -> str:
     return text
 
 
-def _storable_json(value: Any) -> Any:
+def _check_storable_json(value: Any) -> Any:
     match value:
         case str():
-            storable(value)
+            check_storable(value)
         case float() if not math.isfinite(value):
             raise ValueError("holds NaN or an infinity, which JSON cannot hold; use null")
         case dict():
             for key, member in value.items():
-                storable(key)
-                _storable_json(member)
+                check_storable(key)
+                _check_storable_json(member)
         case list():
             for member in value:
-                _storable_json(member)
+                _check_storable_json(member)
     return value
 
 
-def _identifier(value: str) -> str:
+def _check_id(value: str) -> str:
     if value != value.strip() or not value:
         raise ValueError(f"an id needs visible characters and none of white space around them, not {value!r}")
-    return storable(value)
+    return check_storable(value)
 
 
-def _utc(value: datetime) -> datetime:
+def _to_utc(value: datetime) -> datetime:
     if value.tzinfo is None:
         raise ValueError("a time needs its zone, e.g. 2026-01-31T09:30:00Z")
     try:
@@ -116,22 +116,22 @@ def _utc(value: datetime) -> datetime:
         raise ValueError(f"time {value.isoformat()} lies outside the years 1 to 9999 in UTC") from None
 
 
-Text = Annotated[str, AfterValidator(storable)]
-Id = Annotated[str, AfterValidator(_identifier)]
+Text = Annotated[str, AfterValidator(check_storable)]
+Id = Annotated[str, AfterValidator(_check_id)]
 Time = Annotated[
     datetime,
-    AfterValidator(_utc),
+    AfterValidator(_to_utc),
     PlainSerializer(lambda time: time.isoformat().replace("+00:00", "Z"), return_type=str, when_used="json"),
 ]
-Json = Annotated[JsonValue, AfterValidator(_storable_json)]
+Json = Annotated[JsonValue, AfterValidator(_check_storable_json)]
 Meta = Mapping[Text, Json]
 Answer = bool | int | float | Text | tuple[Text, ...]
 Answers = Mapping[Text, Answer]
 
-Kind = Literal["human", "llm", "detector", "checker", "gold", "pooled"]
+AnnotatorKind = Literal["human", "llm", "detector", "checker", "gold", "pooled"]
 Status = Literal["draft", "submitted", "excluded"]
 Phase = Literal["training", "qualification", "work"]
-WayPhase = Literal["consent", "survey", "instructions", "training", "qualification"]
+OnboardingPhase = Literal["consent", "survey", "instructions", "training", "qualification"]
 
 
 class Segment(Record):
@@ -147,7 +147,7 @@ class Segment(Record):
     """Who speaks, in a conversation."""
 
     @model_validator(mode="after")
-    def _in_order(self) -> Segment:
+    def _check_order(self) -> Segment:
         if self.end < self.start:
             raise ValueError(f"segment [{self.start}, {self.end}) ends before it starts")
         return self
@@ -172,7 +172,7 @@ class Document(Record):
     """Facts about the text that annotators never see: `model`, `topic`, `top_p`, ..."""
 
     @model_validator(mode="after")
-    def _parts_fit(self) -> Document:
+    def _check_segments(self) -> Document:
         if TEXT in self.context:
             raise ValueError(f"a context cannot be called {TEXT!r}; that is the name of the text itself")
         last = 0
@@ -189,7 +189,7 @@ class Document(Record):
         return self.text if name == TEXT else self.context.get(name)
 
 
-def _one_quote_per_span(spans: tuple[Span, ...], quotes: tuple[str, ...], unlocated: str) -> None:
+def _check_quotes(spans: tuple[Span, ...], quotes: tuple[str, ...], unlocated: str) -> None:
     if not spans and not unlocated:
         raise ValueError("has no spans; say why in `unlocated` and keep the quote")
     if spans and unlocated:
@@ -198,9 +198,9 @@ def _one_quote_per_span(spans: tuple[Span, ...], quotes: tuple[str, ...], unloca
         raise ValueError(f"has {len(spans)} spans but {len(quotes)} quotes; each span needs its quote")
     for span in spans:
         if span.part != TEXT:
-            storable(span.part)
+            check_storable(span.part)
     if len(spans) > 1 and any(later < earlier for earlier, later in itertools.pairwise(spans)):
-        raise ValueError(f"spans {[span.on_wire() for span in spans]} are not in text order")
+        raise ValueError(f"spans {[span.to_wire() for span in spans]} are not in text order")
 
 
 class Antecedents(Record):
@@ -215,7 +215,7 @@ class Antecedents(Record):
 
     @model_validator(mode="after")
     def _fits(self) -> Antecedents:
-        _one_quote_per_span(self.spans, self.quotes, self.unlocated)
+        _check_quotes(self.spans, self.quotes, self.unlocated)
         return self
 
 
@@ -231,7 +231,7 @@ class AlternativeMark(Record):
 
     @model_validator(mode="after")
     def _fits(self) -> AlternativeMark:
-        _one_quote_per_span(self.spans, self.quotes, "")
+        _check_quotes(self.spans, self.quotes, "")
         return self
 
 
@@ -271,7 +271,7 @@ class Mark(Record):
 
     @model_validator(mode="after")
     def _fits(self) -> Mark:
-        _one_quote_per_span(self.spans, self.quotes, self.unlocated)
+        _check_quotes(self.spans, self.quotes, self.unlocated)
         return self
 
 
@@ -290,7 +290,7 @@ class Unit(Record):
     """How long it took."""
 
     @model_validator(mode="after")
-    def _in_order(self) -> Unit:
+    def _check_order(self) -> Unit:
         if self.end < self.start:
             raise ValueError(f"unit [{self.start}, {self.end}) ends before it starts")
         return self
@@ -368,7 +368,7 @@ class Attempt(Record):
     """When it was graded."""
 
 
-class Qualified(Record):
+class QualificationResult(Record):
     """How an annotator did in a protocol's qualification."""
 
     protocol: Id
@@ -386,7 +386,7 @@ class Annotator(Record):
 
     id: Id
     """Unique in the study; never a platform's worker id."""
-    kind: Kind
+    kind: AnnotatorKind
     """What sort of annotator."""
     condition: Text = ""
     """The experimental condition, e.g. a kind of training."""
@@ -396,7 +396,7 @@ class Annotator(Record):
     """The factors of that cell by name, e.g. `domain`."""
     survey: Answers = Field(default_factory=dict)
     """Answers about themselves."""
-    qualification: Qualified | None = None
+    qualification: QualificationResult | None = None
     """How they did in the qualification."""
     platform: Text = ""
     """Where they were recruited, e.g. `prolific`."""
@@ -431,7 +431,7 @@ class Allocation(Record):
     """Share of texts that are drawn from all strata alike."""
 
     @model_validator(mode="after")
-    def _has_strata(self) -> Allocation:
+    def _check_strata(self) -> Allocation:
         if not re.fullmatch("count|answer:.+", self.measure):
             raise ValueError(f"measures `count` or `answer:NAME`, not {self.measure!r}")
         if not self.strata and not self.judges:
@@ -439,20 +439,20 @@ class Allocation(Record):
         return self
 
 
-def _web_address(value: str) -> str:
+def _check_web_address(value: str) -> str:
     if value and not re.match(r"https?://[^\s/]", value):
         raise ValueError(f"an address begins with https://, unlike {value!r}")
     return value
 
 
-def _origin(value: str) -> str:
+def _check_origin(value: str) -> str:
     local = r"http://(localhost|127\.0\.0\.1)(:\d+)?"
     if not re.fullmatch(rf"https://[a-z0-9-]+(\.[a-z0-9-]+)+(:\d+)?|{local}", value):
         raise ValueError(f"an origin is https:// and a host, e.g. https://worker.mturk.com, unlike {value!r}")
     return value
 
 
-Origin = Annotated[str, AfterValidator(_origin)]
+Origin = Annotated[str, AfterValidator(_check_origin)]
 """Where a page comes from; a page of this machine may do without TLS, to try things out."""
 
 
@@ -467,7 +467,7 @@ class Recruitment(Record):
     """Code for those who did not pass the qualification; likewise."""
     no_consent: Text = ""
     """Code for those who do not agree to take part; likewise."""
-    back: Annotated[Text, AfterValidator(_web_address)] = ""
+    back: Annotated[Text, AfterValidator(_check_web_address)] = ""
     """Address to go back to, `{code}` standing for the code; the platform's own when empty."""
     frame: tuple[Origin, ...] = ()
     """Whose pages may show ours inside them, e.g. `https://worker.mturk.com`; otherwise ours open in a tab."""
@@ -477,7 +477,7 @@ class Recruitment(Record):
     """What the platform itself pays for one finished task; what is owed beyond that is a bonus."""
 
     @model_validator(mode="after")
-    def _on_a_platform(self) -> Recruitment:
+    def _check_platform(self) -> Recruitment:
         if not self.platform and (self.batch is not None or self.reward is not None):
             name = "batch" if self.batch is not None else "reward"
             raise ValueError(f"{name!r} belongs to tasks on a platform; add e.g. `platform: mturk`, or leave it out")
@@ -503,12 +503,12 @@ class CellBlock(Record):
     @field_validator("factors", mode="before")
     @classmethod
     def _listed(cls, value: Any) -> Any:
-        return value_lists(value)
+        return wrap_single_values(value)
 
     @field_validator("eligible", mode="before")
     @classmethod
-    def _answers_listed(cls, value: Any) -> Any:
-        return value_lists(value)
+    def _wrap_eligible_answers(cls, value: Any) -> Any:
+        return wrap_single_values(value)
 
     @model_validator(mode="after")
     def _filled(self) -> CellBlock:
@@ -516,7 +516,7 @@ class CellBlock(Record):
         return self
 
 
-def value_lists(value: Any) -> Any:
+def wrap_single_values(value: Any) -> Any:
     """A mapping whose single values became lists of one; anything else as it is, to be refused with its own words."""
     if not isinstance(value, Mapping):
         return value
@@ -560,7 +560,7 @@ class Design(Record):
     @field_validator("cross", "eligible", mode="before")
     @classmethod
     def _listed(cls, value: Any) -> Any:
-        return value_lists(value)
+        return wrap_single_values(value)
 
     @model_validator(mode="after")
     def _filled(self) -> Design:
@@ -580,7 +580,7 @@ class Design(Record):
         return self.cells or (CellBlock(factors=self.cross),)
 
 
-PHASES: tuple[WayPhase, ...] = ("consent", "survey", "instructions", "training", "qualification")
+ONBOARDING_PHASES: tuple[OnboardingPhase, ...] = ("consent", "survey", "instructions", "training", "qualification")
 """What comes before the work, in order."""
 
 
@@ -658,7 +658,7 @@ class Settings(Record):
     allocation: Allocation | None = None
     """Which text comes next: the one where the interval of the mean over all texts shrinks most; without it, the one
     with fewest annotators."""
-    skip: tuple[WayPhase, ...] = ()
+    skip: tuple[OnboardingPhase, ...] = ()
     """Phases of the protocol that are left out, e.g. for people who were trained elsewhere."""
     mode: Text = ""
     """Which of the protocol's `modes` is in force, e.g. `in-the-data`; the protocol's own when empty."""
@@ -698,7 +698,7 @@ class Settings(Record):
     """Anything else."""
 
     @property
-    def money(self) -> str:
+    def effective_currency(self) -> str:
         """The currency of all amounts."""
         return (self.design.currency if self.design else "") or self.currency
 
@@ -712,7 +712,7 @@ class Note(Record):
     """Whether `finecomb check` counts it among the errors, as with a stored record that cannot be read."""
 
 
-def parts_of(mark: Mark) -> Iterator[tuple[Span, str]]:
+def iter_quoted_spans(mark: Mark) -> Iterator[tuple[Span, str]]:
     """Every located span of a mark, of its antecedents and of its alternatives, with its quote."""
     located = zip(mark.spans, mark.quotes, strict=False)
     if mark.antecedents is None and not mark.alternatives:

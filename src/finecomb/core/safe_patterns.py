@@ -9,7 +9,7 @@ import regex
 
 from finecomb.core.errors import FinecombError, shorten
 
-SECONDS = 0.5
+MAX_SECONDS = 0.5
 """The longest that one expression may take on one quote."""
 
 
@@ -18,17 +18,17 @@ class SlowPatternError(FinecombError):
 
 
 @functools.lru_cache(maxsize=256)
-def _compiled(pattern: str) -> regex.Pattern[str]:
+def _compile_pattern(pattern: str) -> regex.Pattern[str]:
     return regex.compile(pattern)
 
 
-def full_match(pattern: str, text: str, seconds: float = SECONDS) -> regex.Match[str] | None:
+def full_match(pattern: str, text: str, seconds: float = MAX_SECONDS) -> regex.Match[str] | None:
     """The match of a whole text, or None; raises `SlowPatternError` when it takes longer than `seconds`.
 
     >>> full_match("(a+)+b", "aab").span(1)
     (0, 2)
     """
-    compiled: Any = _compiled(pattern)
+    compiled: Any = _compile_pattern(pattern)
     try:
         match: regex.Match[str] | None = compiled.fullmatch(text, timeout=seconds)
     except TimeoutError:

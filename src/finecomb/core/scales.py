@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from finecomb.core.records import Answer
-from finecomb.core.spelling import fold
+from finecomb.core.spelling import fold_spelling
 
 if TYPE_CHECKING:
     from finecomb.core.question import Question
 
-Check = Callable[["Question", Answer], str]
-Parse = Callable[["Question", str], Answer | None]
-Invent = Callable[["Question", np.random.Generator], Answer]
-Merge = Callable[[Sequence[Answer]], Answer]
-Words = Callable[["Question", Answer], str]
+AnswerCheck = Callable[["Question", Answer], str]
+AnswerParser = Callable[["Question", str], Answer | None]
+AnswerGenerator = Callable[["Question", np.random.Generator], Answer]
+AnswerMerger = Callable[[Sequence[Answer]], Answer]
+AnswerFormatter = Callable[["Question", Answer], str]
 
-_TRUTH = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+_BOOLEAN_WORDS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 
 
-def among(answer: object, values: Iterable[object]) -> bool:
+def is_among(answer: object, values: Iterable[object]) -> bool:
     """Whether an answer is one of the values: of the same type, so that 1 is not true."""
     return any(type(answer) is type(value) and answer == value for value in values)
 
@@ -37,7 +37,7 @@ def option_values(question: Question) -> dict[str, bool | int | float | str]:
     return named | {str(option.value): option.value for option in question.options}
 
 
-def number_of(text: str) -> int | float | None:
+def parse_number(text: str) -> int | float | None:
     """The number that a text writes in plain digits, or None.
 
     >>> number_of("-3"), number_of("0.50"), number_of("1e5")
@@ -48,17 +48,17 @@ def number_of(text: str) -> int | float | None:
     return float(text) if "." in text else int(text)
 
 
-def merged_by_frequency(answers: Sequence[Answer]) -> Answer:
+def most_frequent_answer(answers: Sequence[Answer]) -> Answer:
     """The most frequent answer; of answers equally frequent the first."""
     return Counter(answers).most_common(1)[0][0]
 
 
-def merged_side_by_side(answers: Sequence[Answer]) -> Answer:
+def join_different_answers(answers: Sequence[Answer]) -> Answer:
     """The answers that differ, one beside the other."""
     return " / ".join(map(str, dict.fromkeys(answers)))
 
 
-def joined(answer: Answer) -> str:
+def format_answer(answer: Answer) -> str:
     """An answer in one line, as it is stored.
 
     >>> joined(("plot", "style")), joined(3)
@@ -80,15 +80,15 @@ class QuestionScale:
 
     name: str
     """As protocols write it."""
-    check: Check
+    check: AnswerCheck
     """What is wrong with an answer, in words, or an empty string."""
-    parse: Parse
+    parse: AnswerParser
     """The answer that a text in a file stands for, or None where it stands for none."""
-    example: Invent
+    example: AnswerGenerator
     """Some answer, for simulated annotators."""
-    merge: Merge = merged_by_frequency
+    merge: AnswerMerger = most_frequent_answer
     """One answer for several annotators'."""
-    words: Words = option_titles
+    words: AnswerFormatter = option_titles
     """An answer as people read it."""
     chooses: bool = False
     """Whether it needs options to choose among."""
@@ -126,19 +126,19 @@ def _text_example(question: Question, rng: np.random.Generator) -> Answer:
 # --- yes or no -----------------------------------------------------------------------------------------------------
 
 
-def _truth_check(question: Question, answer: Answer) -> str:
+def _yes_no_check(question: Question, answer: Answer) -> str:
     return "" if isinstance(answer, bool) else "expected true or false"
 
 
-def _truth_parse(question: Question, text: str) -> Answer | None:
-    return _TRUTH.get(fold(text))
+def _yes_no_parse(question: Question, text: str) -> Answer | None:
+    return _BOOLEAN_WORDS.get(fold_spelling(text))
 
 
-def _truth_words(question: Question, answer: Answer) -> str:
+def _yes_no_words(question: Question, answer: Answer) -> str:
     return "Yes" if answer else "No"
 
 
-def _truth_example(question: Question, rng: np.random.Generator) -> Answer:
+def _yes_no_example(question: Question, rng: np.random.Generator) -> Answer:
     return bool(rng.random() < 0.5)
 
 
@@ -154,7 +154,7 @@ def _number_check(question: Question, answer: Answer) -> str:
 
 
 def _number_parse(question: Question, text: str) -> Answer | None:
-    return number_of(text)
+    return parse_number(text)
 
 
 def _number_example(question: Question, rng: np.random.Generator) -> Answer:
@@ -168,17 +168,17 @@ def _number_example(question: Question, rng: np.random.Generator) -> Answer:
 # --- options -------------------------------------------------------------------------------------------------------
 
 
-def _listed(question: Question) -> str:
+def _list_options(question: Question) -> str:
     return ", ".join(map(str, question.values))
 
 
 def _option_check(question: Question, answer: Answer) -> str:
-    return "" if among(answer, question.values) else f"expected one of {_listed(question)}"
+    return "" if is_among(answer, question.values) else f"expected one of {_list_options(question)}"
 
 
 def _option_parse(question: Question, text: str) -> Answer | None:
     values = option_values(question)
-    return values.get(text, {fold(word): value for word, value in values.items()}.get(fold(text)))
+    return values.get(text, {fold_spelling(word): value for word, value in values.items()}.get(fold_spelling(text)))
 
 
 def _option_example(question: Question, rng: np.random.Generator) -> Answer:
@@ -187,9 +187,9 @@ def _option_example(question: Question, rng: np.random.Generator) -> Answer:
 
 def _options_check(question: Question, answer: Answer) -> str:
     if not isinstance(answer, tuple | list):
-        return f"expected a list from {_listed(question)}"
-    strange = [choice for choice in answer if not among(choice, question.values)]
-    return f"{strange[0]!r} is not among {_listed(question)}" if strange else ""
+        return f"expected a list from {_list_options(question)}"
+    strange = [choice for choice in answer if not is_among(choice, question.values)]
+    return f"{strange[0]!r} is not among {_list_options(question)}" if strange else ""
 
 
 def _options_parse(question: Question, text: str) -> Answer | None:
@@ -203,25 +203,27 @@ def _options_example(question: Question, rng: np.random.Generator) -> Answer:
 
 # --- the table -----------------------------------------------------------------------------------------------------
 
-_OPTION = (_option_check, _option_parse, _option_example)
-_TEXT = (_text_check, _text_parse, _text_example)
+_OPTION_FUNCTIONS = (_option_check, _option_parse, _option_example)
+_TEXT_FUNCTIONS = (_text_check, _text_parse, _text_example)
 
 SCALES: dict[str, QuestionScale] = {
     scale.name: scale
     for scale in (
-        QuestionScale("nominal", *_OPTION, chooses=True, rates=True),
-        QuestionScale("ordinal", *_OPTION, chooses=True, ordered=True, rates=True),
+        QuestionScale("nominal", *_OPTION_FUNCTIONS, chooses=True, rates=True),
+        QuestionScale("ordinal", *_OPTION_FUNCTIONS, chooses=True, ordered=True, rates=True),
         QuestionScale("number", _number_check, _number_parse, _number_example, bounded=True, rates=True),
-        QuestionScale("yes-no", _truth_check, _truth_parse, _truth_example, words=_truth_words, values=(True, False)),
+        QuestionScale(
+            "yes-no", _yes_no_check, _yes_no_parse, _yes_no_example, words=_yes_no_words, values=(True, False)
+        ),
         QuestionScale("several", _options_check, _options_parse, _options_example, chooses=True, many=True),
-        QuestionScale("text", *_TEXT, merge=merged_side_by_side, prose=True, free=True),
-        QuestionScale("rewrite", *_TEXT, free=True),
+        QuestionScale("text", *_TEXT_FUNCTIONS, merge=join_different_answers, prose=True, free=True),
+        QuestionScale("rewrite", *_TEXT_FUNCTIONS, free=True),
     )
 }
 """Every scale by name. A new one is a row here."""
 
 
-def scale_name(value: str) -> str:
+def check_scale_name(value: str) -> str:
     """Refuse a name that no scale has."""
     if value not in SCALES:
         *names, last = (repr(name) for name in SCALES)

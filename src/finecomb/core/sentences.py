@@ -33,15 +33,15 @@ _STOP = regex.compile(
     """,
     regex.VERSION1 | regex.VERBOSE,
 )
-_ALWAYS_INSIDE = frozenset(
+_ABBREVIATIONS = frozenset(
     """mr mrs ms mx dr prof st rev gen col capt cmdr lt sgt sen rep gov pres hon messrs mt ft vs e.g i.e cf fig figs
     eq""".split()
 )
-_BEFORE_NUMBERS = frozenset(
+_NUMBER_ABBREVIATIONS = frozenset(
     """no nos n° n.º vol pp p ed approx est ca sec ch art jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed
     thu fri sat sun""".split()
 )
-_BEGINNERS = frozenset(
+_SENTENCE_STARTERS = frozenset(
     """a an and another as at but by did do does for from had has have he her here his how however i if in is it its
     my nobody no nor not of on one or our she so some such that the their then there these they this those to was we
     were what when where whether which while who why will with yes you your""".split()
@@ -49,8 +49,8 @@ _BEGINNERS = frozenset(
 """Words that usually begin a sentence when they are capitalised in the middle of a text."""
 _LAST_WORD = regex.compile(r"[\w.&°º]+$")
 _NEXT_WORD = regex.compile(r"[\s\"'“‘«‹(\[{「『（]*(\w+)")
-_DOTTED = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]{1,2}")
-_LONGEST_ABBREVIATION = 24
+_DOTTED_ABBREVIATION = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]{1,2}")
+_MAX_ABBREVIATION_LENGTH = 24
 _LIST_NUMBER = re.compile(r"[\r\n\u2028\u2029][^\S\r\n]*\d{1,3}\Z")
 _LINE_BREAK = re.compile(r"\r\n|[\r\n\u2028\u2029]")
 _FIRST_ITEM = re.compile(
@@ -71,7 +71,7 @@ def sentences(text: str) -> Offsets:
         if boundary > starts[-1]:
             starts.append(boundary)
     bounds = zip(starts, [*starts[1:], len(text)], strict=True)
-    offsets = [trimmed for start, end in bounds if (trimmed := _trimmed(text, start, end))]
+    offsets = [trimmed for start, end in bounds if (trimmed := _trim_whitespace(text, start, end))]
     return np.array(offsets, dtype=np.int64).reshape(-1, 2)
 
 
@@ -96,7 +96,7 @@ def _ends_sentence(text: str, match: regex.Match[str], start: int) -> bool:
         return _closes_sentence(text, match)
     if not match.group().startswith("."):
         return True
-    before = text[max(start, match.start() - _LONGEST_ABBREVIATION) : match.start()]
+    before = text[max(start, match.start() - _MAX_ABBREVIATION_LENGTH) : match.start()]
     return not (_is_abbreviation(before, text, match.end(), following) or _is_list_number(text, match.start()))
 
 
@@ -121,9 +121,11 @@ def _is_abbreviation(before: str, text: str, after: int, following: str) -> bool
     if len(word) == 1 and word.isalpha() and word.isupper():
         return _is_initial(word, before[:-1], text, after)
     folded = word.lower()
-    if folded in _ALWAYS_INSIDE or (folded in _BEFORE_NUMBERS and following.isdigit()):
+    if folded in _ABBREVIATIONS or (folded in _NUMBER_ABBREVIATIONS and following.isdigit()):
         return True
-    return _DOTTED.fullmatch(word) is not None and following != "" and not _begins_sentence(word, text, after)
+    return (
+        _DOTTED_ABBREVIATION.fullmatch(word) is not None and following != "" and not _begins_sentence(word, text, after)
+    )
 
 
 def _is_initial(letter: str, before: str, text: str, after: int) -> bool:
@@ -132,7 +134,7 @@ def _is_initial(letter: str, before: str, text: str, after: int) -> bool:
     name = words[-1] if words else ""
     if letter == "I" or name.islower():
         begins = _begins_sentence("", text, after)
-        return not begins if letter != "I" else name.istitle() and name.lower() not in _BEGINNERS and not begins
+        return not begins if letter != "I" else name.istitle() and name.lower() not in _SENTENCE_STARTERS and not begins
     return True
 
 
@@ -140,7 +142,7 @@ def _begins_sentence(abbreviation: str, text: str, at: int) -> bool:
     """Whether what follows an abbreviation begins a sentence; after `P.M.` anything but a number does."""
     match = _NEXT_WORD.match(text, at)
     word = match.group(1) if match else ""
-    return word.lower() in _BEGINNERS or (abbreviation in ("A.M", "P.M") and not word[:1].isdigit())
+    return word.lower() in _SENTENCE_STARTERS or (abbreviation in ("A.M", "P.M") and not word[:1].isdigit())
 
 
 # --- lists -------------------------------------------------------------------------------------------------------
@@ -174,7 +176,7 @@ def _later_items(text: str, first: re.Match[str], end: int) -> Iterator[tuple[in
         at = item.end()
 
 
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int] | None:
+def _trim_whitespace(text: str, start: int, end: int) -> tuple[int, int] | None:
     stripped = text[start:end].strip()
     if not stripped:
         return None

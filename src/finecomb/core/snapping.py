@@ -12,7 +12,7 @@ from finecomb.core.protocol import Snap
 from finecomb.core.sentences import sentences
 from finecomb.core.span import Offsets, Span
 
-_INSIDE_WORDS = regex.compile(
+_WORD_CHARACTER = regex.compile(
     r"""[[\p{L}\p{M}\p{Nd}]--[\p{Han}\p{Hiragana}\p{Katakana}ーｰ\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}
     \p{Tai_Le}\p{New_Tai_Lue}\p{Tai_Tham}\p{Tai_Viet}\p{Ahom}]]""",
     regex.VERSION1 | regex.VERBOSE,
@@ -44,9 +44,9 @@ def snapping_problem(span: Span, text: str, snap: Snap, bounds: Offsets) -> str:
 
 def _cuts_word(text: str, at: int) -> bool:
     """Whether an offset lies inside a word."""
-    return 0 < at < len(text) and _is_inside_words(text[at - 1]) and _is_inside_words(text[at])
+    return 0 < at < len(text) and _is_word_character(text[at - 1]) and _is_word_character(text[at])
 
 
 @functools.lru_cache(maxsize=4096)
-def _is_inside_words(character: str) -> bool:
-    return _INSIDE_WORDS.match(character) is not None
+def _is_word_character(character: str) -> bool:
+    return _WORD_CHARACTER.match(character) is not None

@@ -44,7 +44,7 @@ class Span:
             return 0
         return max(0, min(self.end, other.end) - max(self.start, other.start))
 
-    def meets(self, other: Span) -> bool:
+    def intersects(self, other: Span) -> bool:
         """Whether both claim a common place; an omission meets what it lies in or touches."""
         if self.part != other.part:
             return False
@@ -60,7 +60,7 @@ class Span:
             )
         return text[self.start : self.end]
 
-    def on_wire(self) -> list[int | str]:
+    def to_wire(self) -> list[int | str]:
         """`[start, end]` on the text, `[part, start, end]` elsewhere: the form in files."""
         return [self.start, self.end] if self.part == TEXT else [self.part, self.start, self.end]
 
@@ -82,7 +82,7 @@ class Span:
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(
-            cls.from_wire, serialization=core_schema.plain_serializer_function_ser_schema(cls.on_wire)
+            cls.from_wire, serialization=core_schema.plain_serializer_function_ser_schema(cls.to_wire)
         )
 
     @classmethod
@@ -97,7 +97,7 @@ class Span:
         }
 
 
-def union(spans: Iterable[Span]) -> tuple[Span, ...]:
+def merge_spans(spans: Iterable[Span]) -> tuple[Span, ...]:
     """The fewest spans that cover the same code points, in order; touching ones become one, omissions inside vanish.
 
     >>> union([Span(3, 6), Span(0, 4), Span(8, 9)])
@@ -113,12 +113,12 @@ def union(spans: Iterable[Span]) -> tuple[Span, ...]:
     return tuple(merged)
 
 
-def covered(spans: Iterable[Span]) -> int:
+def covered_length(spans: Iterable[Span]) -> int:
     """How many code points the spans cover together, each counted once."""
-    return sum(len(span) for span in union(spans))
+    return sum(len(span) for span in merge_spans(spans))
 
 
-def touched(spans: Iterable[Span], offsets: Offsets) -> NDArray[np.bool_]:
+def covered_token_mask(spans: Iterable[Span], offsets: Offsets) -> NDArray[np.bool_]:
     """Which of the tokens (sentences, segments) at `offsets` have any character covered by a span, (n,).
 
     An omission touches nothing: it covers no character.
@@ -139,7 +139,7 @@ def token_range(span: Span, offsets: Offsets) -> tuple[int, int]:
     return first, max(first, last)
 
 
-def snap(span: Span, offsets: Offsets) -> Span:
+def snap_to_tokens(span: Span, offsets: Offsets) -> Span:
     """Widen `span` to the whole tokens (or sentences) it touches, dropping what lies between tokens at its edges.
 
     A span that touches no token, and an omission, come back unchanged.
@@ -150,7 +150,7 @@ def snap(span: Span, offsets: Offsets) -> Span:
     return Span(int(offsets[first, 0]), int(offsets[last - 1, 1]), span.part)
 
 
-def home(span: Span, offsets: Offsets) -> int:
+def most_overlapping_index(span: Span, offsets: Offsets) -> int:
     """Which token, sentence or segment a span belongs to: the one with most of its characters, the earlier on a tie.
 
     An omission belongs to the piece it lies in or touches, the earlier when between two; -1 when there is none.
@@ -174,7 +174,7 @@ class Piece:
     owners: tuple[int, ...]
 
 
-def pieces(length: int, spans: Sequence[Sequence[Span]], part: str = TEXT) -> list[Piece]:
+def split_at_edges(length: int, spans: Sequence[Sequence[Span]], part: str = TEXT) -> list[Piece]:
     """Cut `[0, length)` at every edge; `spans[i]` belong to owner i. Pieces in order cover the part exactly.
 
     An omission becomes an empty piece at its place, before the text that follows it.
@@ -182,7 +182,7 @@ def pieces(length: int, spans: Sequence[Sequence[Span]], part: str = TEXT) -> li
     events: list[tuple[int, int, int]] = []  # (position, 0 for an end or 1 for a start, owner)
     gaps: dict[int, list[int]] = {}
     for owner, owner_spans in enumerate(spans):
-        for span in union(span for span in owner_spans if span.part == part):
+        for span in merge_spans(span for span in owner_spans if span.part == part):
             if len(span):
                 events += [(span.start, 1, owner), (span.end, 0, owner)]
             else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 
-def fold(spelling: str) -> str:
+def fold_spelling(spelling: str) -> str:
     """One form for the many spellings of a label: lower case, with hyphens.
 
     >>> fold("Grammar_Usage"), fold("NOT CHECKABLE")

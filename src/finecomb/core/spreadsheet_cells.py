@@ -8,7 +8,7 @@ _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
-def escaped(cell: str) -> str:
+def escape_cell(cell: str) -> str:
     """A cell with an apostrophe before what a spreadsheet would run; numbers stay numbers.
 
     >>> escaped("=1+1"), escaped("-5"), escaped("- and"), escaped("'=x"), escaped("it's")
@@ -17,7 +17,7 @@ def escaped(cell: str) -> str:
     return f"'{cell}" if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
 
 
-def unescaped(cell: str) -> str:
+def unescape_cell(cell: str) -> str:
     """What `escaped` made a cell of.
 
     >>> unescaped("'=1+1"), unescaped("''=x"), unescaped("-5"), unescaped("'tis")

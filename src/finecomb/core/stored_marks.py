@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-MOST_NAMED = 20_000
+MAX_NAMED_DOCUMENTS = 20_000
 """Documents up to which a file is asked for each by name; of more, it is asked for the range of their ids."""
 
-BATCH = 200_000
+BATCH_SIZE = 200_000
 """Marks that are copied at a time."""
 
 
@@ -27,7 +27,7 @@ class StoredMarks:
         """The same table, for a study that has lost annotations."""
         return replace(self, is_part=True)
 
-    def relabelled(self, label: pl.Expr) -> StoredMarks:
+    def with_labels(self, label: pl.Expr) -> StoredMarks:
         """The same marks with other labels."""
         return replace(self, table=self.table.with_columns(label=label))
 
@@ -41,26 +41,26 @@ class StoredMarks:
         """The marks of a study with these annotations, in the order of the file."""
         if not self.is_part:
             return self.table.collect(engine="streaming")
-        near = self.table.filter(_near(annotations)).collect(engine="streaming")
+        near = self.table.filter(_prefilter(annotations)).collect(engine="streaming")
         return near.filter(pl.col("annotation").is_in(annotations["id"].implode()))
 
-    def numbered(self, columns: Iterable[str]) -> pl.DataFrame:
+    def read_numbered(self, columns: Iterable[str]) -> pl.DataFrame:
         """Some columns of all marks, with the number of the row in place of the id."""
         return self.table.select(columns).with_row_index("id").collect(engine="streaming")
 
     def rows(self, numbers: pl.Series) -> Iterator[pl.DataFrame]:
         """The marks with these numbers, which are in order, some at a time."""
         places, last = numbers.to_numpy(), -1 if numbers.is_empty() else int(numbers[-1])
-        for first in range(0, last + 1, BATCH):
-            inside = places[np.searchsorted(places, first) : np.searchsorted(places, first + BATCH)]
+        for first in range(0, last + 1, BATCH_SIZE):
+            inside = places[np.searchsorted(places, first) : np.searchsorted(places, first + BATCH_SIZE)]
             if len(inside):
-                yield self.table.slice(first, BATCH).collect(engine="streaming")[inside - first]
+                yield self.table.slice(first, BATCH_SIZE).collect(engine="streaming")[inside - first]
 
 
-def _near(annotations: pl.DataFrame) -> pl.Expr:
+def _prefilter(annotations: pl.DataFrame) -> pl.Expr:
     """What marks of some annotations have in common, in words by which a file can leave out most others unread."""
     documents, annotators = (annotations[name].unique() for name in ("document", "annotator"))
     near = pl.col("annotator").is_in(annotators.implode())
     if len(documents):
         near &= (pl.col("document") >= documents.min()) & (pl.col("document") <= documents.max())
-    return near & pl.col("document").is_in(documents.implode()) if len(documents) <= MOST_NAMED else near
+    return near & pl.col("document").is_in(documents.implode()) if len(documents) <= MAX_NAMED_DOCUMENTS else near

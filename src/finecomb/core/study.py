@@ -16,11 +16,11 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Note, Settings
 from finecomb.core.stored_marks import StoredMarks
 
-Item = Settings | Protocol | Document | Annotator | Annotation | Note
+StudyItem = Settings | Protocol | Document | Annotator | Annotation | Note
 """What a study is made of when it is read or written as a stream. Whatever is named comes before what names it."""
 
 
-PART = 5_000
+DOCUMENTS_PER_PART = 5_000
 """Documents of a study that are worked on at a time where all of them would not fit into memory."""
 
 
@@ -62,14 +62,14 @@ class Study:
     """The path it was read from, for messages."""
 
     @classmethod
-    def from_items(cls, items: Iterable[Item], origin: str = "") -> Study:
+    def from_items(cls, items: Iterable[StudyItem], origin: str = "") -> Study:
         """Take records in any order and put them into frames."""
         builder = _Builder()
         for item in items:
             builder.add(item)
         return builder.study(origin)
 
-    def items(self) -> Iterator[Item]:
+    def items(self) -> Iterator[StudyItem]:
         """Its records: settings, protocols, documents, annotators, annotations."""
         yield self.settings
         yield from self.protocols.values()
@@ -79,19 +79,19 @@ class Study:
 
     def iter_documents(self) -> Iterator[Document]:
         """Its documents as records."""
-        return frames.documents_of(self.documents)
+        return frames.iter_documents(self.documents)
 
     def iter_documents_head(self, count: int) -> Iterator[Document]:
         """Its first documents as records."""
-        return frames.documents_of(self.documents.head(count))
+        return frames.iter_documents(self.documents.head(count))
 
     def iter_annotators(self) -> Iterator[Annotator]:
         """Its annotators as records."""
-        return frames.annotators_of(self.annotators)
+        return frames.iter_annotators(self.annotators)
 
     def iter_annotations(self) -> Iterator[Annotation]:
         """Its annotations as records, marks and units inside."""
-        return frames.annotations_of(self.annotations, self.marks, self.units)
+        return frames.iter_annotations(self.annotations, self.marks, self.units)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Study):
@@ -106,12 +106,12 @@ class Study:
         rows = self.documents.filter(pl.col("id") == id)
         if rows.is_empty():
             raise FinecombError(f"no document has the id {id!r}{did_you_mean(id, self.documents['id'])}")
-        return next(frames.documents_of(rows))
+        return next(frames.iter_documents(rows))
 
     def annotations_on(self, document: str) -> list[Annotation]:
         """All annotations of one document, as records."""
         tables = [table.filter(pl.col("document") == document) for table in (self.annotations, self.marks, self.units)]
-        return list(frames.annotations_of(*tables))
+        return list(frames.iter_annotations(*tables))
 
     def protocol(self, name: str = "") -> Protocol:
         """The protocol called `name` (with or without version); without a name, the only one there is."""
@@ -149,18 +149,18 @@ class Study:
         """The study with other documents; marks stay where they are."""
         return replace(self, documents=documents, marks=self.raw_marks)
 
-    def relabelled(self, label: pl.Expr) -> Study:
+    def with_labels(self, label: pl.Expr) -> Study:
         """The study with other labels of its marks, which stay where they are."""
         marks = self.raw_marks
-        renamed = marks.relabelled(label) if isinstance(marks, StoredMarks) else marks.with_columns(label=label)
+        renamed = marks.with_labels(label) if isinstance(marks, StoredMarks) else marks.with_columns(label=label)
         return replace(self, marks=renamed)
 
     def parts(self) -> Iterator[Study]:
         """The study in parts of `PART` documents, in their order, each with its annotations, marks and units."""
-        if len(self.documents) <= PART:
+        if len(self.documents) <= DOCUMENTS_PER_PART:
             yield self
             return
-        for documents in self.documents.iter_slices(PART):
+        for documents in self.documents.iter_slices(DOCUMENTS_PER_PART):
             inside = pl.col("document").is_in(documents["id"].implode())
             yield self.only(inside).with_documents(documents)
 
@@ -216,7 +216,7 @@ def _answer_rows(of: str, frame: pl.DataFrame) -> Iterator[tuple[object, ...]]:
             row["annotator"],
             row.get("label"),
         )
-        for question, answer in frames.entries(row["answers"]).items():
+        for question, answer in frames.parse_json_object(row["answers"]).items():
             values = answer if isinstance(answer, list) else [answer]
             for value in values:
                 number = float(value) if isinstance(value, int | float) else None
@@ -233,7 +233,7 @@ class _Builder:
         self.notes: list[str] = []
         self.rows: dict[str, list[tuple[object, ...]]] = {name: [] for name in frames.FRAMES}
 
-    def add(self, item: Item) -> None:
+    def add(self, item: StudyItem) -> None:
         match item:
             case Annotation():
                 self.rows["annotations"].append(frames.annotation_row(item))
@@ -251,5 +251,5 @@ class _Builder:
                 self.notes.append(item.text)
 
     def study(self, origin: str) -> Study:
-        built = {name: frames.frame(columns, self.rows[name]) for name, columns in frames.FRAMES.items()}
+        built = {name: frames.build_frame(columns, self.rows[name]) for name, columns in frames.FRAMES.items()}
         return Study(self.settings, self.protocols, **built, notes=tuple(self.notes), origin=origin)

@@ -9,17 +9,17 @@ from typing import Any, Literal
 
 from finecomb.core.allocation_settings import allocation_problems
 from finecomb.core.design import design_problems
-from finecomb.core.errors import Problem, StudyError, apart, did_you_mean
+from finecomb.core.errors import Problem, StudyError, did_you_mean, diff_excerpt
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
-from finecomb.core.records import Annotation, Annotator, Answers, Document, Mark, Settings, Unit, parts_of
+from finecomb.core.records import Annotation, Annotator, Answers, Document, Mark, Settings, Unit, iter_quoted_spans
 from finecomb.core.span import TEXT, Span
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 
 Level = Literal["error", "warning"]
-_MOST_HINTS = 20
-_MOST_KNOWN = 10_000
-PLANNABLE = ("measure", "agree", "gold", "test", "stats")
+_MAX_HINTS = 20
+_MAX_CACHED = 10_000
+PLANNABLE_COMMANDS = ("measure", "agree", "gold", "test", "stats")
 """The commands whose tables can be planned in `study.yaml`."""
 
 
@@ -29,9 +29,9 @@ def planned_problem(line: str) -> str:
         words = shlex.split(line)
     except ValueError:
         return f"planned {line!r} has a quotation mark that is not closed"
-    if words[:1] and words[0] in PLANNABLE:
+    if words[:1] and words[0] in PLANNABLE_COMMANDS:
         return ""
-    return f"planned {line!r} is no table; begin with {', '.join(PLANNABLE[:-1])} or {PLANNABLE[-1]}"
+    return f"planned {line!r} is no table; begin with {', '.join(PLANNABLE_COMMANDS[:-1])} or {PLANNABLE_COMMANDS[-1]}"
 
 
 RecordCheck = Callable[[Any], str]
@@ -45,7 +45,7 @@ def check(study: Study, record_checks: Sequence[RecordCheck] = ()) -> list[Probl
     return problems + list(checker.finish())
 
 
-def checked(items: Iterable[Item]) -> Iterator[Item]:
+def check_items(items: Iterable[StudyItem]) -> Iterator[StudyItem]:
     """Pass records on while checking them; all errors are raised together at the end."""
     checker = Checker(warns=False)
     errors: list[Problem] = []
@@ -65,7 +65,7 @@ class Checker:
 
     def __init__(self, warns: bool = True, record_checks: Sequence[RecordCheck] = ()) -> None:
         self._record_checks = record_checks
-        self._mark_problems = _KnownMarkProblems(warns)
+        self._mark_problems = _CachedMarkProblems(warns)
         self._protocols: dict[str, Protocol] = {}
         self._documents: dict[str, Document] = {}
         self._annotators: dict[str, Annotator] = {}
@@ -77,15 +77,15 @@ class Checker:
         self._hints = 0
         self._rows = {"document": 0, "annotator": 0, "annotation": 0}
 
-    def see(self, item: Item) -> Iterator[Problem]:
+    def see(self, item: StudyItem) -> Iterator[Problem]:
         """What is wrong with `item`."""
         match item:
             case Annotation():
-                yield from self._placed("annotation", item.id, self._see_annotation(item))
+                yield from self._placed("annotation", item.id, self._check_annotation(item))
             case Document():
                 yield from self._placed("document", item.id, self._see_document(item))
             case Annotator():
-                yield from self._placed("annotator", item.id, self._see_annotator(item))
+                yield from self._placed("annotator", item.id, self._check_annotator(item))
             case Protocol():
                 if self._protocols.setdefault(item.id, item) != item:
                     yield Problem(
@@ -101,9 +101,9 @@ class Checker:
                 message = f"is about {annotation.about!r}, which is no annotation and no mark of the study"
                 yield Problem(message, kind="annotation", id=annotation.id, row=row)
         if self._settings:
-            yield from self._finish_settings(self._settings)
+            yield from self._check_settings(self._settings)
 
-    def _finish_settings(self, settings: Settings) -> Iterator[Problem]:
+    def _check_settings(self, settings: Settings) -> Iterator[Problem]:
         for name in settings.protocols:
             if name not in self._protocols:
                 yield Problem(
@@ -164,12 +164,12 @@ class Checker:
             if problem := check_record(document.data):
                 yield "warning", f"its data is {problem}; annotators see plain tables"
 
-    def _see_annotator(self, annotator: Annotator) -> Iterator[tuple[Level, str]]:
+    def _check_annotator(self, annotator: Annotator) -> Iterator[tuple[Level, str]]:
         if annotator.id in self._annotators:
             yield "error", f"annotator id {annotator.id!r} is there twice; ids are unique"
         self._annotators[annotator.id] = annotator
 
-    def _see_annotation(self, annotation: Annotation) -> Iterator[tuple[Level, str]]:
+    def _check_annotation(self, annotation: Annotation) -> Iterator[tuple[Level, str]]:
         if annotation.id in self._annotations:
             yield "error", f"annotation id {annotation.id!r} is there twice; ids are unique"
         self._annotations[annotation.id] = self._rows["annotation"] - 1
@@ -183,11 +183,11 @@ class Checker:
             if mark.id in self._marks:
                 yield "error", f"mark id {mark.id!r} is there twice; ids are unique"
             self._marks.add(mark.id)
-        document = self._document_of(annotation)
-        yield from self._references(annotation, document)
-        yield from self._content(annotation, document)
+        document = self._find_document(annotation)
+        yield from self._reference_problems(annotation, document)
+        yield from self._content_problems(annotation, document)
 
-    def _references(self, annotation: Annotation, document: Document | None) -> Iterator[tuple[Level, str]]:
+    def _reference_problems(self, annotation: Annotation, document: Document | None) -> Iterator[tuple[Level, str]]:
         named: list[tuple[str, str, Mapping[str, object]]] = [
             ("annotator", annotation.annotator, self._annotators),
             ("protocol", annotation.protocol, self._protocols),
@@ -201,9 +201,9 @@ class Checker:
     def _near(self, id: str, names: Mapping[str, object]) -> str:
         """The nearest of many names; looking for it is slow, so only the first wrong names get one."""
         self._hints += 1
-        return did_you_mean(id, list(names)[:5000]) if self._hints <= _MOST_HINTS else ""
+        return did_you_mean(id, list(names)[:5000]) if self._hints <= _MAX_HINTS else ""
 
-    def _document_of(self, annotation: Annotation) -> Document | None:
+    def _find_document(self, annotation: Annotation) -> Document | None:
         """What was read: a document of the study or, in training and qualification, a text of the protocol."""
         document = self._documents.get(annotation.document)
         protocol = self._protocols.get(annotation.protocol)
@@ -211,21 +211,21 @@ class Checker:
             return protocol.practice.get(annotation.document)
         return document
 
-    def _content(self, annotation: Annotation, document: Document | None) -> Iterator[tuple[Level, str]]:
+    def _content_problems(self, annotation: Annotation, document: Document | None) -> Iterator[tuple[Level, str]]:
         if document is not None:
-            yield from placement(annotation, document)
+            yield from placement_problems(annotation, document)
         protocol = self._protocols.get(annotation.protocol)
         if protocol is not None:
-            asked = protocol.asked_of(annotation.document)
-            known = self._mark_problems if asked is protocol else _mark_conformity
-            yield from conformity(annotation, asked, known)
+            asked = protocol.protocol_for_document(annotation.document)
+            known = self._mark_problems if asked is protocol else _mark_protocol_problems
+            yield from protocol_problems(annotation, asked, known)
 
 
-def placement(annotation: Annotation, document: Document) -> Iterator[tuple[Level, str]]:
+def placement_problems(annotation: Annotation, document: Document) -> Iterator[tuple[Level, str]]:
     """Problems of spans, quotes and units against the text."""
     for mark in annotation.marks:
-        for span, quote in parts_of(mark):
-            if problem := misplaced(span, quote, document):
+        for span, quote in iter_quoted_spans(mark):
+            if problem := span_problem(span, quote, document):
                 yield "error", f"mark {mark.id!r}: {problem}"
     for unit in annotation.units:
         if not unit.start <= unit.end <= len(document.text):
@@ -233,7 +233,7 @@ def placement(annotation: Annotation, document: Document) -> Iterator[tuple[Leve
             yield "error", f"{place} does not lie in the text, which has {len(document.text)} characters"
 
 
-def misplaced(span: Span, quote: str, document: Document) -> str:
+def span_problem(span: Span, quote: str, document: Document) -> str:
     """Why the span with that quote cannot be, with the nearest match; empty when it can."""
     text = document.part(span.part)
     if text is None:
@@ -244,13 +244,13 @@ def misplaced(span: Span, quote: str, document: Document) -> str:
         return ""
     place = f"[{span.start}, {span.end})"
     if span.end > len(text):
-        nearest = _nearest(quote, text, span.start)
+        nearest = _nearest_match_hint(quote, text, span.start)
         return f"span {place} ends after the {span.part}, which has {len(text)} characters{nearest}"
-    claimed, there = apart(quote, words)
-    return f"quote {claimed} is not what the {span.part} has at {place}: {there}{_nearest(quote, text, span.start)}"
+    claimed, there = diff_excerpt(quote, words)
+    return f"quote {claimed} is not what the {span.part} has at {place}: {there}{_nearest_match_hint(quote, text, span.start)}"
 
 
-def _nearest(quote: str, text: str, start: int) -> str:
+def _nearest_match_hint(quote: str, text: str, start: int) -> str:
     """A tail that names the occurrence of `quote` nearest to `start`, if any."""
     before = text.rfind(quote, 0, min(start + len(quote), len(text))) if quote else -1
     after = text.find(quote, start) if quote else -1
@@ -261,15 +261,18 @@ def _nearest(quote: str, text: str, start: int) -> str:
     return f"; the nearest match is at [{at}, {at + len(quote)})"
 
 
-def _mark_conformity(mark: Mark, annotation: Annotation, protocol: Protocol) -> Iterator[tuple[Level, str]]:
+def _mark_protocol_problems(mark: Mark, annotation: Annotation, protocol: Protocol) -> Iterator[tuple[Level, str]]:
     label = protocol.named(mark.label)
     for alternative in itertools.chain.from_iterable(mark.alternatives):
         if alternative.label is not None and protocol.named(alternative.label) is None:
-            yield "error", f"label {alternative.label!r} of an alternative {_not_in(protocol, alternative.label)}"
+            yield (
+                "error",
+                f"label {alternative.label!r} of an alternative {_unknown_label_message(protocol, alternative.label)}",
+            )
     if mark.label is None and not (protocol.unlabelled or mark.label_votes):
         yield "warning", f"has no label, though protocol {protocol.id} asks for one"
     if mark.label is not None and label is None:
-        yield "error", f"label {mark.label!r} {_not_in(protocol, mark.label)}"
+        yield "error", f"label {mark.label!r} {_unknown_label_message(protocol, mark.label)}"
         return
     for part in sorted({span.part for span in mark.spans} if protocol.marks_on is not None else ()):
         if protocol.may_mark(part):
@@ -289,7 +292,7 @@ def _mark_conformity(mark: Mark, annotation: Annotation, protocol: Protocol) -> 
     yield from _answer_problems(mark.answers, protocol.questions_of(mark.label), annotation.status == "submitted")
 
 
-class _KnownMarkProblems:
+class _CachedMarkProblems:
     """Problems of marks against their protocol, looked up where an earlier mark was alike."""
 
     def __init__(self, warns: bool) -> None:
@@ -297,20 +300,20 @@ class _KnownMarkProblems:
         self._known: dict[tuple[object, ...], tuple[tuple[Level, str], ...]] = {}
 
     def __call__(self, mark: Mark, annotation: Annotation, protocol: Protocol) -> Iterable[tuple[Level, str]]:
-        """What `_mark_conformity` says, perhaps without warnings."""
-        likeness = _likeness(mark, annotation, protocol)
+        """What `_mark_protocol_problems` says, perhaps without warnings."""
+        likeness = _cache_key(mark, annotation, protocol)
         if likeness is None:
-            return _mark_conformity(mark, annotation, protocol)
+            return _mark_protocol_problems(mark, annotation, protocol)
         problems = self._known.get(likeness)
         if problems is None:
-            listed = _mark_conformity(mark, annotation, protocol)
+            listed = _mark_protocol_problems(mark, annotation, protocol)
             problems = tuple(problem for problem in listed if self._warns or problem[0] == "error")
-            if len(self._known) < _MOST_KNOWN:  # answers in free text are never alike
+            if len(self._known) < _MAX_CACHED:  # answers in free text are never alike
                 self._known[likeness] = problems
         return problems
 
 
-def _likeness(mark: Mark, annotation: Annotation, protocol: Protocol) -> tuple[object, ...] | None:
+def _cache_key(mark: Mark, annotation: Annotation, protocol: Protocol) -> tuple[object, ...] | None:
     """All that the conformity of a mark with one span on the text depends on; None of a mark that has more."""
     if mark.antecedents is not None or mark.alternatives or mark.votes is not None or mark.label_votes is not None:
         return None
@@ -322,8 +325,8 @@ def _likeness(mark: Mark, annotation: Annotation, protocol: Protocol) -> tuple[o
 MarkProblems = Callable[[Mark, Annotation, Protocol], Iterable[tuple[Level, str]]]
 
 
-def conformity(
-    annotation: Annotation, protocol: Protocol, mark_problems: MarkProblems = _mark_conformity
+def protocol_problems(
+    annotation: Annotation, protocol: Protocol, mark_problems: MarkProblems = _mark_protocol_problems
 ) -> Iterator[tuple[Level, str]]:
     """Problems of labels, antecedents and answers against the protocol."""
     for mark in annotation.marks:
@@ -333,19 +336,19 @@ def conformity(
         annotation.answers, protocol.document_questions, annotation.status == "submitted" and not annotation.made_from
     )
     for unit in annotation.units:
-        yield from _unit_conformity(unit, protocol)
+        yield from _unit_problems(unit, protocol)
     if annotation.status == "excluded" and annotation.excluded is None:
         yield "warning", "is excluded without a reason"
 
 
-def _not_in(protocol: Protocol, label: str) -> str:
+def _unknown_label_message(protocol: Protocol, label: str) -> str:
     return f"is not in protocol {protocol.id}{did_you_mean(label, [candidate.name for candidate in protocol.labels])}"
 
 
 _ANY_LABEL = "any"  # a score for an error of whatever type
 
 
-def _unit_conformity(unit: Unit, protocol: Protocol) -> Iterator[tuple[Level, str]]:
+def _unit_problems(unit: Unit, protocol: Protocol) -> Iterator[tuple[Level, str]]:
     for level, message in _answer_problems(unit.answers, protocol.unit_questions, False):
         yield level, f"unit [{unit.start}, {unit.end}): {message}"
     for name in unit.scores:
@@ -362,19 +365,19 @@ def _answer_problems(answers: Answers, questions: tuple[Question, ...], finished
         elif problem := by_name[name].problem(answer):
             yield "error", problem
     if finished:
-        for name in unanswered(answers, questions):
+        for name in unanswered_questions(answers, questions):
             yield "warning", f"has no answer to '{name}'"
 
 
-def unanswered(answers: Answers, questions: tuple[Question, ...]) -> list[str]:
+def unanswered_questions(answers: Answers, questions: tuple[Question, ...]) -> list[str]:
     """Names of the required questions that have no answer; those not asked after the given answers are left out."""
     if "cannot_judge" in answers:
         return []
     open_ = (question for question in questions if question.required and question.name not in answers)
-    return [question.name for question in open_ if _applies(question, answers)]
+    return [question.name for question in open_ if _is_asked(question, answers)]
 
 
-def _applies(question: Question, answers: Answers) -> bool:
+def _is_asked(question: Question, answers: Answers) -> bool:
     if question.when is None:
         return True
     given = answers.get(question.when.question)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 Range = tuple[int, int]
 """Start and end of words in a text, as code points."""
 
-_SAME = str.maketrans(
+_SAME_CHARACTERS = str.maketrans(
     dict.fromkeys("‘’‚‛`´′ʼ", "'") | dict.fromkeys('“”„‟"«»″', "''") | dict.fromkeys("–—‑‐−―", "-") | {"\u00ad": ""}
 )
 _NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve".split()
@@ -29,22 +29,22 @@ def occurrences(quote: str, text: str, start: int = 0, end: int | None = None) -
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
+class FoldedText:
     """A text without white space, case, accents' encodings and kinds of quotes, and where its characters came from."""
 
     text: str
     origins: tuple[int, ...]
 
     @classmethod
-    def of(cls, text: str) -> Folded:
+    def of(cls, text: str) -> FoldedText:
         """The folded form of `text`; "he 's" and "He’s" become the same."""
-        pieces = [_TABLE[character] for character in text]
+        pieces = [_FOLDING_TABLE[character] for character in text]
         origins = [at for at, piece in enumerate(pieces) for _ in piece]
         return cls("".join(pieces), tuple(origins))
 
     def places(self, words: str) -> list[Range]:
         """Where the folded `words` stand, as ranges of the original text; never half of a character."""
-        wanted = folded(words)
+        wanted = fold_text(words)
         ranges = [(at, at + len(wanted)) for at in occurrences(wanted, self.text)]
         whole = [(first, last) for first, last in ranges if self._is_edge(first) and self._is_edge(last)]
         return [(self.origins[first], self.origins[last - 1] + 1) for first, last in whole]
@@ -56,55 +56,55 @@ class Folded:
         return self.origins[at - 1] != self.origins[at] and not unicodedata.combining(self.text[at])
 
 
-class _Table(dict[str, str]):
+class _FoldingTable(dict[str, str]):
     """Folded characters by character, filled as they are met."""
 
     def __missing__(self, character: str) -> str:
-        return self.setdefault(character, _folded_character(character))
+        return self.setdefault(character, _fold_character(character))
 
 
-_TABLE = _Table()
+_FOLDING_TABLE = _FoldingTable()
 
 
-def _folded_character(character: str) -> str:
+def _fold_character(character: str) -> str:
     """One character in its folded form; nothing for white space."""
     if character.isascii():
-        return "" if character.isspace() else character.translate(_SAME).lower()
-    plain = unicodedata.normalize("NFKD", character.translate(_SAME)).casefold()
+        return "" if character.isspace() else character.translate(_SAME_CHARACTERS).lower()
+    plain = unicodedata.normalize("NFKD", character.translate(_SAME_CHARACTERS)).casefold()
     return "".join(letter for letter in plain if not letter.isspace())
 
 
-def folded(text: str) -> str:
+def fold_text(text: str) -> str:
     """The folded form of `text` as a string.
 
     >>> folded("He ’s  “IN”")
     "he's''in''"
     """
-    return "".join([_TABLE[character] for character in text])
+    return "".join([_FOLDING_TABLE[character] for character in text])
 
 
 def likeness(one: str, other: str) -> float:
     """0 for nothing in common, 1 for the same but for case, quotes, and numbers in words or in digits."""
-    return difflib.SequenceMatcher(None, plain(one), plain(other), autojunk=False).ratio()
+    return difflib.SequenceMatcher(None, normalise_text(one), normalise_text(other), autojunk=False).ratio()
 
 
-def plain(text: str) -> str:
+def normalise_text(text: str) -> str:
     """A text in lower case with single blanks, plain quotes and dashes, and small numbers as digits."""
-    text = " ".join(text.translate(_SAME).lower().split())
+    text = " ".join(text.translate(_SAME_CHARACTERS).lower().split())
     return _NUMBER.sub(lambda number: str(_NUMBERS.index(number[0])), text)
 
 
-def digits(text: str) -> list[str]:
+def find_numbers(text: str) -> list[str]:
     """The numbers in a text, those in words too as far as twelve."""
-    return re.findall(r"\d+", plain(text))
+    return re.findall(r"\d+", normalise_text(text))
 
 
-def whole_words(text: str, places: Iterable[Range]) -> list[Range]:
+def keep_whole_words(text: str, places: Iterable[Range]) -> list[Range]:
     """Those that do not begin or end inside a word or number; all when there are none."""
     places = list(places)
-    whole = [(start, end) for start, end in places if not (_is_joined(text, start) or _is_joined(text, end))]
+    whole = [(start, end) for start, end in places if not (_is_inside_word(text, start) or _is_inside_word(text, end))]
     return whole or places
 
 
-def _is_joined(text: str, at: int) -> bool:
+def _is_inside_word(text: str, at: int) -> bool:
     return 0 < at < len(text) and text[at - 1].isalnum() and text[at].isalnum()

@@ -7,7 +7,7 @@ import numpy as np
 from finecomb.core.records import Document, Segment
 from finecomb.core.sentences import sentences
 from finecomb.core.span import Offsets
-from finecomb.core.tokens import windows
+from finecomb.core.tokens import group_into_windows
 
 
 def text_parts(document: Document, size: int) -> tuple[Segment, ...]:
@@ -19,7 +19,7 @@ def text_parts(document: Document, size: int) -> tuple[Segment, ...]:
     """
     if document.segments:
         return document.segments
-    groups = windows(sentences(document.text), size).tolist()
+    groups = group_into_windows(sentences(document.text), size).tolist()
     return tuple(Segment(start=start, end=end) for start, end in groups)
 
 

@@ -72,7 +72,7 @@ def characters(text: str) -> Offsets:
     return _offsets((at, at + 1) for at, character in enumerate(text) if not character.isspace())
 
 
-def windows(offsets: Offsets, size: int) -> Offsets:
+def group_into_windows(offsets: Offsets, size: int) -> Offsets:
     """Neighbouring tokens or sentences joined `size` at a time, e.g. every three sentences; the last may be shorter."""
     if size < 1:
         raise FinecombError(f"windows need a size of at least 1, not {size}")

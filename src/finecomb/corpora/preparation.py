@@ -16,10 +16,10 @@ from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.records import Document
 from finecomb.core.sentences import sentences
 from finecomb.core.text_hash import text_hash
-from finecomb.corpora.detokenisation import detokenised
+from finecomb.corpora.detokenisation import detokenise
 from finecomb.corpora.generation.lengths import LengthRule
-from finecomb.corpora.generation.priming import HEADLINE, MOST_OVERLAP, PROMPT, Priming
-from finecomb.corpora.generation.section_markers import Titles, marked_text, read_back
+from finecomb.corpora.generation.priming import HEADLINE, MAX_OVERLAP, PROMPT, Priming
+from finecomb.corpora.generation.section_markers import TitleMode, add_section_markers, parse_section_markers
 
 PromptKind = Literal["first-sentence", "headline", "headline+first-sentence", "start"]
 HUMAN = "human"
@@ -37,11 +37,11 @@ class Preparation:
     """What of an article becomes the prompt; the rest is the continuation that people wrote."""
     start: str = ""
     """Words that texts begin with, and that become the prompt of all: for `start`."""
-    sections: Titles | Literal["read"] | None = None
+    sections: TitleMode | Literal["read"] | None = None
     """Mark sections, with titles or without, or read them back."""
     rule: LengthRule | None = None
     priming: Priming = field(default_factory=Priming)
-    most_overlap: float = MOST_OVERLAP
+    most_overlap: float = MAX_OVERLAP
     balance: tuple[str, ...] = ()
     """Meta fields whose combinations get equally many texts."""
     per_cell: int | None = None
@@ -69,12 +69,12 @@ class DroppedTextError(Exception):
     """A text is left out, for the reason given."""
 
 
-Step = Callable[[Document], Document]
+PreparationStep = Callable[[Document], Document]
 
 
 def prepare(documents: Iterable[Document], preparation: Preparation) -> PreparedTexts:
     """The texts that are left when every step is taken, in the order given."""
-    _check(preparation)
+    _check_preparation(preparation)
     documents = list(documents)
     _check_ids(documents)
     texts: list[Document] = []
@@ -83,21 +83,21 @@ def prepare(documents: Iterable[Document], preparation: Preparation) -> Prepared
     hashes: set[str] = set()
     for document in documents:
         try:
-            text = _through(document, steps)
-            texts.append(text if preparation.duplicates else _new(text, hashes))
+            text = _apply_steps(document, steps)
+            texts.append(text if preparation.duplicates else _drop_duplicate(text, hashes))
         except DroppedTextError as drop:
             reasons[document.id] = str(drop)
     notes: list[str] = []
     cells: dict[tuple[str, ...], int] = {}
     if preparation.balance and texts:
-        drawn = balanced(texts, preparation.balance, preparation.per_cell, preparation.seed)
+        drawn = draw_balanced(texts, preparation.balance, preparation.per_cell, preparation.seed)
         reasons |= {document.id: NOT_DRAWN for document in texts if document.id not in drawn.ids}
         texts = [document for document in texts if document.id in drawn.ids]
         cells, notes = drawn.cells, [*drawn.notes]
     return PreparedTexts(tuple(texts), Counter(reasons.values()), reasons, cells, tuple(notes))
 
 
-def _check(preparation: Preparation) -> None:
+def _check_preparation(preparation: Preparation) -> None:
     if preparation.prompt == "start" and not preparation.start.strip():
         raise FinecombError("--prompt start: say with which words the texts begin: --start 'Once upon a time'")
     if preparation.start and preparation.prompt != "start":
@@ -119,34 +119,34 @@ def _check_ids(documents: Sequence[Document]) -> None:
         raise FinecombError(f"{count} texts are called {id!r}; give each an id of its own")
 
 
-def _steps(preparation: Preparation) -> list[Step]:
+def _steps(preparation: Preparation) -> list[PreparationStep]:
     """The steps that are asked for, in their order."""
-    steps: list[Step] = []
+    steps: list[PreparationStep] = []
     if preparation.detokenise:
-        steps.append(_detokenised)
+        steps.append(_detokenise_document)
     if preparation.prompt:
-        steps.append(lambda document: split(document, preparation.prompt or "headline", preparation.start))
+        steps.append(lambda document: split_prompt(document, preparation.prompt or "headline", preparation.start))
     match preparation.sections:
         case "read":
-            steps.append(read_back)
+            steps.append(parse_section_markers)
         case "with-titles" | "without-titles" as titles:
-            steps.append(lambda document: _marked(document, titles))
-    steps.append(_not_empty)
+            steps.append(lambda document: _mark_document_sections(document, titles))
+    steps.append(_drop_empty)
     if preparation.rule:
         rule = preparation.rule
-        steps.append(lambda document: _cut(document, rule))
+        steps.append(lambda document: _cut_to_length(document, rule))
     if preparation.priming.documents:
-        steps.append(lambda document: _no_copy(document, preparation.priming, preparation.most_overlap))
+        steps.append(lambda document: _drop_copy(document, preparation.priming, preparation.most_overlap))
     return steps
 
 
-def _through(document: Document, steps: Sequence[Step]) -> Document:
+def _apply_steps(document: Document, steps: Sequence[PreparationStep]) -> Document:
     for step in steps:
         document = step(document)
     return document
 
 
-def _new(document: Document, hashes: set[str]) -> Document:
+def _drop_duplicate(document: Document, hashes: set[str]) -> Document:
     """The document, where neither its text nor its prompt with it came before."""
     hash = text_hash(document.text)
     if hash in hashes:
@@ -158,26 +158,26 @@ def _new(document: Document, hashes: set[str]) -> Document:
 # --- steps -------------------------------------------------------------------------------------------------------
 
 
-def _detokenised(document: Document) -> Document:
+def _detokenise_document(document: Document) -> Document:
     """The document with text, context and references detokenised; its sections stay where they are in the text."""
     text, segments, last = "", [], 0
     for segment in document.segments:
         text += document.text[last : segment.start]
-        body = detokenised(document.text[segment.start : segment.end])
+        body = detokenise(document.text[segment.start : segment.end])
         segments.append(segment.model_copy(update={"start": len(text), "end": len(text) + len(body)}))
         text, last = text + body, segment.end
     rest = document.text[last:]
     return document.model_copy(
         update={
-            "text": text + (rest if segments else detokenised(rest)),
+            "text": text + (rest if segments else detokenise(rest)),
             "segments": tuple(segments),
-            "context": {name: detokenised(part) for name, part in document.context.items()},
-            "references": tuple(map(detokenised, document.references)),
+            "context": {name: detokenise(part) for name, part in document.context.items()},
+            "references": tuple(map(detokenise, document.references)),
         }
     )
 
 
-def split(document: Document, kind: PromptKind, start: str = "") -> Document:
+def split_prompt(document: Document, kind: PromptKind, start: str = "") -> Document:
     """An article as prompt and human continuation; the continuation is a text by `human` unless it has a model."""
     headline, text = document.context.get(HEADLINE, ""), document.text.strip()
     if "headline" in kind and not headline.strip():
@@ -207,21 +207,21 @@ def split(document: Document, kind: PromptKind, start: str = "") -> Document:
     )
 
 
-def _marked(document: Document, titles: Titles) -> Document:
+def _mark_document_sections(document: Document, titles: TitleMode) -> Document:
     try:
-        text = marked_text(document, titles)
+        text = add_section_markers(document, titles)
     except FinecombError:
         raise DroppedTextError("has no sections") from None
     return document.model_copy(update={"text": text, "segments": ()})
 
 
-def _not_empty(document: Document) -> Document:
+def _drop_empty(document: Document) -> Document:
     if not document.text.strip():
         raise DroppedTextError("empty")
     return document
 
 
-def _cut(document: Document, rule: LengthRule) -> Document:
+def _cut_to_length(document: Document, rule: LengthRule) -> Document:
     cut = rule.cut(document.text, is_whole=True)
     if cut.why:
         raise DroppedTextError(cut.why)
@@ -235,10 +235,10 @@ def _cut(document: Document, rule: LengthRule) -> Document:
     return document.model_copy(update={"text": cut.text, "segments": segments})
 
 
-def _no_copy(document: Document, priming: Priming, most: float) -> Document:
+def _drop_copy(document: Document, priming: Priming, most: float) -> Document:
     if document.id in {shot.id for shot in priming.documents}:
         raise DroppedTextError("is a priming text itself")
-    if priming.is_copied_in(document.text, most):
+    if priming.is_copy(document.text, most):
         raise DroppedTextError(f"shares more than {most:.0%} of its words with a priming text")
     return document
 
@@ -256,7 +256,7 @@ class BalancedDraw:
     notes: tuple[str, ...] = ()
 
 
-def balanced(
+def draw_balanced(
     documents: Sequence[Document], fields: Sequence[str], per_cell: int | None = None, seed: int = 0
 ) -> BalancedDraw:
     """Equally many documents of each combination of meta fields, drawn by the seed; a note for cells with too few."""
@@ -268,7 +268,7 @@ def balanced(
     for document in documents:
         by_cell.setdefault(tuple(str(document.meta.get(name)) for name in fields), []).append(document.id)
     size = per_cell or min(map(len, by_cell.values()))
-    drawn = {cell: sorted(ids, key=lambda id: _rank(seed, id))[:size] for cell, ids in sorted(by_cell.items())}
+    drawn = {cell: sorted(ids, key=lambda id: _random_rank(seed, id))[:size] for cell, ids in sorted(by_cell.items())}
     short = {cell: len(ids) for cell, ids in drawn.items() if len(ids) < size}
     notes = [f"{' '.join(cell)}: {count} of {size} texts; it has no more" for cell, count in short.items()]
     return BalancedDraw(
@@ -278,5 +278,5 @@ def balanced(
     )
 
 
-def _rank(seed: int, id: str) -> bytes:
+def _random_rank(seed: int, id: str) -> bytes:
     return hashlib.sha256(f"{seed}/{id}".encode()).digest()

@@ -20,15 +20,15 @@ from typing import Any, TypeVar
 
 from finecomb.core.errors import FinecombError, did_you_mean, shorten
 from finecomb.core.packages import optional_package
-from finecomb.engine.process_pool import cores, ignore_interrupts
+from finecomb.engine.process_pool import core_count, ignore_interrupts
 
 Item = TypeVar("Item")
-Done = TypeVar("Done")
+Result = TypeVar("Result")
 
-_ALONE = 2.0  # seconds of work before other processes are worth starting
-_AHEAD = 3  # items in flight for each worker: memory is bounded by them, not by the corpus
-_TRIES = 2  # times that a worker may die over an item that nobody else is working beside
-_LISTENS = 10.0  # seconds for a connection to a cluster
+_SERIAL_SECONDS = 2.0  # seconds of work before other processes are worth starting
+_ITEMS_PER_WORKER = 3  # items in flight for each worker: memory is bounded by them, not by the corpus
+_MAX_TRIES = 2  # times that a worker may die over an item that nobody else is working beside
+_CONNECT_TIMEOUT = 10.0  # seconds for a connection to a cluster
 _RAY_RETRIES = 2  # of a task whose worker died, before its items are looked at one by one
 
 
@@ -42,7 +42,7 @@ class LostItem:
 class Engine(typing.Protocol):
     """Does work on items somewhere; results come in the order of the items, whoever is done first."""
 
-    def map(self, work: Callable[[Item], Done], items: Iterable[Item]) -> Iterator[Done | LostItem]:
+    def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result | LostItem]:
         """`work` of each item, or a `LostItem`; an exception that `work` raises is raised here.
 
         Items are taken as they are needed, a few for each worker at a time. `work` and items can be pickled.
@@ -58,10 +58,10 @@ class LocalEngine:
     """
 
     workers: int = 1
-    alone: float = _ALONE
+    alone: float = _SERIAL_SECONDS
     """Seconds before other processes are started; 0 where somebody said how many work."""
 
-    def map(self, work: Callable[[Item], Done], items: Iterable[Item]) -> Iterator[Done | LostItem]:
+    def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result | LostItem]:
         """See `Engine`."""
         remaining, began = iter(items), time.monotonic()
         if self.workers < 2 or (self.alone and getattr(work, "uses_all_cores", False)):
@@ -76,18 +76,18 @@ class LocalEngine:
         if first is _END:
             return
         remaining = itertools.chain([typing.cast(Item, first)], remaining)
-        if problem := _cannot_be_sent(work):
+        if problem := _pickling_problem(work):
             if not self.alone:
                 raise FinecombError(f"this work cannot be sent to other processes ({problem}); leave --workers out")
             yield from map(work, remaining)
             return
-        yield from _Pool(work, self.workers).results(remaining)
+        yield from _RestartingPool(work, self.workers).results(remaining)
 
 
 _END = object()
 
 
-def _cannot_be_sent(work: Callable[..., Any]) -> str:
+def _pickling_problem(work: Callable[..., Any]) -> str:
     """Why work cannot be pickled, e.g. since somebody's class is defined in a function; empty where it can."""
     try:
         pickle.dumps(work)
@@ -96,17 +96,17 @@ def _cannot_be_sent(work: Callable[..., Any]) -> str:
     return ""
 
 
-_WORK: list[Callable[[Any], Any]] = []
+_WORKER_FUNCTION: list[Callable[[Any], Any]] = []
 """The work of this process of a pool: sent once, since a fitted model may be large."""
 
 
-def _begin(work: Callable[[Any], Any]) -> None:
+def _start_worker(work: Callable[[Any], Any]) -> None:
     ignore_interrupts()
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    _WORK[:] = [work]
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
+    _WORKER_FUNCTION[:] = [work]
 
 
-def _end_with_parent() -> None:
+def _exit_with_parent() -> None:
     """Leave when whoever started this process was killed: a pool's process would wait for its next item for ever."""
     parent = multiprocessing.parent_process()
     if parent is not None:
@@ -114,12 +114,12 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _work_on(item: Any) -> Any:
-    return _WORK[0](item)
+def _run_work(item: Any) -> Any:
+    return _WORKER_FUNCTION[0](item)
 
 
 @dataclass
-class _Pool:
+class _RestartingPool:
     """A pool of processes that is started again when one of them dies."""
 
     work: Callable[[Any], Any]
@@ -133,8 +133,8 @@ class _Pool:
         pool = self._started(self.workers)
         try:
             while True:
-                for item in itertools.islice(remaining, self.workers * _AHEAD - len(flight)):
-                    flight.append((item, pool.submit(_work_on, item)))
+                for item in itertools.islice(remaining, self.workers * _ITEMS_PER_WORKER - len(flight)):
+                    flight.append((item, pool.submit(_run_work, item)))
                 if not flight:
                     return
                 try:
@@ -154,17 +154,17 @@ class _Pool:
 
     def _started(self, workers: int) -> ProcessPoolExecutor:
         spawning = multiprocessing.get_context("spawn")  # a fork would copy the locks of other libraries' threads
-        return ProcessPoolExecutor(workers, spawning, initializer=_begin, initargs=(self.work,))
+        return ProcessPoolExecutor(workers, spawning, initializer=_start_worker, initargs=(self.work,))
 
     def _one_at_a_time(self, items: Iterable[Any]) -> Iterator[Any]:
         """Results of items that have a process to themselves, so that a death is their own doing."""
         pool = self._started(1)
         try:
             for item in items:
-                result: Any = LostItem(f"the process that worked on it died, {_TRIES} times out of {_TRIES}")
-                for _ in range(_TRIES):
+                result: Any = LostItem(f"the process that worked on it died, {_MAX_TRIES} times out of {_MAX_TRIES}")
+                for _ in range(_MAX_TRIES):
                     try:
-                        result = pool.submit(_work_on, item).result()
+                        result = pool.submit(_run_work, item).result()
                         break
                     except BrokenProcessPool:
                         pool.shutdown()
@@ -183,13 +183,13 @@ class RayEngine:
     workers: int = 2
     """Processes of a cluster of our own; of an existing one, how many it has."""
 
-    def map(self, work: Callable[[Item], Done], items: Iterable[Item]) -> Iterator[Done | LostItem]:
+    def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result | LostItem]:
         """See `Engine`; a task whose worker or machine dies is done again elsewhere."""
-        with self.connected() as ray:
-            yield from self._results(ray, work, items)
+        with self.open_connection() as ray:
+            yield from self._iter_results(ray, work, items)
 
     @contextmanager
-    def connected(self) -> Iterator[Any]:
+    def open_connection(self) -> Iterator[Any]:
         """The module `ray`, connected to the cluster; whoever connects first lets go of it, and ends one of our own."""
         ray = _ray()
         if ray.is_initialized():
@@ -202,7 +202,7 @@ class RayEngine:
             ray.shutdown()
 
     def _connect(self, ray: Any) -> None:
-        if self.address and not _somebody_listens(self.address):  # Ray itself would try for minutes
+        if self.address and not _is_listening(self.address):  # Ray itself would try for minutes
             raise FinecombError(
                 f"--engine ray:{self.address}: no cluster answers there: nobody listens at that address"
             )
@@ -216,10 +216,10 @@ class RayEngine:
             hint = "; one that asks for a token gets it from RAY_AUTH_TOKEN_PATH" if self.address else ""
             raise FinecombError(f"--engine {engine_name}: no cluster answers there: {reason}{hint}") from None
 
-    def _results(self, ray: Any, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+    def _iter_results(self, ray: Any, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         shared = ray.put(work)
         task = ray.remote(max_retries=_RAY_RETRIES, num_cpus=1)(_call)
-        ahead = max(self.workers, int(ray.cluster_resources().get("CPU", 1))) * _AHEAD
+        ahead = max(self.workers, int(ray.cluster_resources().get("CPU", 1))) * _ITEMS_PER_WORKER
         remaining, flight = iter(items), deque[Any]()
         while True:
             flight.extend(
@@ -238,13 +238,13 @@ class RayEngine:
             flight.popleft()
 
 
-def _somebody_listens(address: str) -> bool:
+def _is_listening(address: str) -> bool:
     """Whether there is a server at HOST:PORT; an address of another form, as `auto`, is for Ray to understand."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdecimal():
         return True
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_LISTENS).close()
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_TIMEOUT).close()
     except OSError:
         return False
     return True
@@ -259,26 +259,26 @@ def _ray() -> Any:
 
 
 @contextmanager
-def held(engine: Engine) -> Iterator[None]:
+def keep_connected(engine: Engine) -> Iterator[None]:
     """Within, a cluster is started or connected to once, and not anew for every table that is worked on."""
-    with engine.connected() if isinstance(engine, RayEngine) else nullcontext():
+    with engine.open_connection() if isinstance(engine, RayEngine) else nullcontext():
         yield
 
 
-NAMES = ("local", "ray")
+ENGINE_NAMES = ("local", "ray")
 
 
-def engine_named(text: str, workers: int | None = None) -> Engine:
+def parse_engine(text: str, workers: int | None = None) -> Engine:
     """The engine that `--engine` names: `local`, `ray`, or `ray:ADDRESS`.
 
     Where somebody says how many workers there are, all work is theirs, so that none can take this process with it.
     """
     name, _, address = text.partition(":")
     if name == "local" and not address:
-        return LocalEngine(workers, alone=0.0) if workers else LocalEngine(cores())
+        return LocalEngine(workers, alone=0.0) if workers else LocalEngine(core_count())
     if name == "ray":
         if address and workers:
             raise FinecombError(f"--workers does not apply to --engine {text}: the cluster says how many it has")
         _ray()
-        return RayEngine(address, workers or cores())
-    raise FinecombError(f"--engine {text}: expected local, ray or ray:ADDRESS{did_you_mean(name, NAMES)}")
+        return RayEngine(address, workers or core_count())
+    raise FinecombError(f"--engine {text}: expected local, ray or ray:ADDRESS{did_you_mean(name, ENGINE_NAMES)}")

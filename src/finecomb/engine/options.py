@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from finecomb.core.options import option
-from finecomb.engine.engines import Engine, engine_named, held
-from finecomb.engine.partitions import WorkSpread, refuse_other_contents
+from finecomb.engine.engines import Engine, keep_connected, parse_engine
+from finecomb.engine.partitions import Executor, reject_other_contents
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class EngineOptions:
 
     def chosen(self) -> Engine:
         """The engine asked for."""
-        return engine_named(self.engine, self.workers)
+        return parse_engine(self.engine, self.workers)
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class PartitionOptions(EngineOptions):
     )
 
     @contextmanager
-    def spread(self, folder: Path | None = None) -> Iterator[WorkSpread]:
+    def spread(self, folder: Path | None = None) -> Iterator[Executor]:
         """How work is spread; `folder` is for partitions where no other is named. It goes when all went well."""
         if self.partitions:
-            refuse_other_contents(self.partitions)
-        spread = WorkSpread.into(self.chosen(), self.partitions or folder)
-        with held(spread.engine):
+            reject_other_contents(self.partitions)
+        spread = Executor.from_folder(self.chosen(), self.partitions or folder)
+        with keep_connected(spread.engine):
             yield spread
         spread.store.remove()

@@ -23,13 +23,13 @@ Tables = Mapping[str, pl.DataFrame]
 """The results of one partition by the name of their table."""
 Work = Callable[[pl.DataFrame], Tables]
 """From the rows of a partition its results; what it gives for a row depends on nothing but the row."""
-Lost = Callable[[pl.DataFrame, str], Tables]
+LostRowHandler = Callable[[pl.DataFrame, str], Tables]
 """The results for one row that no worker survived, with the reason."""
 
-STEP, MOST_PARTITIONS, MOST_ROWS = 16, 5_000, 10_000
+ROW_STEP, MAX_PARTITIONS, MAX_ROWS = 16, 5_000, 10_000
 
 
-def partition_rows(rows: int, step: int = STEP) -> int:
+def rows_per_partition(rows: int, step: int = ROW_STEP) -> int:
     """Rows of each partition of a table: few, so that little is done twice, but not many thousands of partitions.
 
     `step` is larger where a row is little work.
@@ -37,8 +37,8 @@ def partition_rows(rows: int, step: int = STEP) -> int:
     >>> [partition_rows(rows) for rows in (1, 80_000, 1_000_000, 10**9)]
     [16, 16, 208, 10000]
     """
-    steps = -(-rows // (step * MOST_PARTITIONS))
-    return min(max(steps, 1) * step, MOST_ROWS)
+    steps = -(-rows // (step * MAX_PARTITIONS))
+    return min(max(steps, 1) * step, MAX_ROWS)
 
 
 def unfinished_folder(output: Path) -> Path:
@@ -52,13 +52,13 @@ def partition_name(number: int, key: str, rows: pl.DataFrame) -> str:
     return f"{number:07}-{digest}"
 
 
-_OURS = re.compile(r"\d{7}-[0-9a-f]{16}|\.[0-9a-f]{32}")  # a finished partition, or a half-written one
+_PARTITION_NAME = re.compile(r"\d{7}-[0-9a-f]{16}|\.[0-9a-f]{32}")  # a finished partition, or a half-written one
 
 
-def refuse_other_contents(folder: Path) -> None:
+def reject_other_contents(folder: Path) -> None:
     """An error where a folder for partitions holds anything else: it would be removed with them when all is done."""
     names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-    other = next((name for name in names if not _OURS.fullmatch(name)), "")
+    other = next((name for name in names if not _PARTITION_NAME.fullmatch(name)), "")
     if other:
         raise FinecombError(
             f"--partitions {folder}: holds {other!r}, which is no part of a run; the folder goes when all is done, "
@@ -165,7 +165,7 @@ class PartitionRun:
 
     engine: Engine
     work: Work
-    lost: Lost
+    lost: LostRowHandler
     key: str
     """What the results depend on beside the rows, e.g. a signature."""
     store: PartitionStore
@@ -173,13 +173,13 @@ class PartitionRun:
     found: int = 0
     """Rows whose partition an earlier run had finished."""
 
-    def rows_done(self, partitions: Iterable[pl.DataFrame]) -> Iterator[int]:
+    def run_partitions(self, partitions: Iterable[pl.DataFrame]) -> Iterator[int]:
         """Do what is not done yet; yields how many rows each finished partition has, as they are finished."""
         pending: deque[tuple[str, pl.DataFrame]] = deque()
         earlier_rows: deque[int] = deque()
-        for result in self.engine.map(self.work, self._unfinished(partitions, pending, earlier_rows)):
+        for result in self.engine.map(self.work, self._queue_unfinished(partitions, pending, earlier_rows)):
             name, rows = pending.popleft()
-            self.store.put(name, self._one_by_one(rows) if isinstance(result, LostItem) else result)
+            self.store.put(name, self._retry_rows(rows) if isinstance(result, LostItem) else result)
             yield len(rows)
             while earlier_rows:
                 yield earlier_rows.popleft()
@@ -189,7 +189,7 @@ class PartitionRun:
         """All rows of a table of results, in the order of the rows they came from; after at least one partition."""
         return self.store.table(self.names, name)
 
-    def _unfinished(
+    def _queue_unfinished(
         self,
         partitions: Iterable[pl.DataFrame],
         pending: deque[tuple[str, pl.DataFrame]],
@@ -205,7 +205,7 @@ class PartitionRun:
                 pending.append((name, rows))
                 yield rows
 
-    def _one_by_one(self, rows: pl.DataFrame) -> Tables:
+    def _retry_rows(self, rows: pl.DataFrame) -> Tables:
         """The results of a partition that no worker survived: each row alone, so that only the culprit is lost."""
         singles = list(rows.iter_slices(1))
         results = self.engine.map(self.work, singles)
@@ -217,7 +217,7 @@ class PartitionRun:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkSpread:
+class Executor:
     """How the work of a command is spread out: who does it, and where finished partitions are."""
 
     engine: Engine = field(default_factory=LocalEngine)
@@ -226,11 +226,11 @@ class WorkSpread:
     """The passes that were begun, one for each table."""
 
     @classmethod
-    def into(cls, engine: Engine, folder: Path | None) -> Self:
+    def from_folder(cls, engine: Engine, folder: Path | None) -> Self:
         """Partitions go into a folder, where a run that was cut off finds them again, or stay in memory."""
         return cls(engine, PartitionFolder(folder) if folder else PartitionMemory())
 
-    def run(self, work: Work, lost: Lost, key: str) -> PartitionRun:
+    def run(self, work: Work, lost: LostRowHandler, key: str) -> PartitionRun:
         """A pass over all partitions of one table."""
         run = PartitionRun(self.engine, work, lost, key, self.store)
         self.runs.append(run)

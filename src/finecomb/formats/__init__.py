@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from finecomb.collection.database.location import FILE
+from finecomb.collection.database.location import DATABASE_FILENAME
 from finecomb.core.errors import FinecombError, FormatError, Problem, StudyError, did_you_mean
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotator, Settings
-from finecomb.core.study import Item, Study
-from finecomb.core.study_checks import checked
+from finecomb.core.study import Study, StudyItem
+from finecomb.core.study_checks import check_items
 from finecomb.formats import database, folder, parquet_seal
 from finecomb.formats.atomic_file import replacing
 from finecomb.formats.base import Format, Options
@@ -94,7 +94,7 @@ def format_for_writing(path: Path) -> Format:
     raise FormatError(f"{path}: say which format to write with --to ({among})")
 
 
-def stream(path: Path, format: str = "", options: Options | None = None) -> Iterator[Item]:
+def stream(path: Path, format: str = "", options: Options | None = None) -> Iterator[StudyItem]:
     """The records of a file or folder in any format, one by one."""
     options = options or Options()
     source = named(format) if format else format_of(path)
@@ -111,7 +111,7 @@ def _refuse_unused(options: Options, *used_by: Format) -> None:
         raise FormatError(f"{Options.flag(name)} means nothing to {titles}; leave it out")
 
 
-Watch = Callable[[Iterable[Item]], Iterable[Item]]
+Watch = Callable[[Iterable[StudyItem]], Iterable[StudyItem]]
 """Passes records on unchanged, e.g. to draw a progress bar."""
 
 
@@ -137,14 +137,14 @@ def read(
 
         return sealed_study(path)
     try:
-        return Study.from_items(checked(watch(stream(path, format, options))), origin=str(path))
+        return Study.from_items(check_items(watch(stream(path, format, options))), origin=str(path))
     except StudyError as error:
         raise StudyError(with_lines(error.problems, path)) from None
 
 
 def with_lines(problems: Iterable[Problem], path: Path) -> list[Problem]:
     """Problems with file and line, where `path` is a study's folder."""
-    plain = folder.looks_like(path) and not (path / FILE).exists()
+    plain = folder.looks_like(path) and not (path / DATABASE_FILENAME).exists()
     return folder.located(problems, path) if plain else list(problems)
 
 
@@ -212,24 +212,26 @@ def convert(
 
 
 def save_checked(
-    items: Iterable[Item], path: Path, format: str = "", options: Options | None = None, force: bool = False
+    items: Iterable[StudyItem], path: Path, format: str = "", options: Options | None = None, force: bool = False
 ) -> list[str]:
     """Check records while they are written, all or nothing; in Parquet they are sealed."""
-    notes = save(checked(items), path, format, options, force)
+    notes = save(check_items(items), path, format, options, force)
     if (format or format_for_writing(path).name) == "parquet":
         parquet_seal.set_seal(path)
     return notes
 
 
 def save(
-    items: Iterable[Item], path: Path, format: str = "", options: Options | None = None, force: bool = False
+    items: Iterable[StudyItem], path: Path, format: str = "", options: Options | None = None, force: bool = False
 ) -> list[str]:
     """Write records in any format, all or nothing; returns what there is to say."""
     target = named(format) if format else format_for_writing(path)
     if target.write is None:
         raise FinecombError(f"{target.title} can be read but not written")
-    if (path / FILE).exists():
-        raise FinecombError(f"{path}: holds what annotators did, in {FILE}; choose another name, or move it away first")
+    if (path / DATABASE_FILENAME).exists():
+        raise FinecombError(
+            f"{path}: holds what annotators did, in {DATABASE_FILENAME}; choose another name, or move it away first"
+        )
     tally = FeatureCounter()
     with replacing(path, force) as temporary:
         notes = target.write(tally.watch(items, target), temporary, options or Options()) or ()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from finecomb.core.protocol import Protocol
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class Options:
         return {field.name for field in fields(self) if getattr(self, field.name) != getattr(default, field.name)}
 
 
-Reader = Callable[[Path, Options], Iterator[Item]]
-Writer = Callable[[Iterable[Item], Path, Options], Sequence[str] | None]
+Reader = Callable[[Path, Options], Iterator[StudyItem]]
+Writer = Callable[[Iterable[StudyItem], Path, Options], Sequence[str] | None]
 """Writes records; returns what there is to say about what the format could not hold, if anything."""
 
 

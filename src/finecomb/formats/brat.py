@@ -24,12 +24,12 @@ from urllib.parse import unquote
 from finecomb.core.errors import FinecombError, FormatError, shorten
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
-from finecomb.core.quotes import at_or_only
+from finecomb.core.quotes import find_at_or_only
 from finecomb.core.records import Annotation, Annotator, Answer, Antecedents, Document, Mark, Note
-from finecomb.core.scales import number_of
+from finecomb.core.scales import parse_number
 from finecomb.core.span import TEXT, Span
-from finecomb.core.spelling import fold
-from finecomb.core.study import Item
+from finecomb.core.spelling import fold_spelling
+from finecomb.core.study import StudyItem
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import KNOWN_ANSWERS
 from finecomb.formats.folder import looks_like as is_study
@@ -105,7 +105,7 @@ def _text_bound(where: str, line: str, text: str, shifts: tuple[int, ...], count
         raise FormatError(f"{where}: expected {expected}, found {shorten(line)!r}")
     pairs = [tuple(map(int, pair.split(" "))) for pair in match[2].split(";")]
     spans = _placed([(start, end) for start, end in pairs], quote, text, shifts)
-    if not spans and len(pairs) == 1 and (elsewhere := at_or_only(_flat(quote), -1, -1, _flat(text))):
+    if not spans and len(pairs) == 1 and (elsewhere := find_at_or_only(_flat(quote), -1, -1, _flat(text))):
         spans = (Span(*elsewhere),)
         counts["marks were placed by their quote, not by their offsets"] += 1
     if not spans:
@@ -182,7 +182,7 @@ def _note(kind: str, id: str, text: str, parsed: _Parsed) -> bool:
 
 def _relation(kind: str, roles: list[str], parsed: _Parsed) -> bool:
     start, end = (parsed.triggers.get(id, id) for id in (role.partition(":")[2] for role in roles))
-    fits = fold(kind) == ANTECEDENT and start in parsed.bound and end in parsed.bound and start != end
+    fits = fold_spelling(kind) == ANTECEDENT and start in parsed.bound and end in parsed.bound and start != end
     if fits:
         parsed.bound[start].antecedents.append(end)
     return fits
@@ -195,7 +195,7 @@ def _event(id: str, words: list[str], parsed: _Parsed) -> bool:
         return False
     parsed.triggers[id] = trigger
     earlier = [role.partition(":") for role in words[1:]]
-    fits = all(fold(name).startswith(ANTECEDENT) and end in parsed.bound for name, _, end in earlier)
+    fits = all(fold_spelling(name).startswith(ANTECEDENT) and end in parsed.bound for name, _, end in earlier)
     if fits:
         parsed.bound[trigger].antecedents += [end for _, _, end in earlier if end != trigger]
     return fits
@@ -217,7 +217,7 @@ class _BratFile:
 _Text = tuple[Document, tuple[int, ...]]  # a document, and by how much offsets in its text may be too large
 
 
-def read(path: Path, options: Options) -> Iterator[Item]:
+def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """Documents, annotators and annotations of a folder; without a protocol each file is read twice."""
     if not path.is_dir():
         raise FormatError(f"{path}: not a folder; brat has a folder of .txt and .ann files")
@@ -291,7 +291,7 @@ def _document(id: str, paths: list[Path]) -> _Text:
 def _annotation(file: _BratFile, parsed: _Parsed, protocol: Protocol) -> Annotation:
     id = f"{file.document}/{file.annotator}"
     earlier = {antecedent for bound in parsed.bound.values() for antecedent in bound.antecedents}
-    swallowed = {antecedent for antecedent in earlier if fold(parsed.bound[antecedent].type) == ANTECEDENT}
+    swallowed = {antecedent for antecedent in earlier if fold_spelling(parsed.bound[antecedent].type) == ANTECEDENT}
     marks = [
         _mark(f"{id}/{key}", bound, parsed, protocol) for key, bound in parsed.bound.items() if key not in swallowed
     ]
@@ -301,7 +301,7 @@ def _annotation(file: _BratFile, parsed: _Parsed, protocol: Protocol) -> Annotat
 
 
 def _mark(id: str, bound: _Bound, parsed: _Parsed, protocol: Protocol) -> Mark:
-    label = None if fold(bound.type) in (NO_LABEL, ANTECEDENT) else _label(bound.type, protocol, bound.where)
+    label = None if fold_spelling(bound.type) in (NO_LABEL, ANTECEDENT) else _label(bound.type, protocol, bound.where)
     questions = {question.name: question for question in protocol.questions_of(label)}
     answers: dict[str, Answer] = {name: _answer(value, questions.get(name)) for name, value in bound.answers.items()}
     meta: dict[str, Any] = {}
@@ -360,7 +360,9 @@ def _protocol(
     for file in files:
         document, shifts = documents[file.document]
         for bound in _parse(file.path, document.text, shifts).bound.values():
-            labels |= {bound.type.replace("__", "/")} if fold(bound.type) not in (ANTECEDENT, NO_LABEL) else set()
+            labels |= (
+                {bound.type.replace("__", "/")} if fold_spelling(bound.type) not in (ANTECEDENT, NO_LABEL) else set()
+            )
             notes |= {_note_question(kind, {}) for kind in bound.notes}
             antecedents = antecedents or bool(bound.antecedents)
             for name, value in bound.answers.items():
@@ -378,7 +380,7 @@ def _asked(name: str, values: set[str | None]) -> Question:
     more: dict[str, Any] = {"scale": "text"}
     if all(value is None or value.lower() in ("true", "false") for value in values):
         more = {"scale": "yes-no"}
-    elif all(number_of(value) is not None for value in given):
+    elif all(parse_number(value) is not None for value in given):
         more = {"scale": "number"}
     elif len(given) > 1:
         more = {"scale": "nominal", "options": given}
@@ -388,7 +390,7 @@ def _asked(name: str, values: set[str | None]) -> Question:
 # --- writing -----------------------------------------------------------------------------------------------------
 
 
-def write(items: Iterable[Item], path: Path, options: Options) -> None:
+def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
     """Write a folder for each annotator, with the texts and an `annotation.conf` for brat."""
     path.mkdir(parents=True)
     documents: dict[str, Document] = {}

@@ -13,7 +13,7 @@ from typing import Any
 
 from finecomb.core.errors import FormatError, shorten
 from finecomb.core.records import Document
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
 from finecomb.formats.source_files import Fields, json_lines, parse_json, record, starts_with, titled_segments
@@ -21,7 +21,7 @@ from finecomb.formats.source_files import Fields, json_lines, parse_json, record
 KEYS = ("id", "sentences", "labels")
 
 
-def read(path: Path, options: Options) -> Iterator[Item]:
+def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """One document a line; other keys, such as `confs`, become meta."""
     for line, text in json_lines(path):
         where = f"{path}:{line}"
@@ -43,7 +43,7 @@ def _document(fields: Fields, id: str) -> Document:
     )
 
 
-def write(items: Iterable[Item], path: Path, options: Options) -> None:
+def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
     """One document a line; white space between segments becomes one space."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for item in items:

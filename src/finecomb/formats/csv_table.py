@@ -10,8 +10,8 @@ import csv
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from finecomb.core.spreadsheet_cells import escaped, unescaped
-from finecomb.core.study import Item
+from finecomb.core.spreadsheet_cells import escape_cell, unescape_cell
+from finecomb.core.study import StudyItem
 from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
 from finecomb.formats.mark_table import HOLDS
@@ -23,14 +23,14 @@ _FIRST = ("document", "text")
 """How the columns of our own tables begin."""
 
 
-def read(path: Path, options: Options) -> Iterator[Item]:
+def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """Documents, annotators and annotations of a table; its first line shows what separates its fields."""
     delimiter = _delimiter(path)
 
     def rows() -> Iterator[Row]:
         for number, cells in csv_rows(path, delimiter):
             ours = tuple(cells)[:2] == _FIRST
-            yield number, {name: unescaped(cell) for name, cell in cells.items()} if ours else cells
+            yield number, {name: unescape_cell(cell) for name, cell in cells.items()} if ours else cells
 
     return records(rows, path, options)
 
@@ -41,14 +41,14 @@ def _delimiter(path: Path) -> str:
     return max(",;\t", key=first.count) if first else ","
 
 
-def write(items: Iterable[Item], path: Path, options: Options) -> None:
+def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
     """Write a table, with tabs between fields when the name ends in `.tsv`, else with commas."""
     delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
     with laid_out(items) as (columns, rows), path.open("w", encoding="utf-8", newline="") as file:
         # Ending lines with CR LF makes the csv module quote a lone CR inside a field, which it would not otherwise.
         writer = csv.DictWriter(file, columns, restval="", delimiter=delimiter, lineterminator="\r\n")
-        writer.writerow({name: escaped(name) for name in columns})
-        writer.writerows({name: escaped(cell) for name, cell in cells.items()} for cells in rows)
+        writer.writerow({name: escape_cell(name) for name in columns})
+        writer.writerows({name: escape_cell(cell) for name, cell in cells.items()} for cells in rows)
         sync(file)
 
 

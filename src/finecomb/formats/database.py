@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from finecomb.collection.database.location import FILE, is_url, place
+from finecomb.collection.database.location import DATABASE_FILENAME, is_postgres_url, parse_location
 from finecomb.core.errors import FormatError
 from finecomb.core.packages import need_packages
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Note, Settings
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import EVERYTHING
 
@@ -29,22 +29,24 @@ def _store() -> Any:
     return store
 
 
-def read(path: Path, options: Options) -> Iterator[Item]:
+def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """Every record, as one moment saw it; the study may be in use meanwhile."""
-    items: Iterator[Item] = _store().read_items(place(path))
+    items: Iterator[StudyItem] = _store().read_items(parse_location(path))
     return items
 
 
-def write(items: Iterable[Item], path: Path, options: Options) -> None:
+def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
     """A new SQLite file."""
-    if is_url(path):
-        raise FormatError(f"{place(path)}: to put a study into PostgreSQL, say `finecomb serve FOLDER --db URL`")
-    _store().open_store(place(path), [item for item in items if not isinstance(item, Note)]).close()
+    if is_postgres_url(path):
+        raise FormatError(
+            f"{parse_location(path)}: to put a study into PostgreSQL, say `finecomb serve FOLDER --db URL`"
+        )
+    _store().open_store(parse_location(path), [item for item in items if not isinstance(item, Note)]).close()
 
 
-def together(folder: Iterable[Item], path: Path) -> Iterator[Item]:
+def together(folder: Iterable[StudyItem], path: Path) -> Iterator[StudyItem]:
     """The records of a folder and of the database in it; of a record that is in both, the database has the newer."""
-    newer, older = _Kinds(read(path / FILE, Options())), _Kinds(iter(folder))
+    newer, older = _Kinds(read(path / DATABASE_FILENAME, Options())), _Kinds(iter(folder))
     for kind in _ORDER:
         names = set()
         for item in newer.next(kind):
@@ -56,11 +58,11 @@ def together(folder: Iterable[Item], path: Path) -> Iterator[Item]:
 class _Kinds:
     """A stream of records in the order of their kinds, taken one kind at a time."""
 
-    def __init__(self, items: Iterator[Item]) -> None:
+    def __init__(self, items: Iterator[StudyItem]) -> None:
         self._items = items
-        self._held: Item | None = None
+        self._held: StudyItem | None = None
 
-    def next(self, kind: type[Any]) -> Iterator[Item]:
+    def next(self, kind: type[Any]) -> Iterator[StudyItem]:
         while (item := self._held or next(self._items, None)) is not None:
             self._held = None
             if not isinstance(item, kind):
@@ -71,7 +73,7 @@ class _Kinds:
 
 def looks_like(path: Path) -> bool:
     """Whether `path` is a PostgreSQL URL or a SQLite file."""
-    file = place(path).file
+    file = parse_location(path).file
     if file is None:
         return True
     try:

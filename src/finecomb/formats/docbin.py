@@ -11,7 +11,7 @@ from typing import Any
 from finecomb.core.errors import FormatError, shorten
 from finecomb.core.packages import optional_package
 from finecomb.core.records import Annotation, Document
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.formats import simple_spans
 from finecomb.formats.base import Format, Options
 from finecomb.formats.source_files import Fields, record
@@ -22,7 +22,7 @@ OURS = "finecomb"
 """Our key in `Doc.user_data`: id and meta of the document, and the annotator."""
 
 
-def read(path: Path, options: Options) -> Iterator[Item]:
+def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """Documents and annotations; a Doc without span groups has its entities as marks."""
 
     def passes() -> Iterator[simple_spans.Pass]:
@@ -66,7 +66,7 @@ def _found(span: Any, where: str, meta: dict[str, Any]) -> simple_spans.Labelled
     return simple_spans.LabelledSpan(span.start_char, span.end_char, span.label_ or None, where, span.id_, meta)
 
 
-def write(items: Iterable[Item], path: Path, options: Options) -> None:
+def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
     """Write a Doc for each annotation, and one for each text that nobody read."""
     spacy = _spacy()
     vocab = spacy.blank("xx").vocab

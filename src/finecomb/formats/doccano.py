@@ -9,7 +9,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from finecomb.core.records import Document
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.formats import simple_spans
 from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
@@ -19,7 +19,7 @@ _LISTS = ("label", "labels", "entities")
 _KNOWN = (*_LISTS, "id", "text", "relations", "Comments", "annotator")
 
 
-def read(path: Path, options: Options) -> Iterator[Item]:
+def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """Documents and annotations; doccano writes a file for each person, so the file's name is the annotator's."""
     return simple_spans.line_records(_pass, path, options)
 
@@ -50,7 +50,7 @@ def _spans(row: Fields, name: str) -> Iterator[simple_spans.LabelledSpan]:
             raise row.error(f"{name}[{index}]: expected [start, end, label], found {value!r:.60}")
 
 
-def write(items: Iterable[Item], path: Path, options: Options) -> None:
+def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
     """Write a line for each annotation, with `annotator` beside it, and one without `label` for a text nobody read."""
     with path.open("wb") as file:
         for document, annotation in simple_spans.worked(items):

@@ -16,10 +16,10 @@ from pydantic_core import to_json
 from finecomb.core.errors import FormatError, ProtocolError
 from finecomb.core.protocol import Label, Protocol
 from finecomb.core.question import Question
-from finecomb.core.quotes import closest
+from finecomb.core.quotes import find_closest
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Note
 from finecomb.core.span import TEXT, Span
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
 from finecomb.formats.source_files import Fields, json_lines, parse_json, read_text, record, slug, starts_with
@@ -49,7 +49,7 @@ class OutputKey:
         return OutputKey(self.dataset, split, self.setup, self.index)
 
 
-def read(path: Path, options: Options) -> Iterator[Item]:
+def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """Protocol, documents, annotators and annotations of a campaign, given as its folder or its `annotations.jsonl`."""
     file = path / ANNOTATIONS if path.is_dir() else path
     config = _config(file.parent / CONFIG)
@@ -343,7 +343,7 @@ class _Marks:
         if there.casefold() == quote.casefold() and len(there) == len(quote):
             spelled = {"spans": (Span(start, start + len(quote)),), "quotes": (there,)}
             return spelled | {"meta": meta | {"quoted": quote}}
-        place = closest(quote, text, start)
+        place = find_closest(quote, text, start)
         self.moved += place is not None
         self.lost += place is None
         if place is None:
@@ -363,7 +363,7 @@ class _Marks:
 # --- out -----------------------------------------------------------------------------------------------------------
 
 
-def write(items: Iterable[Item], path: Path, options: Options) -> None:
+def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
     """Write a folder with `annotations.jsonl`, `config.yaml` and `outputs/`."""
     path.mkdir(parents=True)
     (path / OUTPUTS).mkdir()

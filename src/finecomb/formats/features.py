@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Note, Record
 from finecomb.core.span import TEXT
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.formats.base import Format
 
 DOCUMENT_FIELDS = ("context", "references", "segments", "data", "meta")
@@ -90,7 +90,7 @@ IN_WORDS = {
 """Every feature as somebody says it who does not know the fields."""
 
 
-def features(item: Item) -> Iterator[str]:
+def features(item: StudyItem) -> Iterator[str]:
     """What `item` has beyond the bare minimum, by name; a format says which of these it can hold."""
     match item:
         case Document():
@@ -146,7 +146,7 @@ class FeatureCounter:
         self.counts: Counter[str] = Counter()
         self.notes: list[str] = []
 
-    def watch(self, items: Iterable[Item], target: Format | None = None) -> Iterator[Item]:
+    def watch(self, items: Iterable[StudyItem], target: Format | None = None) -> Iterator[StudyItem]:
         """Pass `items` on, counting, unless they go to a format that loses nothing; notes are kept, not passed on."""
         may_lose = target is None or not target.holds >= EVERYTHING
         for item in items:

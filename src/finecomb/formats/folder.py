@@ -11,12 +11,12 @@ from typing import TypeVar
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from finecomb.collection.database.location import FILE
+from finecomb.collection.database.location import DATABASE_FILENAME
 from finecomb.core.errors import FormatError, Problem, StudyError
 from finecomb.core.protocol import Protocol
-from finecomb.core.protocol_text import explain, format_yaml, parse_protocol, parse_yaml
+from finecomb.core.protocol_text import explain_validation_error, format_yaml, parse_protocol, parse_yaml
 from finecomb.core.records import Annotation, Annotator, Document, Record, Settings
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.formats import database
 from finecomb.formats.atomic_file import replacing, sync
 from finecomb.formats.base import Format, Options
@@ -36,14 +36,14 @@ _MOST_SLIPS = 1000
 _LINE = re.compile(r" at line \d+ column (\d+)$")  # of the one line that was parsed
 
 
-def read(path: Path, options: Options) -> Iterator[Item]:
+def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """Settings, protocols, documents, annotators, annotations, in that order."""
     if not path.is_dir():
         raise FormatError(f"{path}: not a folder; a study is a folder with {SETTINGS}")
-    return database.together(files(path), path) if (path / FILE).exists() else files(path)
+    return database.together(files(path), path) if (path / DATABASE_FILENAME).exists() else files(path)
 
 
-def files(path: Path) -> Iterator[Item]:
+def files(path: Path) -> Iterator[StudyItem]:
     """The same without the database that `finecomb serve` keeps in the folder."""
     yield settings_of(path)
     yield from protocols(path)
@@ -94,10 +94,10 @@ def _column(match: re.Match[str]) -> str:
 def _slip(problem: object, kind: type[Record]) -> str:
     if isinstance(problem, dict) and problem["type"] == "json_invalid":
         return f"not JSON: {_LINE.sub(_column, problem['ctx']['error'])}"
-    return explain(problem, kind)
+    return explain_validation_error(problem, kind)
 
 
-def write(items: Iterable[Item], path: Path, options: Options) -> None:
+def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
     """Write the folder; settings name the protocols that were written."""
     path.mkdir(parents=True)
     (path / "protocols").mkdir()

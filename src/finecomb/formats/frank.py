@@ -14,7 +14,7 @@ from finecomb.core.errors import FormatError
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Document, Note, Settings
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.formats.base import Format, Options
 from finecomb.formats.source_files import Fields, implied_protocol, json_items, record, slug, starts_with
 
@@ -25,7 +25,7 @@ FLIP = "Flip_"
 """Factuality as it would be without errors of one category: derived, so not an answer."""
 
 
-def read(path: Path, options: Options) -> Iterator[Item]:
+def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """Protocol, annotators, then each summary with its judgement, then what each metric gave it."""
     beside = path.with_name(METRICS_FILE)
     metrics_file = options.data or (beside if beside.is_file() and beside != path else None)
@@ -123,7 +123,7 @@ def _judgement(fields: Fields, document: str, protocol: Protocol) -> Annotation:
     )
 
 
-def _scores(path: Path, ids: dict[str, str], documents: set[str], protocol: Protocol) -> Iterator[Item]:
+def _scores(path: Path, ids: dict[str, str], documents: set[str], protocol: Protocol) -> Iterator[StudyItem]:
     """An annotation for each score; a value that a metric does not have is no annotation."""
     strange = 0
     for fields in _records(path):

@@ -22,9 +22,9 @@ from finecomb.annotators.detectors.boxscore.game_record import is_game
 from finecomb.core.errors import FormatError, did_you_mean, shorten
 from finecomb.core.protocol import Protocol
 from finecomb.core.record_links import links_of, with_links
-from finecomb.core.records import Annotation, Annotator, Document, Kind, Mark, Note, Settings
+from finecomb.core.records import Annotation, Annotator, AnnotatorKind, Document, Mark, Note, Settings
 from finecomb.core.span import TEXT, Offsets, Span, token_range
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.core.tokens import whitespace
 from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
@@ -39,7 +39,7 @@ from finecomb.formats.source_files import (
     starts_with,
 )
 from finecomb.formats.text_records import TEXT_ID, GameEvidence, records_of
-from finecomb.protocols import shipped
+from finecomb.protocols import load_shipped
 
 COLUMNS = (
     *("TEXT_ID", "SENTENCE_ID", "ANNOTATION_ID", "TOKENS", "SENT_TOKEN_START", "SENT_TOKEN_END"),
@@ -59,7 +59,7 @@ _MOST_SLIPS = 50
 # --- reading -----------------------------------------------------------------------------------------------------
 
 
-def read(path: Path, options: Options) -> Iterator[Item]:
+def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """Protocol, documents, annotators, annotations; a table of games or of box scores gives documents only."""
     if path.is_dir():
         files = [file for file in sorted(path.glob("*.csv")) if _is_markup(columns(file))]
@@ -94,10 +94,10 @@ def _is_markup(names: Iterable[str]) -> bool:
     return {"TEXT_ID", "TYPE"} <= names and (names >= set(DOCUMENT_IDS) or names >= set(SENTENCE_IDS))
 
 
-def _read_markup(files: list[Path], options: Options) -> Iterator[Item]:
+def _read_markup(files: list[Path], options: Options) -> Iterator[StudyItem]:
     if options.annotator and len(files) > 1:
         raise FormatError(f"{files[0].parent}: has {len(files)} files of marks, but --annotator names the maker of one")
-    protocol = options.protocol or shipped("accuracy")
+    protocol = options.protocol or load_shipped("accuracy")
     yield Settings(protocols=(protocol.id,))
     yield protocol
     source = options.texts or _texts_beside(files[0])
@@ -124,7 +124,7 @@ def _annotator_name(path: Path) -> str:
     return GOLD if path.stem.lower().startswith("gsml") else path.stem
 
 
-def _kind(path: Path, name: str) -> Kind:
+def _kind(path: Path, name: str) -> AnnotatorKind:
     return "gold" if name == GOLD or path.stem.lower().startswith("gsml") else "detector"
 
 
@@ -223,7 +223,7 @@ def _links(row: Mapping[str, str]) -> dict[str, str]:
     return {titles.get(name, name.replace("_", " ").capitalize()): address for name, address in addresses.items()}
 
 
-def _read_box_scores(path: Path) -> Iterator[Item]:
+def _read_box_scores(path: Path) -> Iterator[StudyItem]:
     """Box scores of texts that are not there; those of RotoWire itself have what a person wrote as their text."""
     for game in _evidence(path):
         if TEXT_ID in starts_with(path, 1 << 20):
@@ -423,7 +423,7 @@ def _free(id: str, taken: set[str]) -> str:
 # --- writing -----------------------------------------------------------------------------------------------------
 
 
-def write(items: Iterable[Item], path: Path, options: Options) -> None:
+def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
     """A folder with `texts/` and a CSV file per annotator; or, for a path that ends in .csv, one annotator's marks."""
     alone = path.suffix.lower() == ".csv"
     if not alone:

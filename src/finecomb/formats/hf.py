@@ -17,7 +17,7 @@ from finecomb.core.errors import FormatError, shorten
 from finecomb.core.packages import optional_package
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Document, Note, Settings
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 from finecomb.formats import study_tables
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import EVERYTHING
@@ -44,12 +44,12 @@ def to_dataset(study: Study) -> Any:
     return _dataset_dict(study.settings, study.protocols.values(), tables)
 
 
-def read(path: Path, options: Options) -> Iterator[Item]:
+def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """The records of a dataset that was saved with `save_to_disk`."""
     return _items(_load(path), path, options.columns)
 
 
-def write(items: Iterable[Item], path: Path, options: Options) -> None:
+def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
     """Save a DatasetDict of the study's frames."""
     settings, protocols = Settings(), []
     with tempfile.TemporaryDirectory() as place:
@@ -112,7 +112,7 @@ def _dataset_dict(settings: Settings, protocols: Iterable[Protocol], tables: Map
 # --- in ------------------------------------------------------------------------------------------------------------
 
 
-def _items(dataset: Any, path: Path, columns: Mapping[str, str]) -> Iterator[Item]:
+def _items(dataset: Any, path: Path, columns: Mapping[str, str]) -> Iterator[StudyItem]:
     splits = dict(dataset) if isinstance(dataset, dict) else {"": dataset}
     if STUDY in splits and {*splits[STUDY].column_names} == {"kind", "json"}:
         yield from _study(splits, path)
@@ -121,7 +121,7 @@ def _items(dataset: Any, path: Path, columns: Mapping[str, str]) -> Iterator[Ite
             yield from _documents(split, name, path, columns)
 
 
-def _study(splits: Mapping[str, Any], path: Path) -> Iterator[Item]:
+def _study(splits: Mapping[str, Any], path: Path) -> Iterator[StudyItem]:
     def where(name: str) -> str:
         return f"{path}: split {name!r}"
 
@@ -135,7 +135,7 @@ def _study(splits: Mapping[str, Any], path: Path) -> Iterator[Item]:
     tables = {
         name: study_tables.fitted(_table(splits[name]), name, where(name))
         if name in splits
-        else frames.frame(columns, []).lazy()
+        else frames.build_frame(columns, []).lazy()
         for name, columns in frames.FRAMES.items()
     }
     yield from study_tables.records(tables, where)

@@ -15,7 +15,7 @@ from typing import Any
 from finecomb.core.errors import FormatError, did_you_mean
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Settings
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import EVERYTHING
@@ -45,7 +45,7 @@ _OF_OTHERS = {
 }
 
 
-def read(path: Path, options: Options) -> Iterator[Item]:
+def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """Records as they come; a plain text without an id is called by its line."""
     for number, line in json_lines(path):
         where = f"{path}:{number}"
@@ -83,9 +83,9 @@ def _plain(value: dict[str, Any], number: int, where: str, options: Options) -> 
     return record(Document, where, **{**fields, "context": context, "meta": meta})
 
 
-def write(items: Iterable[Item], path: Path, options: Options) -> None:
+def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
     """Every record under its kind."""
-    names: dict[type[Item], str] = {kind: name for name, kind in KINDS.items()}
+    names: dict[type[StudyItem], str] = {kind: name for name, kind in KINDS.items()}
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for item in items:
             if type(item) in names:

@@ -20,11 +20,11 @@ from typing import Any
 from finecomb.core.errors import FormatError, did_you_mean, shorten
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Option, Question
-from finecomb.core.quotes import at_or_only
+from finecomb.core.quotes import find_at_or_only
 from finecomb.core.records import Annotation, Annotator, Answer, Antecedents, Document, Exclusion, Mark, Note
 from finecomb.core.span import TEXT, Span
-from finecomb.core.spelling import fold
-from finecomb.core.study import Item
+from finecomb.core.spelling import fold_spelling
+from finecomb.core.study import StudyItem
 from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import DOCUMENT_FIELDS, KNOWN_ANSWERS
@@ -94,7 +94,7 @@ class _LabelStudioReader:
     counts: Counter[str] = field(default_factory=Counter)
 
 
-def read(path: Path, options: Options) -> Iterator[Item]:
+def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """Each task's document, then its annotations and predictions; without a protocol the file is read twice."""
     reading = _LabelStudioReader(options.protocol or _protocol(path), options)
     yield reading.protocol
@@ -143,7 +143,7 @@ def _relation(fields: Fields) -> tuple[str, str, tuple[str, ...]]:
     ends = [str(fields.get(name, (str, int))) for name in ("from_id", "to_id")]
     if fields.get("direction", str, "right") == "left":
         ends.reverse()
-    return ends[0], ends[1], tuple(fold(label) for label in _texts(fields, "labels"))
+    return ends[0], ends[1], tuple(fold_spelling(label) for label in _texts(fields, "labels"))
 
 
 def _add_to_region(region: _Region, kind: str, fields: Fields, value: Fields) -> None:
@@ -186,7 +186,7 @@ def _raw(kind: str, value: Fields) -> Raw:
     return number
 
 
-def _task(task: Fields, index: int, reading: _LabelStudioReader) -> Iterator[Item]:
+def _task(task: Fields, index: int, reading: _LabelStudioReader) -> Iterator[StudyItem]:
     results = [(prediction, work, _result(work)) for prediction, work in _works(task)]
     names = {region.to_name for _, _, result in results for region in result.regions.values()}
     document = _document(task, index, names, reading)
@@ -300,7 +300,7 @@ def _ties(result: _Result) -> _Ties:
     for start, end, labels in result.relations:
         if start not in result.regions or end not in result.regions or start == end:
             continue
-        end_labels = {fold(label) for label in result.regions[end].labels}
+        end_labels = {fold_spelling(label) for label in result.regions[end].labels}
         if CONTINUED in labels:
             ties.continued.setdefault(start, []).append(end)
             ties.swallowed.add(end)
@@ -325,7 +325,7 @@ def _marks(
         spans = _spans([places[region_id] for region_id in (id, *ties.continued.get(id, ()))])
         earlier = [places[region_id] for region_id in ties.antecedents.get(id, ())]
         antecedents = record(Antecedents, region.where, **_spans(earlier)) if earlier else None
-        labels: list[str | None] = [label for label in region.labels if fold(label) != ANTECEDENT]
+        labels: list[str | None] = [label for label in region.labels if fold_spelling(label) != ANTECEDENT]
         labels = labels or [None]
         for number, label in enumerate(labels):
             mark_id = f"{annotation}/{id}" + (f"/{number}" if number else "")
@@ -383,7 +383,7 @@ def _place(region: _Region, document: Document, reading: _LabelStudioReader) -> 
             return Span(first, last, part), words
     # Pre-annotations made in Python often count code points; other offsets go astray when line ends were changed.
     raw = (start, end) if isinstance(start, int) and isinstance(end, int) else (-1, -1)
-    elsewhere = at_or_only(quote, *raw, text) if quote else None
+    elsewhere = find_at_or_only(quote, *raw, text) if quote else None
     reading.counts["regions were placed by their quote, not by their offsets"] += elsewhere is not None
     reading.counts["regions could not be placed; they are kept without a place"] += elsewhere is None
     reading.counts += Counter()  # drops the zeros
@@ -411,7 +411,7 @@ def _protocol(path: Path) -> Protocol:
             _collect(result.answers, answers)
             antecedents = antecedents or bool(_ties(result).antecedents)
             for region in result.regions.values():
-                labels.update(label for label in region.labels if fold(label) != ANTECEDENT)
+                labels.update(label for label in region.labels if fold_spelling(label) != ANTECEDENT)
                 _collect(region.answers, mark_answers)
     questions = tuple(_asked(name, raws) for name, raws in mark_answers.items())
     whole = tuple(_asked(name, raws) for name, raws in answers.items())
@@ -459,7 +459,7 @@ def _answer(raw: Raw, question: Question | None) -> Answer:
 # --- writing -----------------------------------------------------------------------------------------------------
 
 
-def write(items: Iterable[Item], path: Path, options: Options) -> None:
+def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
     """Write tasks; people's work goes to annotations, that of models and detectors to predictions."""
     documents: dict[str, Document] = {}
     kinds: dict[str, str] = {}

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from finecomb.core.errors import FormatError
 from finecomb.core.records import Document, Note, Segment
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.formats.base import Format, Options
 from finecomb.formats.source_files import record
 
@@ -24,7 +24,7 @@ _OVERSTRUCK = re.compile(".\b", re.DOTALL)  # bold and underlined characters are
 _SECONDS = 60
 
 
-def read(path: Path, options: Options) -> Iterator[Item]:
+def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """The pages of a file or of a folder with all its folders, in order; a page with several names comes once."""
     program = shutil.which("mandoc")
     if program is None:

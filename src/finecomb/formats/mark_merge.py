@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from finecomb.core.errors import FinecombError, apart, did_you_mean
+from finecomb.core.errors import FinecombError, did_you_mean, diff_excerpt
 from finecomb.core.records import Annotation, Document
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 
 
 @dataclass(frozen=True, slots=True)
 class JoinedMarks:
     """What came of joining: the records of the whole study, and how many annotations are new."""
 
-    items: tuple[Item, ...]
+    items: tuple[StudyItem, ...]
     annotations: int
 
 
@@ -51,7 +51,7 @@ def joined_marks(study: Study, others: Sequence[tuple[str, Study]]) -> JoinedMar
     settings = study.settings.model_copy(
         update={"protocols": tuple(dict.fromkeys([*study.settings.protocols, *(a.protocol for a in new)]))}
     )
-    items: tuple[Item, ...] = (
+    items: tuple[StudyItem, ...] = (
         settings,
         *protocols.values(),
         *documents.values(),
@@ -75,7 +75,7 @@ def _places(
         elif len(same) == 1:
             yield document.id, same[0]
         elif document.id in documents:
-            ours, theirs = apart(documents[document.id].text, document.text)
+            ours, theirs = diff_excerpt(documents[document.id].text, document.text)
             raise FinecombError(
                 f"{name}: document {document.id!r} has another text: {theirs} where the study has {ours}"
             )

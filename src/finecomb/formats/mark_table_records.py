@@ -13,11 +13,11 @@ from finecomb import protocols
 from finecomb.core.errors import FormatError, ProtocolError, did_you_mean, shorten
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
-from finecomb.core.quotes import kth
-from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Mark, Note, storable
+from finecomb.core.quotes import find_nth
+from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Mark, Note, check_storable
 from finecomb.core.span import TEXT, Span
-from finecomb.core.study import Item
-from finecomb.core.study_checks import misplaced
+from finecomb.core.study import StudyItem
+from finecomb.core.study_checks import span_problem
 from finecomb.formats.base import Options
 from finecomb.formats.mark_table import (
     ANNOTATION,
@@ -43,7 +43,7 @@ _MARKED = ("mark", "label", "start", "end", "quote", "unlocated")
 """A row with any of these is a mark; with none of them, an annotation or a document."""
 
 
-def records(rows: Callable[[], Iterator[Row]], path: Path, options: Options) -> Iterator[Item]:
+def records(rows: Callable[[], Iterator[Row]], path: Path, options: Options) -> Iterator[StudyItem]:
     """Protocols, documents, annotators, annotations and notes of a table whose `rows` can be gone through again."""
     table = _MarkTable(rows, path, options)
     survey = _Survey(path, options.annotator)
@@ -114,7 +114,7 @@ _TRIMMED = frozenset(
 
 def _refuse_unstorable(name: str, cell: str, where: str) -> None:
     try:
-        storable(cell)
+        check_storable(cell)
     except ValueError as error:
         raise FormatError(f"{where}: column {name.removeprefix(OTHER)!r}: {error}") from None
 
@@ -251,7 +251,7 @@ def _protocol(name: str, used: _Used, path: Path, options: Options) -> Protocol:
         return given
     if name.partition("@")[0] in protocols.names():
         try:
-            return protocols.shipped(name)
+            return protocols.load_shipped(name)
         except ProtocolError as error:
             raise FormatError(f"{path}: column 'protocol': {error}; name the file of yours with --protocol") from None
     bare, _, version = name.partition("@")
@@ -429,7 +429,7 @@ def _span(
         raise FormatError(f"{where}: column '{prefix}end': {end} is before the start, {start}")
     span = Span(start, end, part)
     words = text[start:end] if quote is None else quote
-    if problem := misplaced(span, words, document):
+    if problem := span_problem(span, words, document):
         column = "end" if quote is None else "quote"
         raise FormatError(f"{where}: column '{prefix}{column}': {problem}")
     return span, words
@@ -457,7 +457,7 @@ class _Placer:
     def place(self, quote: str, text: str, part: str) -> Span | None:
         """The k-th repetition of a quote goes to its k-th occurrence (or to the first), else to the last there is."""
         number = self.seen[part, quote] if self.repeats == "kth" else 0
-        place, places = kth(quote, text, number)
+        place, places = find_nth(quote, text, number)
         if place is None:
             self.lost += 1
             return None

@@ -16,7 +16,7 @@ from pydantic_core import from_json, to_json
 
 from finecomb.core.records import Annotation, Annotator, Answers, Document, Mark
 from finecomb.core.span import TEXT, Span
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.formats.mark_table import ANNOTATION, ANSWERS, WORDS, cell_of, ordered
 
 Cells = dict[str, str]
@@ -25,7 +25,7 @@ _ALWAYS = ("document", "text", "annotator", "label", "start", "end", "quote")
 
 
 @contextmanager
-def laid_out(items: Iterable[Item]) -> Iterator[tuple[list[str], Iterator[Cells]]]:
+def laid_out(items: Iterable[StudyItem]) -> Iterator[tuple[list[str], Iterator[Cells]]]:
     """The columns and the rows of a table. Rows wait in a file until all columns are known."""
     with tempfile.TemporaryFile("w+b") as waiting:
         columns = {"document", "text"}
@@ -42,7 +42,7 @@ def _back(waiting: IO[bytes]) -> Iterator[Cells]:
     return (from_json(line) for line in waiting)
 
 
-def _rows(items: Iterable[Item]) -> Iterator[Cells]:
+def _rows(items: Iterable[StudyItem]) -> Iterator[Cells]:
     """A row for each mark, or for an annotation without; who or what has no work has a row, too."""
     documents: dict[str, Document] = {}
     annotators: dict[str, Annotator] = {}

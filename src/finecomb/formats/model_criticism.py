@@ -14,7 +14,7 @@ from typing import Any
 
 from finecomb.core.errors import FormatError, shorten
 from finecomb.core.records import Document, Segment
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
 from finecomb.formats.source_files import Fields, json_items, record, starts_with, titled_segments
@@ -23,7 +23,7 @@ BETWEEN = "\n\n"
 KEYS = ("id", "sections", "section_names")
 
 
-def read(path: Path, options: Options) -> Iterator[Item]:
+def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """One document an article; other keys, such as `predicted_section_names`, become meta."""
     for index, value, line in json_items(path):
         if not isinstance(index, int):
@@ -47,7 +47,7 @@ def _document(fields: Fields, id: str) -> Document:
     )
 
 
-def write(items: Iterable[Item], path: Path, options: Options) -> None:
+def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
     """A list of articles; a document without segments is one section, and white space between segments is not kept."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
         separator = "[\n"

@@ -15,7 +15,7 @@ from finecomb.core.errors import FormatError, shorten
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotator, Note, Settings
 from finecomb.core.stored_marks import StoredMarks
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 from finecomb.formats import folder, study_tables
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import EVERYTHING
@@ -24,7 +24,7 @@ _DAMAGED = (PolarsError, PanicException, OSError)
 """What Polars raises on a damaged file; some damage makes it panic, which is no ordinary exception."""
 
 
-def read(path: Path, options: Options) -> Iterator[Item]:
+def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """Settings, protocols, documents, annotators, annotations, a batch at a time."""
     if not path.is_dir():
         raise FormatError(f"{path}: not a folder; expected one with documents.parquet and its like")
@@ -62,7 +62,7 @@ class ScannedStudy:
     def has_valid_annotators(self) -> bool:
         """Whether every annotator is a record as it should be, and has an id of its own."""
         try:
-            ids = [annotator.id for annotator in frames.annotators_of(self.tables["annotators"].collect())]
+            ids = [annotator.id for annotator in frames.iter_annotators(self.tables["annotators"].collect())]
         except (ValueError, *_DAMAGED):
             return False
         return len(set(ids)) == len(ids)
@@ -117,12 +117,12 @@ def write_marked(
     folder.write_settings(source.settings, [*source.protocols, protocol.id], path)
     shutil.copyfile(source.path / "documents.parquet", path / "documents.parquet")
     others = source.tables["annotators"].filter(pl.col("id") != annotator.id)
-    own = frames.frame(frames.ANNOTATORS, [frames.annotator_row(annotator)]).lazy()
+    own = frames.build_frame(frames.ANNOTATORS, [frames.annotator_row(annotator)]).lazy()
     for name, table in {"annotators": pl.concat([others, own]), **results}.items():
         table.sink_parquet(path / f"{name}.parquet", row_group_size=study_tables.BATCH)
 
 
-def write(items: Iterable[Item], path: Path, options: Options) -> None:
+def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
     """Write the folder in batches, so that memory does not grow with the study."""
     path.mkdir(parents=True)
     (path / "protocols").mkdir()

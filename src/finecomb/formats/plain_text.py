@@ -11,19 +11,19 @@ from pathlib import Path
 
 from finecomb.core.errors import FormatError
 from finecomb.core.records import Document
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.formats.base import Format, Options
 from finecomb.formats.source_files import read_text, record, starts_with
 
 ENDING = ".txt"
 
 
-def read(path: Path, options: Options) -> Iterator[Item]:
+def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """Documents without marks."""
     return _folder(path) if path.is_dir() else _lines(path)
 
 
-def _folder(path: Path) -> Iterator[Item]:
+def _folder(path: Path) -> Iterator[StudyItem]:
     files = sorted(file for file in path.iterdir() if file.suffix.lower() == ENDING and file.is_file())
     if not files:
         raise FormatError(f"{path}: has no text files (*{ENDING})")
@@ -31,7 +31,7 @@ def _folder(path: Path) -> Iterator[Item]:
         yield record(Document, str(file), id=file.stem, text=read_text(file).rstrip("\r\n"))
 
 
-def _lines(path: Path) -> Iterator[Item]:
+def _lines(path: Path) -> Iterator[StudyItem]:
     lines = read_text(path).replace("\r\n", "\n").removesuffix("\n").split("\n")
     width = len(str(len(lines)))
     for number, line in enumerate(lines, 1):

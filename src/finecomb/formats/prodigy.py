@@ -9,7 +9,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from finecomb.core.records import Document, Status
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.formats import simple_spans
 from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
@@ -21,7 +21,7 @@ _SPAN = ("start", "end", "label", "id", "text", "token_start", "token_end")
 _ANSWERS: dict[str, Status] = {"accept": "submitted", "reject": "excluded", "ignore": "excluded"}
 
 
-def read(path: Path, options: Options) -> Iterator[Item]:
+def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """Documents and annotations; what was rejected or ignored is excluded, with the answer in its meta."""
     return simple_spans.line_records(_pass, path, options)
 
@@ -48,7 +48,7 @@ def _spans(row: Fields) -> Iterator[simple_spans.LabelledSpan]:
         )
 
 
-def write(items: Iterable[Item], path: Path, options: Options) -> None:
+def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
     """Write a line for each annotation, and one without `spans` for a text nobody read."""
     with path.open("wb") as file:
         for document, annotation in simple_spans.worked(items):

@@ -12,7 +12,7 @@ from finecomb.core.errors import FormatError
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Status
 from finecomb.core.span import TEXT, Span
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.formats.base import Options
 from finecomb.formats.source_files import Fields, implied_protocol, json_lines, label_name, parse_json, record
 
@@ -41,7 +41,7 @@ class Pass:
     meta: dict[str, Any] = field(default_factory=dict)
 
 
-def line_records(make: Callable[[Fields, int, str], Pass], path: Path, options: Options) -> Iterator[Item]:
+def line_records(make: Callable[[Fields, int, str], Pass], path: Path, options: Options) -> Iterator[StudyItem]:
     """The records of a file of JSON lines; `make` gets a line's fields, its number and the annotator's name."""
 
     def passes() -> Iterator[Pass]:
@@ -52,7 +52,7 @@ def line_records(make: Callable[[Fields, int, str], Pass], path: Path, options: 
     return records(passes, path, options)
 
 
-def records(passes: Callable[[], Iterator[Pass]], path: Path, options: Options) -> Iterator[Item]:
+def records(passes: Callable[[], Iterator[Pass]], path: Path, options: Options) -> Iterator[StudyItem]:
     """Protocol, documents, annotators and annotations; `passes` can be gone through again."""
     documents: dict[str, Document] = {}
     annotators: dict[str, None] = {}
@@ -110,7 +110,7 @@ def _mark(labelled: LabelledSpan, id: str, document: Document, protocol: Protoco
     )
 
 
-def worked(items: Iterable[Item]) -> Iterator[tuple[Document, Annotation | None]]:
+def worked(items: Iterable[StudyItem]) -> Iterator[tuple[Document, Annotation | None]]:
     """Each annotation with its document, and at the end the documents that have none."""
     documents: dict[str, Document] = {}
     left: dict[str, None] = {}

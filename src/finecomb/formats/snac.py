@@ -17,14 +17,14 @@ from typing import Any
 
 from finecomb.core.errors import FormatError
 from finecomb.core.protocol import Protocol
-from finecomb.core.quotes import kth, preceding
+from finecomb.core.quotes import find_nth, find_preceding
 from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Mark, Note, Segment
 from finecomb.core.span import TEXT, Span
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
 from finecomb.formats.source_files import Fields, json_items, label_name, record, starts_with
-from finecomb.protocols import shipped
+from finecomb.protocols import load_shipped
 
 READERS = 3
 CROWD = "crowd"
@@ -45,9 +45,9 @@ class _Piece:
         return self.start + len(self.text)
 
 
-def read(path: Path, options: Options) -> Iterator[Item]:
+def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """One document and one pooled annotation for each summary."""
-    protocol = options.protocol or shipped("snac")
+    protocol = options.protocol or load_shipped("snac")
     annotator = options.annotator or CROWD
     yield protocol
     yield record(Annotator, str(path), id=annotator, kind="pooled")
@@ -101,7 +101,7 @@ def _marks(
             label = label_name(protocol, error.get("error_type", str), error.where)
             nth = repeats[quote, label] if by_number else 0
             repeats[quote, label] += 1
-            place, places = kth(quote, text, nth, piece.start, piece.end)
+            place, places = find_nth(quote, text, nth, piece.start, piece.end)
             span = Span(*place) if place else None
             counts["unlocated"] += span is None
             counts["repeated"] += places > 1
@@ -142,7 +142,7 @@ def _antecedents(error: Fields, mark: Span | None, text: str) -> tuple[Anteceden
 def _antecedent(quote: str, mark: Span | None, text: str) -> Span | None:
     """The occurrence nearest before the mark, else the first; across segments it has spaces for line breaks."""
     around = (mark.start, mark.end) if mark else None
-    place = preceding(quote, text, around) or preceding(quote, text.replace("\n", " "), around)
+    place = find_preceding(quote, text, around) or find_preceding(quote, text.replace("\n", " "), around)
     return Span(*place) if place else None
 
 
@@ -163,7 +163,7 @@ _Key = tuple[int, str, str, Span | None, int]  # segment, quote, error type, pla
 _Errors = dict[str, dict[_Key, dict[str, Any]]]  # by document
 
 
-def write(items: Iterable[Item], path: Path, options: Options) -> None:
+def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
     """Write summaries; the same span with the same label by several annotators becomes one error with their votes.
 
     Gold has no vote, unless there is nothing else.

@@ -15,9 +15,9 @@ from pydantic_core import from_json
 
 from finecomb.core.errors import FormatError, ProtocolError, did_you_mean, shorten
 from finecomb.core.protocol import Label, Protocol
-from finecomb.core.protocol_text import explain
+from finecomb.core.protocol_text import explain_validation_error
 from finecomb.core.records import Record, Segment
-from finecomb.core.spelling import fold
+from finecomb.core.spelling import fold_spelling
 
 R = TypeVar("R", bound=Record)
 
@@ -173,7 +173,9 @@ def record(kind: type[R], where: str, /, **values: Any) -> R:
     try:
         return kind(**values)
     except ValidationError as error:
-        raise FormatError("\n".join(f"{where}: {explain(slip, kind)}" for slip in error.errors())) from None
+        raise FormatError(
+            "\n".join(f"{where}: {explain_validation_error(slip, kind)}" for slip in error.errors())
+        ) from None
 
 
 class Fields:
@@ -300,7 +302,7 @@ def slug(name: str) -> str:
     >>> slug("Not checkable"), slug("Non-translation!")
     ('not-checkable', 'non-translation')
     """
-    cleaned = re.sub(r"[^a-z0-9._/-]+", "-", fold(name)).strip("-._/")
+    cleaned = re.sub(r"[^a-z0-9._/-]+", "-", fold_spelling(name)).strip("-._/")
     return cleaned or "label-" + "".join(f"{ord(character):x}" for character in name[:8])
 
 
@@ -308,7 +310,7 @@ def _named_apart(spellings: Iterable[str]) -> dict[str, list[str]]:
     """Spellings by a name of their own: those that differ by more than case and spacing never share one."""
     same: dict[str, list[str]] = {}
     for spelling in sorted(set(spellings)):
-        same.setdefault(fold(spelling), []).append(spelling)
+        same.setdefault(fold_spelling(spelling), []).append(spelling)
     named: dict[str, list[str]] = {}
     for folded in sorted(
         same, key=lambda candidate: (slug(candidate) != candidate, candidate)
@@ -337,7 +339,7 @@ def implied_protocol(
     antecedent = {"antecedent": "optional"} if antecedents else {}
     records = []
     for short, spellings in _named_apart(labels).items():
-        aliases = tuple(spelling for spelling in spellings if fold(spelling) != short)
+        aliases = tuple(spelling for spelling in spellings if fold_spelling(spelling) != short)
         records.append(record(Label, name, name=short, title=spellings[0], aliases=aliases, **antecedent))
     summary = "Made from the labels that the file uses; its definitions are not known."
     return Protocol(

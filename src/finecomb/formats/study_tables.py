@@ -12,9 +12,9 @@ from pydantic import ValidationError
 
 from finecomb.core import frames
 from finecomb.core.errors import FormatError, did_you_mean, shorten
-from finecomb.core.protocol_text import explain
+from finecomb.core.protocol_text import explain_validation_error
 from finecomb.core.records import Annotation, Annotator, Document
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 
 T = TypeVar("T")
 Record = Document | Annotator | Annotation
@@ -51,7 +51,7 @@ class Parts:
     def _flush(self) -> None:
         for name, rows in self.rows.items():
             if rows or not self.count:  # the first part is written even when empty, to carry the columns
-                frames.frame(frames.FRAMES[name], rows).write_parquet(self._part(name, self.count))
+                frames.build_frame(frames.FRAMES[name], rows).write_parquet(self._part(name, self.count))
             rows.clear()
         self.count += 1
 
@@ -71,7 +71,7 @@ def write_table(pieces: Iterable[pl.DataFrame], file: Path, columns: frames.Colu
     """Write a table from pieces of it, with one of them in memory at a time."""
     place = file.with_suffix(".parts")
     place.mkdir()
-    frames.frame(columns, []).write_parquet(place / "000000.parquet")
+    frames.build_frame(columns, []).write_parquet(place / "000000.parquet")
     for number, piece in enumerate(pieces, 1):
         piece.write_parquet(place / f"{number:06d}.parquet")
     pl.scan_parquet(sorted(place.glob("*.parquet"))).sink_parquet(file, row_group_size=BATCH)
@@ -115,12 +115,12 @@ def _kin(kind: pl.DataType, wanted: pl.DataType) -> bool:
     return (kind.is_integer() and wanted.is_numeric()) or (kind.is_float() and wanted.is_float())
 
 
-def records(tables: Mapping[str, pl.LazyFrame], where: Callable[[str], str], batch: int = BATCH) -> Iterator[Item]:
+def records(tables: Mapping[str, pl.LazyFrame], where: Callable[[str], str], batch: int = BATCH) -> Iterator[StudyItem]:
     """Documents, annotators and annotations of a study's frames; `where` says in which file a frame is."""
     for part in _slices(tables["documents"], batch):
-        yield from _made(part, frames.documents_of, Document, where("documents"))
+        yield from _made(part, frames.iter_documents, Document, where("documents"))
     for part in _slices(tables["annotators"], batch):
-        yield from _made(part, frames.annotators_of, Annotator, where("annotators"))
+        yield from _made(part, frames.iter_annotators, Annotator, where("annotators"))
     yield from _annotations(tables, where, batch)
 
 
@@ -152,13 +152,13 @@ def _joined(
     annotations: pl.DataFrame, marks: pl.DataFrame, units: pl.DataFrame, where: Callable[[str], str]
 ) -> Iterator[Annotation]:
     try:
-        yield from list(frames.annotations_of(annotations, marks, units))
+        yield from list(frames.iter_annotations(annotations, marks, units))
     except (ValueError, TypeError):
         none = annotations.clear(), marks.clear(), units.clear()
-        _made_all(marks, lambda row: frames.annotations_of(none[0], row, none[2]), where("marks"))
-        _made_all(units, lambda row: frames.annotations_of(none[0], none[1], row), where("units"))
+        _made_all(marks, lambda row: frames.iter_annotations(none[0], row, none[2]), where("marks"))
+        _made_all(units, lambda row: frames.iter_annotations(none[0], none[1], row), where("units"))
         yield from _made(
-            annotations, lambda row: frames.annotations_of(row, none[1], none[2]), Annotation, where("annotations")
+            annotations, lambda row: frames.iter_annotations(row, none[1], none[2]), Annotation, where("annotations")
         )
         raise
 
@@ -178,7 +178,7 @@ def _made(frame: pl.DataFrame, make: Callable[[pl.DataFrame], Iterable[T]], kind
                 list(make(row))
             except ValidationError as error:
                 id = row.item(0, 0)
-                lines = [f"{where}: row {id!r}: {explain(slip, kind)}" for slip in error.errors()]
+                lines = [f"{where}: row {id!r}: {explain_validation_error(slip, kind)}" for slip in error.errors()]
                 raise FormatError("\n".join(lines)) from None
             except (ValueError, TypeError) as error:
                 raise FormatError(f"{where}: row {row.item(0, 0)!r}: {shorten(str(error), 100)}") from None

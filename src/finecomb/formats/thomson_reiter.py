@@ -22,14 +22,14 @@ from typing import Any
 
 from finecomb.core.errors import FormatError, did_you_mean, shorten
 from finecomb.core.protocol import Protocol
-from finecomb.core.quotes import exact, nearest
-from finecomb.core.records import Annotation, Annotator, Document, Mark, Note, Qualified, Settings
+from finecomb.core.quotes import find_exact, find_most_similar
+from finecomb.core.records import Annotation, Annotator, Document, Mark, Note, QualificationResult, Settings
 from finecomb.core.span import Span
-from finecomb.core.study import Item
-from finecomb.core.text_folding import Folded, Range, likeness
+from finecomb.core.study import StudyItem
+from finecomb.core.text_folding import FoldedText, Range, likeness
 from finecomb.formats.base import Format, Options
 from finecomb.formats.source_files import label_name, record
-from finecomb.protocols import shipped
+from finecomb.protocols import load_shipped
 
 TEXTS, PEOPLE, ERRORS, GOLD = "generated_text_info", "participant_info", "annotations", "GSML"
 WORKBOOK = "participants_and_annotations.xlsx"
@@ -127,7 +127,7 @@ def _annotator(row: Row, protocol: Protocol) -> Annotator:
     score = row["Bonus Score (% vs ours)"]
     qualification = None
     if row["Passed"] and re.fullmatch(r"-?\d{1,6}(\.\d{1,6})?", score):
-        qualification = Qualified(protocol=protocol.id, score=float(score), passed=row["Passed"] == "Y")
+        qualification = QualificationResult(protocol=protocol.id, score=float(score), passed=row["Passed"] == "Y")
     meta = {"notes": row["Notes"], "errors_submitted": row["Experiment Errors Found"]}
     return record(
         Annotator,
@@ -205,7 +205,7 @@ class Finder:
 
     def __init__(self, text: str, repeats: str) -> None:
         self.text, self.repeats = text, repeats
-        self.folded = Folded.of(text)
+        self.folded = FoldedText.of(text)
         self.pieces = [match.span() for match in _PIECE.finditer(text)]
 
     def places(self, rows: Sequence[Row]) -> list[QuoteLocation]:
@@ -243,10 +243,10 @@ class Finder:
         """The candidates in text order, only those that the row's context or its correction points at."""
         start, end = sentence
         text, quote, context = self.text[start:end], row.need("error").strip(), row["context"].strip()
-        if quote.lower() == "whole sentence" and not exact(quote, text):
+        if quote.lower() == "whole sentence" and not find_exact(quote, text):
             return [sentence]
-        places = exact(quote, text)
-        if not places and (near := nearest(quote, text)):
+        places = find_exact(quote, text)
+        if not places and (near := find_most_similar(quote, text)):
             places = [near]
         places = _in_phrase(quote, context, places, text)
         places = _beside_words(quote, row["correction"], places, text)
@@ -269,9 +269,9 @@ def _in_phrase(quote: str, context: str, places: list[Range], text: str) -> list
         return places
     if (ordinal := _OCCURRENCE.fullmatch(context)) and _ORDINALS[ordinal[1].lower()] <= len(places):
         return [places[_ORDINALS[ordinal[1].lower()] - 1]]
-    if inside := [(a + x, a + y) for a, b in exact(context, text) for x, y in exact(quote, context)]:
+    if inside := [(a + x, a + y) for a, b in find_exact(context, text) for x, y in find_exact(quote, context)]:
         return [place for place in places if place in inside] or places
-    at = next(iter(exact(quote, context)), None)
+    at = next(iter(find_exact(quote, context)), None)
     sides = (context[: at[0]], context[at[1] :]) if at else ("", "")
     return _most(places, [_shared_words(text, place, *sides) for place in places])
 
@@ -366,9 +366,9 @@ def _note(placed: list[tuple[Row, QuoteLocation]], documents: Mapping[str, Docum
 # --- the two workbooks -------------------------------------------------------------------------------------------
 
 
-def read(path: Path, options: Options) -> Iterator[Item]:
+def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """Protocol, texts, annotators and annotations of the study, or its gold standard."""
-    protocol = options.protocol or shipped("accuracy")
+    protocol = options.protocol or load_shipped("accuracy")
     sheets = _sheets(path)
     yield Settings(protocols=(protocol.id,))
     yield protocol
@@ -377,7 +377,7 @@ def read(path: Path, options: Options) -> Iterator[Item]:
 
 def _study(
     sheets: Mapping[str, list[tuple[Any, ...]]], path: Path, protocol: Protocol, options: Options
-) -> Iterator[Item]:
+) -> Iterator[StudyItem]:
     documents = _documents(sheets, path)
     yield from documents.values()
     rows = _rows(sheets, ERRORS, "sheet", path)
@@ -417,7 +417,7 @@ def _annotations(
 
 def _gold(
     sheets: Mapping[str, list[tuple[Any, ...]]], path: Path, protocol: Protocol, options: Options
-) -> Iterator[Item]:
+) -> Iterator[StudyItem]:
     """The gold standard has no texts: they, and the rows it was made from, are in the other workbook."""
     other = options.texts or path.with_name(WORKBOOK)
     if not other.is_file():

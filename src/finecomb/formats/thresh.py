@@ -21,13 +21,13 @@ from finecomb.core.question import Option, Question
 from finecomb.core.records import Annotation, Annotator, Answer, Antecedents, Document, Mark, Note
 from finecomb.core.scales import option_values
 from finecomb.core.span import TEXT, Span
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import KNOWN_ANSWERS
 from finecomb.formats.snac import READERS, error_type
 from finecomb.formats.source_files import Fields, implied_protocol, json_items, label_name, record, starts_with
-from finecomb.protocols import shipped
+from finecomb.protocols import load_shipped
 
 SEVERITIES: dict[str, Answer] = {"minor": 1, "somewhat": 2, "a lot": 3}
 _WORDS = {value: word for word, value in SEVERITIES.items()}
@@ -66,7 +66,7 @@ def _source_name(protocol: str) -> str:
     return "prompt" if protocol == "scarecrow" else "source"
 
 
-def read(path: Path, options: Options) -> Iterator[Item]:
+def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """Each item's document, once, and its annotation, where it has edits; the file is read twice."""
     severities = SEVERITIES | _severities(options.protocol)
     spellings, pooled = _survey(path, severities)
@@ -99,8 +99,8 @@ def _protocol(path: Path, spellings: Iterable[str]) -> Protocol:
     spellings = list(spellings)
     for name in ("scarecrow", "snac") if spellings else ():
         try:
-            if all(shipped(name).label(spelling) for spelling in spellings):
-                return shipped(name)
+            if all(load_shipped(name).label(spelling) for spelling in spellings):
+                return load_shipped(name)
         except ProtocolError:
             continue
     options = tuple(Option(value=value, title=word) for word, value in SEVERITIES.items())
@@ -141,7 +141,7 @@ def _typed(edit: Fields, severities: Mapping[str, Answer]) -> _Typed:
     return _Typed("/".join(steps) or None, severity, rest)
 
 
-def _item(item: Fields, reading: _ThreshReader) -> Iterator[Item]:
+def _item(item: Fields, reading: _ThreshReader) -> Iterator[StudyItem]:
     metadata = Fields(item.get("metadata", dict, {}), f"{item.where}: 'metadata'")
     document = _document(item, metadata, reading)
     if document.id not in reading.documents:
@@ -261,7 +261,7 @@ def _quotes(spans: Iterable[Span], document: Document) -> tuple[str, ...]:
 # --- writing -----------------------------------------------------------------------------------------------------
 
 
-def write(items: Iterable[Item], path: Path, options: Options) -> None:
+def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
     """Write one item for each annotation, and one without edits for each document that nobody annotated."""
     documents: dict[str, Document] = {}
     antecedents: set[tuple[str, str | None]] = set()

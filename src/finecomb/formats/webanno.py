@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 
 from finecomb.core.errors import FormatError, shorten
 from finecomb.core.records import Annotation, Document
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.formats import simple_spans
 from finecomb.formats.base import Format, Options
 from finecomb.formats.source_files import decoding, open_text, read_text, record, starts_with
@@ -31,7 +31,7 @@ _MARKED = f"{_LINGUISTIC}ner"
 # --- in ------------------------------------------------------------------------------------------------------------
 
 
-def read(path: Path, options: Options) -> Iterator[Item]:
+def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """Documents and annotations of a file or of a project; each file is one person's work on one text."""
 
     def passes() -> Iterator[simple_spans.Pass]:
@@ -216,7 +216,7 @@ def _escaped(text: str, reserved: str = r"\\") -> str:
 # --- out -----------------------------------------------------------------------------------------------------------
 
 
-def write(items: Iterable[Item], path: Path, options: Options) -> None:
+def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
     """Write a project: texts in `source/`, and `annotation/TEXT/PERSON.tsv`. Marks shrink to the words in them."""
     (path / SOURCE).mkdir(parents=True)
     (path / ANNOTATION).mkdir()

@@ -14,9 +14,9 @@ from finecomb.core.errors import FormatError, did_you_mean, shorten
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Note
 from finecomb.core.scales import option_values
-from finecomb.core.span import TEXT, Span, union
-from finecomb.core.spelling import fold
-from finecomb.core.study import Item
+from finecomb.core.span import TEXT, Span, merge_spans
+from finecomb.core.spelling import fold_spelling
+from finecomb.core.study import StudyItem
 from finecomb.formats.atomic_file import sync
 from finecomb.formats.base import Format, Options
 from finecomb.formats.source_files import csv_rows, label_name, record, starts_with
@@ -78,9 +78,9 @@ class _Row:
         return self.document, self.cells["rater"]
 
 
-def read(path: Path, options: Options) -> Iterator[Item]:
+def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """Protocol, a document for each segment of each system, raters, and an annotation for each rated segment."""
-    protocol = options.protocol or protocols.shipped("mqm")
+    protocol = options.protocol or protocols.load_shipped("mqm")
     yield protocol
     documents: dict[str, Document] = {}
     raters: dict[str, None] = {}
@@ -169,7 +169,7 @@ class _RaterSegment:
 
     def add(self, row: _Row, protocol: Protocol, counts: _Counts) -> None:
         counts.odd += row.source.odd + row.target.odd
-        if fold(row.cells["category"]) == _NO_ERROR:
+        if fold_spelling(row.cells["category"]) == _NO_ERROR:
             self.comments += [row.cells["comment"]] if row.cells.get("comment") else []
             return
         spans = tuple(sorted(row.target.spans + row.source.spans))
@@ -207,19 +207,21 @@ def _answers(row: _Row, protocol: Protocol) -> dict[str, Any]:
     if grade := row.cells["severity"].strip():
         severity = next((question for question in protocol.questions if question.name == "severity"), None)
         values = (
-            {fold(word): value for word, value in option_values(severity).items()} if severity else {fold(grade): grade}
+            {fold_spelling(word): value for word, value in option_values(severity).items()}
+            if severity
+            else {fold_spelling(grade): grade}
         )
-        if fold(grade) not in values:
+        if fold_spelling(grade) not in values:
             near = did_you_mean(grade, values)
             raise FormatError(f"{row.where}: column 'severity': {shorten(grade, 40)!r} is not in {protocol.id}{near}")
-        answers["severity"] = values[fold(grade)]
+        answers["severity"] = values[fold_spelling(grade)]
     return answers
 
 
 # --- out -----------------------------------------------------------------------------------------------------------
 
 
-def write(items: Iterable[Item], path: Path, options: Options) -> None:
+def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
     """Write one row for each mark and one `No-error` row for work without marks.
 
     The source is the context called `source`, else the only context there is.
@@ -256,7 +258,7 @@ def _annotation_rows(
     if not marks:
         yield base | none | {"source": texts[SOURCE], "target": texts[TEXT]}
     for mark in marks:
-        spans = union(mark.spans)
+        spans = merge_spans(mark.spans)
         tagged = {"source": _tagged(texts[SOURCE], spans, SOURCE), "target": _tagged(texts[TEXT], spans, TEXT)}
         yield base | tagged | _mark_cells(mark, protocol)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from finecomb.core.errors import FormatError, shorten
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.formats.base import Format, Options
 from finecomb.formats.mark_table import HOLDS
 from finecomb.formats.mark_table_records import OPTIONS, Row, records
@@ -25,7 +25,7 @@ _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _WAY_OUT = "write .csv or a study folder instead"
 
 
-def read(path: Path, options: Options) -> Iterator[Item]:
+def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """Documents, annotators and annotations of the first sheet."""
 
     def rows() -> Iterator[Row]:
@@ -104,7 +104,7 @@ class _Strained:
         return [*([cut + first] if self.cut else []), *([control] if self.control else [])]
 
 
-def write(items: Iterable[Item], path: Path, options: Options) -> list[str]:
+def write(items: Iterable[StudyItem], path: Path, options: Options) -> list[str]:
     """Write one sheet; every text stays text, also when it looks like a formula. Returns what there is to say."""
     import openpyxl
 
@@ -121,7 +121,7 @@ def write(items: Iterable[Item], path: Path, options: Options) -> list[str]:
     return strained.notes()
 
 
-def _fill(sheet: Any, items: Iterable[Item], strained: _Strained) -> None:
+def _fill(sheet: Any, items: Iterable[StudyItem], strained: _Strained) -> None:
     with laid_out(items) as (columns, rows):
         sheet.append([_cell(sheet, "", name, 1, strained) for name in columns])
         for number, cells in enumerate(rows, 2):

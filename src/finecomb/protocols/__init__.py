@@ -19,7 +19,7 @@ def names() -> tuple[str, ...]:
 
 
 @functools.cache
-def shipped(name: str) -> Protocol:
+def load_shipped(name: str) -> Protocol:
     """The shipped protocol called `name`, e.g. `scarecrow`, or `scarecrow@1` for an earlier version."""
     bare, _, version = name.partition("@")
     if bare not in names():
@@ -46,4 +46,4 @@ def load(name: str) -> Protocol:
             raise ProtocolError(f"{path}: cannot be read: {error.strerror}") from None
         except UnicodeDecodeError as error:
             raise ProtocolError(f"{path}: not UTF-8 at byte {error.start}; save it as UTF-8") from None
-    return shipped(name)
+    return load_shipped(name)

@@ -15,21 +15,21 @@ from typing import Literal
 
 import polars as pl
 
-from finecomb.collection.pay import cost, earned
+from finecomb.collection.pay import compute_earnings, cost
 from finecomb.core.estimate import Estimate
-from finecomb.core.frames import entries, meta
+from finecomb.core.frames import meta_entry, parse_json_object
 from finecomb.core.protocol import Protocol
 from finecomb.core.study import Study
 from finecomb.core.tokens import words
 from finecomb.statistics.measures.counts import meta_names
 from finecomb.version import __version__
 
-Form = Literal["markdown", "json", "latex"]
-PEOPLE = ("human", "pooled")
+DatasheetFormat = Literal["markdown", "json", "latex"]
+HUMAN_KINDS = ("human", "pooled")
 
 
 @dataclass(frozen=True, slots=True)
-class SheetField:
+class DatasheetField:
     """One question of the datasheet."""
 
     section: str
@@ -45,10 +45,10 @@ class Datasheet:
     """All questions of the datasheet, answered or open."""
 
     title: str
-    fields: tuple[SheetField, ...]
+    fields: tuple[DatasheetField, ...]
 
     @property
-    def open(self) -> list[SheetField]:
+    def open(self) -> list[DatasheetField]:
         """What somebody has to answer by hand."""
         return [field for field in self.fields if not field.answer]
 
@@ -59,7 +59,7 @@ class Datasheet:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class DatasheetSource:
     """What the datasheet is written from."""
 
     study: Study
@@ -81,17 +81,17 @@ class Evidence:
     @property
     def people(self) -> pl.DataFrame:
         """Annotators who are people."""
-        return self.study.annotators.filter(pl.col("kind").is_in(PEOPLE))
+        return self.study.annotators.filter(pl.col("kind").is_in(HUMAN_KINDS))
 
 
-Answerer = Callable[[Evidence], str]
+AnswerFunction = Callable[[DatasheetSource], str]
 
 
-def datasheet(evidence: Evidence) -> Datasheet:
+def build_datasheet(evidence: DatasheetSource) -> Datasheet:
     """The datasheet of a study."""
     title = evidence.study.settings.title or "Untitled study"
     fields = [
-        SheetField(section, question, answer(evidence) if answer else "", source)
+        DatasheetField(section, question, answer(evidence) if answer else "", source)
         for section, question, source, answer in QUESTIONS
     ]
     return Datasheet(title, tuple(fields))
@@ -100,59 +100,61 @@ def datasheet(evidence: Evidence) -> Datasheet:
 # --- answers -----------------------------------------------------------------------------------------------------
 
 
-def _protocol(read: Callable[[Protocol], str]) -> Answerer:
+def _answer_from_protocol(read: Callable[[Protocol], str]) -> AnswerFunction:
     return lambda evidence: read(evidence.protocol) if evidence.protocol else ""
 
 
-def _systems(evidence: Evidence) -> str:
+def _describe_systems(evidence: DatasheetSource) -> str:
     if "model" not in meta_names(evidence.study):
         return ""
-    counted = Counter(evidence.study.documents.select(meta("model"))["model"].drop_nulls())
+    counted = Counter(evidence.study.documents.select(meta_entry("model"))["model"].drop_nulls())
     return "; ".join(f"{name} ({count:,} texts)" for name, count in sorted(counted.items()))
 
 
-def _settings_of_systems(evidence: Evidence) -> str:
-    names = [name for name in meta_names(evidence.study) if name in _DECODING]
-    values = {name: sorted(set(evidence.study.documents.select(meta(name))[name].drop_nulls())) for name in names}
+def _describe_decoding(evidence: DatasheetSource) -> str:
+    names = [name for name in meta_names(evidence.study) if name in _DECODING_PARAMETERS]
+    values = {name: sorted(set(evidence.study.documents.select(meta_entry(name))[name].drop_nulls())) for name in names}
     return "; ".join(f"{name}: {', '.join(present)}" for name, present in values.items() if present)
 
 
-_DECODING = ("top_p", "top_k", "temperature", "frequency_penalty", "beam", "seed", "prompt_id", "decoding")
+_DECODING_PARAMETERS = ("top_p", "top_k", "temperature", "frequency_penalty", "beam", "seed", "prompt_id", "decoding")
 
 
-def _lengths(evidence: Evidence) -> str:
+def _describe_text_lengths(evidence: DatasheetSource) -> str:
     lengths = [len(words(text)) for text in evidence.study.documents["text"]]
     if not lengths:
         return ""
     return f"{min(lengths):,} to {max(lengths):,} words, median {statistics.median(lengths):,.0f}"
 
 
-def _inputs(evidence: Evidence) -> str:
-    names = Counter(name for cell in evidence.study.documents["context"].drop_nulls() for name in entries(cell))
+def _describe_inputs(evidence: DatasheetSource) -> str:
+    names = Counter(
+        name for cell in evidence.study.documents["context"].drop_nulls() for name in parse_json_object(cell)
+    )
     data = evidence.study.documents["data"].drop_nulls().len()
     parts = [f"{name} ({count:,} texts)" for name, count in names.items()]
     return "; ".join([*parts, *([f"structured data ({data:,} texts)"] if data else [])])
 
 
-def _texts(evidence: Evidence) -> str:
+def _describe_judged_texts(evidence: DatasheetSource) -> str:
     read = evidence.work.annotations["document"].n_unique()
     total, passes = len(evidence.study.documents), len(evidence.work.annotations)
     return f"{read:,} of {total:,} texts were judged, {passes:,} times in all"
 
 
-def _readers(evidence: Evidence) -> str:
+def _describe_annotators(evidence: DatasheetSource) -> str:
     active = set(evidence.work.annotations["annotator"])
     kinds = Counter(kind for id, kind in evidence.study.annotators.select("id", "kind").iter_rows() if id in active)
     return "; ".join(f"{count:,} {kind}" for kind, count in kinds.items())
 
 
-def _platform(evidence: Evidence) -> str:
+def _describe_platform(evidence: DatasheetSource) -> str:
     settings = evidence.study.settings.recruitment
     used = sorted({name for name in evidence.people["platform"] if name} | ({settings.platform} - {""}))
     return ", ".join(used)
 
 
-def _pay(evidence: Evidence) -> str:
+def _describe_pay(evidence: DatasheetSource) -> str:
     settings = evidence.study.settings
     if settings.price is None and not settings.base_pay:
         return ""
@@ -164,20 +166,20 @@ def _pay(evidence: Evidence) -> str:
     return "; ".join(parts)
 
 
-def _pay_per_hour(evidence: Evidence) -> str:
-    if evidence.protocol is None or not _pay(evidence):
+def _describe_hourly_pay(evidence: DatasheetSource) -> str:
+    if evidence.protocol is None or not _describe_pay(evidence):
         return ""
-    spent = cost(evidence.study.settings, earned(evidence.study, (), evidence.protocol))
+    spent = cost(evidence.study.settings, compute_earnings(evidence.study, (), evidence.protocol))
     return f"{evidence.study.settings.currency} {spent.per_hour:.2f}, median over people" if spent.per_hour else ""
 
 
-def _consent(evidence: Evidence) -> str:
+def _describe_consent(evidence: DatasheetSource) -> str:
     if evidence.protocol is None or not evidence.protocol.consent:
         return ""
     return "Asked before anything else; the wording is in the protocol."
 
 
-def _training(evidence: Evidence) -> str:
+def _describe_training(evidence: DatasheetSource) -> str:
     protocol, skipped = evidence.protocol, evidence.study.settings.skip
     if protocol is None or protocol.training is None:
         return "None." if protocol else ""
@@ -186,25 +188,25 @@ def _training(evidence: Evidence) -> str:
     return f"{len(protocol.training.exercises)} exercises with feedback before the work."
 
 
-def _qualification(evidence: Evidence) -> str:
+def _describe_qualification(evidence: DatasheetSource) -> str:
     protocol = evidence.protocol
     if protocol is None:
         return ""
     if protocol.qualification is None or "qualification" in evidence.study.settings.skip:
         return "None."
-    results = [entries(cell) for cell in evidence.people["qualification"].drop_nulls()]
+    results = [parse_json_object(cell) for cell in evidence.people["qualification"].drop_nulls()]
     passed = sum(bool(result.get("passed")) for result in results)
     tried = f"; {passed:,} of {len(results):,} who took it passed" if results else ""
     return f"A test of {len(protocol.qualification.parts)} parts, {protocol.qualification.attempts} attempts{tried}."
 
 
-def _survey(evidence: Evidence) -> str:
-    answers = [entries(cell) for cell in evidence.people["survey"].drop_nulls()]
+def _describe_survey(evidence: DatasheetSource) -> str:
+    answers = [parse_json_object(cell) for cell in evidence.people["survey"].drop_nulls()]
     names = sorted({name for survey in answers for name in survey})
     return f"{len(answers):,} people answered: {', '.join(names)}." if names else ""
 
 
-def _per_text(evidence: Evidence) -> str:
+def _describe_annotators_per_text(evidence: DatasheetSource) -> str:
     readers = evidence.work.annotations.group_by("document").agg(pl.col("annotator").n_unique())["annotator"].to_list()
     if not readers:
         return ""
@@ -213,30 +215,30 @@ def _per_text(evidence: Evidence) -> str:
     return f"{min(readers)} to {max(readers)} annotators for each text, median {statistics.median(readers):g}{aim}"
 
 
-def _assignment(evidence: Evidence) -> str:
+def _describe_assignment(evidence: DatasheetSource) -> str:
     settings = evidence.study.settings
     balance = f", balanced over {', '.join(settings.strata)}" if settings.strata else ""
     return f"Texts with fewest annotators first{balance}, ties by seed {settings.seed}; nobody judges a text twice."
 
 
-def _time(evidence: Evidence) -> str:
+def _describe_time_per_text(evidence: DatasheetSource) -> str:
     seconds = evidence.work.annotations["active_seconds"].drop_nulls().to_list()
     return f"Median {statistics.median(seconds):.0f} s at the keyboard for each text." if seconds else ""
 
 
-def _dates(evidence: Evidence) -> str:
+def _describe_dates(evidence: DatasheetSource) -> str:
     times = evidence.study.annotations["submitted"].drop_nulls().to_list()
     return f"{min(times):%Y-%m-%d} to {max(times):%Y-%m-%d}" if times else ""
 
 
-def _machine_help(evidence: Evidence) -> str:
+def _describe_machine_suggestions(evidence: DatasheetSource) -> str:
     offer = evidence.study.settings.offer
     if offer is None:
         return "No: annotators saw no machine's marks."
     return f"Marks of {offer.annotator} were offered; {offer.blind:.0%} of the texts were shown without."
 
 
-def _criteria(protocol: Protocol) -> str:
+def _describe_criteria(protocol: Protocol) -> str:
     labels = ", ".join(label.title or label.name for label in protocol.labels)
     questions = ", ".join(question.name for question in protocol.document_questions)
     return "; ".join(
@@ -246,23 +248,23 @@ def _criteria(protocol: Protocol) -> str:
     )
 
 
-def _scales(protocol: Protocol) -> str:
+def _describe_scales(protocol: Protocol) -> str:
     questions = [*protocol.questions, *protocol.unit_questions, *protocol.document_questions]
     parts = [f"{question.name}: {question.scale}" for question in questions]
     return "; ".join(dict.fromkeys(parts))
 
 
-def _attention(evidence: Evidence) -> str:
+def _describe_attention_checks(evidence: DatasheetSource) -> str:
     checks = evidence.study.settings.attention_checks
     return f"{len(checks)} hidden texts whose answers are known." if checks else "None."
 
 
-def _exclusions(evidence: Evidence) -> str:
+def _describe_exclusions(evidence: DatasheetSource) -> str:
     study = evidence.study
     rows = study.annotations.filter((pl.col("status") == "excluded") | pl.col("excluded").is_not_null())
     people = study.annotators.filter(pl.col("excluded").is_not_null())
     reasons = Counter(
-        str(entries(cell).get("reason", "no reason given"))
+        str(parse_json_object(cell).get("reason", "no reason given"))
         for cell in [*rows["excluded"].drop_nulls(), *people["excluded"].drop_nulls()]
     )
     if not len(rows) and not len(people):
@@ -271,73 +273,78 @@ def _exclusions(evidence: Evidence) -> str:
     return f"{len(rows):,} annotations and {len(people):,} people" + (f": {words}" if words else "")
 
 
-def _agreement(evidence: Evidence) -> str:
+def _describe_agreement(evidence: DatasheetSource) -> str:
     alpha = evidence.alpha
     return f"Krippendorff's alpha on words, any kind of error: {alpha.short()}" if alpha else ""
 
 
-def _analysis(evidence: Evidence) -> str:
+def _describe_statistics(evidence: DatasheetSource) -> str:
     return "; ".join(dict.fromkeys(evidence.analysis))
 
 
-def _personal(evidence: Evidence) -> str:
+def _describe_personal_data(evidence: DatasheetSource) -> str:
     has_survey = bool(evidence.protocol and evidence.protocol.survey)
     content = "answers to the survey" if has_survey else "nothing about people but their work"
     return f"The study's files hold {content}; platform ids are kept apart and can be forgotten."
 
 
-def _licence(evidence: Evidence) -> str:
+def _describe_licence(evidence: DatasheetSource) -> str:
     return evidence.licence
 
 
-def _machine(evidence: Evidence) -> str:
+def _describe_software(evidence: DatasheetSource) -> str:
     return f"Finecomb {__version__}"
 
 
-def _hash(protocol: Protocol) -> str:
+def _describe_protocol_file(protocol: Protocol) -> str:
     return f"{protocol.id}, kept with the study as protocols/{protocol.id}.yaml"
 
 
-Row = tuple[str, str, str, Answerer | None]
-QUESTIONS: tuple[Row, ...] = (
+QuestionRow = tuple[str, str, str, AnswerFunction | None]
+QUESTIONS: tuple[QuestionRow, ...] = (
     ("Purpose", "What is the study called?", "settings", lambda e: e.study.settings.title),
-    ("Purpose", "What does it find out?", "protocol", _protocol(lambda p: p.summary)),
-    ("Purpose", "Which method does it follow?", "protocol", _protocol(lambda p: p.source or p.title)),
+    ("Purpose", "What does it find out?", "protocol", _answer_from_protocol(lambda p: p.summary)),
+    ("Purpose", "Which method does it follow?", "protocol", _answer_from_protocol(lambda p: p.source or p.title)),
     ("Purpose", "Where is it published, and who answers questions about it?", "", None),
-    ("Texts and systems", "Which systems were judged?", "documents", _systems),
-    ("Texts and systems", "With which settings did they write?", "documents", _settings_of_systems),
-    ("Texts and systems", "What did they get as input?", "documents", _inputs),
-    ("Texts and systems", "How long are the texts?", "documents", _lengths),
+    ("Texts and systems", "Which systems were judged?", "documents", _describe_systems),
+    ("Texts and systems", "With which settings did they write?", "documents", _describe_decoding),
+    ("Texts and systems", "What did they get as input?", "documents", _describe_inputs),
+    ("Texts and systems", "How long are the texts?", "documents", _describe_text_lengths),
     ("Texts and systems", "In which language are they?", "", None),
-    ("Sampling", "How many texts were judged?", "annotations", _texts),
+    ("Sampling", "How many texts were judged?", "annotations", _describe_judged_texts),
     ("Sampling", "How were the texts chosen from all that there are?", "", None),
     ("Sampling", "How was the number of texts decided (power, budget)?", "", None),
-    ("Evaluators", "How many, and of which kind?", "annotators", _readers),
-    ("Evaluators", "Where were they recruited?", "annotators", _platform),
-    ("Evaluators", "What were they paid?", "settings", _pay),
-    ("Evaluators", "What does that come to in an hour?", "annotations", _pay_per_hour),
-    ("Evaluators", "How was consent obtained?", "protocol", _consent),
-    ("Evaluators", "What is known about them?", "annotators", _survey),
+    ("Evaluators", "How many, and of which kind?", "annotators", _describe_annotators),
+    ("Evaluators", "Where were they recruited?", "annotators", _describe_platform),
+    ("Evaluators", "What were they paid?", "settings", _describe_pay),
+    ("Evaluators", "What does that come to in an hour?", "annotations", _describe_hourly_pay),
+    ("Evaluators", "How was consent obtained?", "protocol", _describe_consent),
+    ("Evaluators", "What is known about them?", "annotators", _describe_survey),
     ("Evaluators", "Do they know the authors or the systems?", "", None),
-    ("Training", "How were they trained?", "protocol", _training),
-    ("Training", "Did they have to qualify, and who passed?", "annotators", _qualification),
-    ("Design", "How many people judged each text?", "annotations", _per_text),
-    ("Design", "How were texts given out?", "settings", _assignment),
-    ("Design", "Did machines help?", "settings", _machine_help),
-    ("Design", "How long did it take?", "annotations", _time),
-    ("Design", "When was it done?", "annotations", _dates),
-    ("Design", "With which interface?", "version", _machine),
-    ("Criteria", "What was judged?", "protocol", _protocol(_criteria)),
-    ("Criteria", "On which scales?", "protocol", _protocol(_scales)),
-    ("Criteria", "Where are the instructions, word for word?", "protocol", _protocol(_hash)),
-    ("Quality control", "Which attention checks were there?", "settings", _attention),
-    ("Quality control", "What was excluded, and why?", "annotations", _exclusions),
-    ("Analysis", "How far do evaluators agree?", "agree", _agreement),
-    ("Analysis", "Which statistics are reported, with which settings and seeds?", "signatures", _analysis),
+    ("Training", "How were they trained?", "protocol", _describe_training),
+    ("Training", "Did they have to qualify, and who passed?", "annotators", _describe_qualification),
+    ("Design", "How many people judged each text?", "annotations", _describe_annotators_per_text),
+    ("Design", "How were texts given out?", "settings", _describe_assignment),
+    ("Design", "Did machines help?", "settings", _describe_machine_suggestions),
+    ("Design", "How long did it take?", "annotations", _describe_time_per_text),
+    ("Design", "When was it done?", "annotations", _describe_dates),
+    ("Design", "With which interface?", "version", _describe_software),
+    ("Criteria", "What was judged?", "protocol", _answer_from_protocol(_describe_criteria)),
+    ("Criteria", "On which scales?", "protocol", _answer_from_protocol(_describe_scales)),
+    (
+        "Criteria",
+        "Where are the instructions, word for word?",
+        "protocol",
+        _answer_from_protocol(_describe_protocol_file),
+    ),
+    ("Quality control", "Which attention checks were there?", "settings", _describe_attention_checks),
+    ("Quality control", "What was excluded, and why?", "annotations", _describe_exclusions),
+    ("Analysis", "How far do evaluators agree?", "agree", _describe_agreement),
+    ("Analysis", "Which statistics are reported, with which settings and seeds?", "signatures", _describe_statistics),
     ("Ethics", "Was there an ethics review?", "", None),
-    ("Ethics", "Which personal data are kept?", "study", _personal),
+    ("Ethics", "Which personal data are kept?", "study", _describe_personal_data),
     ("Ethics", "Could the texts harm those who read them?", "", None),
-    ("Data", "Under which licence are texts and annotations shared?", "settings", _licence),
+    ("Data", "Under which licence are texts and annotations shared?", "settings", _describe_licence),
     ("Data", "Where are they shared?", "", None),
 )
 
@@ -345,17 +352,17 @@ QUESTIONS: tuple[Row, ...] = (
 # --- writing -----------------------------------------------------------------------------------------------------
 
 
-def _by_section(fields: Iterable[SheetField]) -> Iterator[tuple[str, list[SheetField]]]:
-    sections: dict[str, list[SheetField]] = {}
+def _group_by_section(fields: Iterable[DatasheetField]) -> Iterator[tuple[str, list[DatasheetField]]]:
+    sections: dict[str, list[DatasheetField]] = {}
     for field in fields:
         sections.setdefault(field.section, []).append(field)
     yield from sections.items()
 
 
-def markdown(sheet: Datasheet) -> str:
+def render_markdown(sheet: Datasheet) -> str:
     """The datasheet as Markdown, open questions listed at the end."""
     lines = [f"# Datasheet: {sheet.title}", "", f"{sheet.share:.0%} of the fields are filled from the study.", ""]
-    for section, fields in _by_section(sheet.fields):
+    for section, fields in _group_by_section(sheet.fields):
         lines += [f"## {section}", ""]
         lines += [f"- **{field.question}** {field.answer or '*open*'}" for field in fields]
         lines.append("")
@@ -363,28 +370,31 @@ def markdown(sheet: Datasheet) -> str:
     return "\n".join(lines)
 
 
-def latex(sheet: Datasheet) -> str:
+def render_latex(sheet: Datasheet) -> str:
     """The datasheet as LaTeX, to be included in an appendix."""
-    lines = [rf"\section*{{Datasheet: {_tex(sheet.title)}}}"]
-    for section, fields in _by_section(sheet.fields):
-        lines += [rf"\subsection*{{{_tex(section)}}}", r"\begin{description}"]
-        lines += [rf"\item[{_tex(field.question)}] {_tex(field.answer) or _OPEN}" for field in fields]
+    lines = [rf"\section*{{Datasheet: {_escape_latex(sheet.title)}}}"]
+    for section, fields in _group_by_section(sheet.fields):
+        lines += [rf"\subsection*{{{_escape_latex(section)}}}", r"\begin{description}"]
+        lines += [
+            rf"\item[{_escape_latex(field.question)}] {_escape_latex(field.answer) or _OPEN_ANSWER_LATEX}"
+            for field in fields
+        ]
         lines.append(r"\end{description}")
     return "\n".join(lines) + "\n"
 
 
-_OPEN = r"\emph{open}"
-_TEX = {
+_OPEN_ANSWER_LATEX = r"\emph{open}"
+_LATEX_ESCAPES = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "[": "{[}", "]": "{]}",
 }  # fmt: skip
 
 
-def _tex(text: str) -> str:
-    return "".join(_TEX.get(character, character) for character in text)
+def _escape_latex(text: str) -> str:
+    return "".join(_LATEX_ESCAPES.get(character, character) for character in text)
 
 
-def as_json(sheet: Datasheet) -> str:
+def render_json(sheet: Datasheet) -> str:
     """The datasheet as one JSON object."""
     return json.dumps(
         {"title": sheet.title, "filled": sheet.share, "fields": [asdict(field) for field in sheet.fields]},
@@ -393,25 +403,32 @@ def as_json(sheet: Datasheet) -> str:
     )
 
 
-FORMS: dict[Form, Callable[[Datasheet], str]] = {"markdown": markdown, "json": as_json, "latex": latex}
+RENDERERS: dict[DatasheetFormat, Callable[[Datasheet], str]] = {
+    "markdown": render_markdown,
+    "json": render_json,
+    "latex": render_latex,
+}
 
 
-def methods_paragraph(evidence: Evidence) -> str:
+def methods_paragraph(evidence: DatasheetSource) -> str:
     """A paragraph for the paper, each number from the study; what is not known is left out."""
     protocol = evidence.protocol
     study = evidence.work
     texts, readers = study.annotations["document"].n_unique(), study.annotations["annotator"].n_unique()
     parts = [
-        f"We judged {texts:,} texts" + (f" of {len(_split(_systems(evidence)))} systems" if _systems(evidence) else "")
+        f"We judged {texts:,} texts"
+        + (f" of {len(_split_answer(_describe_systems(evidence)))} systems" if _describe_systems(evidence) else "")
     ]
     parts[0] += f" with the {protocol.title} protocol ({protocol.id})." if protocol else "."
-    parts.append(f"{readers:,} annotators made {len(study.annotations):,} annotations ({_per_text(evidence)}).")
-    if _pay(evidence):
-        parts.append(f"Annotators were paid {_pay(evidence)}.")
-    for answer in (_qualification(evidence), _time(evidence)):
+    parts.append(
+        f"{readers:,} annotators made {len(study.annotations):,} annotations ({_describe_annotators_per_text(evidence)})."
+    )
+    if _describe_pay(evidence):
+        parts.append(f"Annotators were paid {_describe_pay(evidence)}.")
+    for answer in (_describe_qualification(evidence), _describe_time_per_text(evidence)):
         if answer and answer != "None.":
             parts.append(answer)
-    exclusions = _exclusions(evidence)
+    exclusions = _describe_exclusions(evidence)
     parts.append(exclusions if exclusions.endswith(".") else f"Excluded were {exclusions}.")
     if evidence.alpha and not evidence.alpha.why:
         parts.append(
@@ -420,5 +437,5 @@ def methods_paragraph(evidence: Evidence) -> str:
     return " ".join(parts)
 
 
-def _split(answer: str) -> list[str]:
+def _split_answer(answer: str) -> list[str]:
     return [part for part in answer.split("; ") if part]

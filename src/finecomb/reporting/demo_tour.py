@@ -10,39 +10,41 @@ from rich.console import Console
 from rich.text import Text
 
 from finecomb.annotators.simulated.demo_study import demo_study
-from finecomb.core.frames import meta
-from finecomb.core.study import Item, Study
-from finecomb.reporting.tables import Row, estimate_row, print_rows, rows_of
-from finecomb.reporting.terminal_text import document_view
+from finecomb.core.frames import meta_entry
+from finecomb.core.study import Study, StudyItem
+from finecomb.reporting.tables import Row, estimate_row, frame_rows, print_rows
+from finecomb.reporting.terminal_text import render_document
 from finecomb.statistics.agreement.agreement import agree
-from finecomb.statistics.measures.counts import counts
+from finecomb.statistics.measures.counts import group_counts
 from finecomb.statistics.measures.coverage import coverage
 from finecomb.statistics.selection.view import ANY
 
-SHOWN = "harbour-c"
+EXAMPLE_DOCUMENT_ID = "harbour-c"
 
 
-def demo_items(readers: int, seed: int) -> Iterator[Item]:
+def demo_items(readers: int, seed: int) -> Iterator[StudyItem]:
     """The records of the demo study."""
     return demo_study(readers, seed)
 
 
-def show(study: Study, folder: Path, console: Console) -> None:
+def print_tour(study: Study, folder: Path, console: Console) -> None:
     """One text with its marks, counts, coverage by system and agreement by label."""
     ids = study.documents["id"].to_list()
-    id = SHOWN if SHOWN in ids else ids[0]
+    id = EXAMPLE_DOCUMENT_ID if EXAMPLE_DOCUMENT_ID in ids else ids[0]
     people = study.annotators.filter(pl.col("kind") == "human")["id"]
     readers = study.work().only(pl.col("annotator").is_in(people.implode()))
-    _heading(console, "A text with the errors that its author put into it")
+    _print_heading(console, "A text with the errors that its author put into it")
     truth = [annotation for annotation in study.annotations_on(id) if annotation.annotator == "truth"]
-    console.print(document_view(study.document(id), truth, study.protocols, min(96, console.width)))
-    _heading(console, "What the simulated readers marked")
-    print_rows(console, rows_of(counts(readers, ["model"])), digits=2)
-    _heading(console, "How much of a text they marked: span coverage by system, with 95% intervals over documents")
+    console.print(render_document(study.document(id), truth, study.protocols, min(96, console.width)))
+    _print_heading(console, "What the simulated readers marked")
+    print_rows(console, frame_rows(group_counts(readers, ["model"])), digits=2)
+    _print_heading(
+        console, "How much of a text they marked: span coverage by system, with 95% intervals over documents"
+    )
     print_rows(console, coverage_rows(readers))
-    _heading(console, "How far they agree on words, label by label")
+    _print_heading(console, "How far they agree on words, label by label")
     print_rows(console, agreement_rows(readers))
-    _heading(console, "Go on")
+    _print_heading(console, "Go on")
     for does in (
         f"stats {folder}",
         f"show {folder} {id}",
@@ -53,7 +55,7 @@ def show(study: Study, folder: Path, console: Console) -> None:
         console.print(f"  finecomb {does}")
 
 
-def _heading(console: Console, words: str) -> None:
+def _print_heading(console: Console, words: str) -> None:
     console.print()
     console.print(Text(words, "bold"))
     console.print()
@@ -61,7 +63,7 @@ def _heading(console: Console, words: str) -> None:
 
 def coverage_rows(study: Study) -> list[Row]:
     """Coverage by system."""
-    models = study.documents.select("id", meta("model"))
+    models = study.documents.select("id", meta_entry("model"))
     rows: list[Row] = []
     for model in models["model"].unique(maintain_order=True):
         ids = models.filter(pl.col("model") == model)["id"]

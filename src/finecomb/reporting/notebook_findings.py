@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from finecomb.core.findings import Findings
-from finecomb.reporting.tables import finding_rows, text_rows
+from finecomb.reporting.tables import finding_rows, format_rows
 
 
 def findings_html(findings: Findings) -> str:
@@ -15,7 +15,7 @@ def findings_html(findings: Findings) -> str:
     rows, signature = finding_rows(findings)
     if not rows:
         return "<p>No findings.</p>"
-    cells = text_rows(rows)
+    cells = format_rows(rows)
     head = "".join(f"<th>{escape(name)}</th>" for name in cells[0])
     body = "".join("<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row.values()) + "</tr>" for row in cells)
     details = f"<details><summary>How these were made</summary><code>{escape(signature)}</code></details>"
@@ -26,7 +26,7 @@ def findings_chart(findings: Findings) -> Any:
     """A point for each finding with its interval; what varies most among the columns goes down, the next is a panel."""
     import altair as alt  # slow to import: only for who wants a chart
 
-    names = _varying(findings)
+    names = _varying_columns(findings)
     points = [
         {**{name: str(finding.columns.get(name)) for name in names}}
         | {"value": finding.estimate.value, "low": finding.estimate.low, "high": finding.estimate.high}
@@ -46,13 +46,13 @@ def findings_chart(findings: Findings) -> Any:
     return marks.facet(row=alt.Row(f"{names[2]}:N", sort=None)) if len(names) > 2 else marks
 
 
-def _varying(findings: Findings) -> list[str]:
+def _varying_columns(findings: Findings) -> list[str]:
     """The columns that tell findings apart, those with the most values first."""
     names = dict.fromkeys(name for finding in findings for name in finding.columns)
     values = {name: {str(finding.columns.get(name)) for finding in findings} for name in names}
-    words = [name for name in names if len(values[name]) > 1 and not _is_number(findings, name)]
+    words = [name for name in names if len(values[name]) > 1 and not _is_numeric_column(findings, name)]
     return sorted(words, key=lambda name: -len(values[name]))[:3]
 
 
-def _is_number(findings: Findings, name: str) -> bool:
+def _is_numeric_column(findings: Findings, name: str) -> bool:
     return any(isinstance(finding.columns.get(name), float) for finding in findings)

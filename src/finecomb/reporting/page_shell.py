@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-from finecomb.core.palette import DARK_INK, Look, Slot, lanes
-from finecomb.core.span import Span, pieces
+from finecomb.core.palette import DARK_INK, LabelStyle, Slot, assign_lanes
+from finecomb.core.span import Span, split_at_edges
 
 LIGHT = {
     "desk": "#eff0f1", "paper": "#ffffff", "well": "#f6f7f7", "ink": "#1a1d21", "ink-2": "#474d55", "ink-3": "#5f666f",
@@ -67,90 +67,92 @@ nav{display:flex;gap:16px;margin-bottom:12px;font-size:13px}
 """.strip()
 
 
-def page(title: str, body: str, looks: Iterable[Look] = (), script: str = "") -> str:
+def render_page(title: str, body: str, looks: Iterable[LabelStyle] = (), script: str = "") -> str:
     """A whole page that fetches nothing."""
     return (
         "<!doctype html><html lang=en><meta charset=utf-8>"
         "<meta name=viewport content='width=device-width,initial-scale=1'><meta name=color-scheme content='light dark'>"
-        f"<title>{escape(title)}</title><style>{_tokens(list(looks))}\n{_STYLE}</style>{script}<main>{body}</main></html>\n"
+        f"<title>{escape(title)}</title><style>{_theme_css(list(looks))}\n{_STYLE}</style>{script}<main>{body}</main></html>\n"
     )
 
 
-def _tokens(looks: Sequence[Look]) -> str:
+def _theme_css(looks: Sequence[LabelStyle]) -> str:
     slots = list({look.slot.name: look.slot for look in looks}.values())
-    light = "".join(_slot(slot, slot.light, slot.light_text) for slot in slots)
-    dark = "".join(_slot(slot, slot.dark, DARK_INK) for slot in slots)
-    return f":root{{{_variables(LIGHT)}}}{light}@media(prefers-color-scheme:dark){{:root{{{_variables(DARK)}}}{dark}}}"
+    light = "".join(_slot_css(slot, slot.light, slot.light_text) for slot in slots)
+    dark = "".join(_slot_css(slot, slot.dark, DARK_INK) for slot in slots)
+    return f":root{{{_css_variables(LIGHT)}}}{light}@media(prefers-color-scheme:dark){{:root{{{_css_variables(DARK)}}}{dark}}}"
 
 
-def _slot(slot: Slot, colour: str, ink: str) -> str:
+def _slot_css(slot: Slot, colour: str, ink: str) -> str:
     return f".s-{slot.name}{{--c:{colour};--k:{ink};--l:{slot.line}}}"
 
 
-def _variables(tokens: Mapping[str, str]) -> str:
+def _css_variables(tokens: Mapping[str, str]) -> str:
     return "".join(f"--{name}:{value};" for name, value in tokens.items())
 
 
-def flag(look: Look, kind: str = "") -> str:
+def flag_html(look: LabelStyle, kind: str = "") -> str:
     """A label's two letters on its colour; open when a mark was missed or is extra."""
     state = " open" if kind in ("missed", "extra") else ""
     return f'<span class="flag s-{look.slot.name}{state}">{escape(look.flag)}</span>'
 
 
-def legend(looks: Iterable[Look]) -> str:
+def legend_html(looks: Iterable[LabelStyle]) -> str:
     """Flags with the names of their labels."""
-    return f'<div class="legend">{"".join(f"<span>{flag(look)} {escape(look.title)}</span>" for look in looks)}</div>'
+    return (
+        f'<div class="legend">{"".join(f"<span>{flag_html(look)} {escape(look.title)}</span>" for look in looks)}</div>'
+    )
 
 
-def table(rows: Sequence[Mapping[str, object]], cells: Mapping[str, str] | None = None) -> str:
+def table_html(rows: Sequence[Mapping[str, object]], cells: Mapping[str, str] | None = None) -> str:
     """Rows as a table, numbers to the right; `cells` names columns that are HTML already."""
     names = [name for name in (rows[0] if rows else {}) if name != "signature"]
     numeric = {name for name in names if all(isinstance(row[name], int | float) for row in rows)}
     head = "".join(f"<th{' class=n' if name in numeric else ''}>{escape(name)}</th>" for name in names)
     body = "".join(
-        "<tr>" + "".join(_cell(row[name], name in numeric, name in (cells or {})) for name in names) + "</tr>"
+        "<tr>" + "".join(_cell_html(row[name], name in numeric, name in (cells or {})) for name in names) + "</tr>"
         for row in rows
     )
     area = '<div class="scroll" data-scrolls tabindex="0" role="group" aria-label="table">'
     return f"{area}<table><tr>{head}</tr>{body}</table></div>"
 
 
-def _cell(value: object, number: bool, html: bool) -> str:
-    content = str(value) if html else escape(_shown(value))
+def _cell_html(value: object, number: bool, html: bool) -> str:
+    content = str(value) if html else escape(_format_cell(value))
     return f"<td{' class=n' if number else ''}>{content}</td>"
 
 
-def _shown(value: object) -> str:
+def _format_cell(value: object) -> str:
     if isinstance(value, float):
         return "–" if math.isnan(value) else f"{value:.3f}"
     return f"{value:,}" if isinstance(value, int) else "–" if value is None else str(value)
 
 
-def marked_text(text: str, marks: Sequence[tuple[Sequence[Span], Look, str]]) -> str:
+def marked_text_html(text: str, marks: Sequence[tuple[Sequence[Span], LabelStyle, str]]) -> str:
     """A text cut at every edge of its marks; each mark has its spans, its look, and `right`, `missed` or `extra`."""
     spans = [mark_spans for mark_spans, _, _ in marks]
-    lane = lanes((mark_spans[0].start, mark_spans[-1].end) if mark_spans else (0, 0) for mark_spans in spans)
+    lane = assign_lanes((mark_spans[0].start, mark_spans[-1].end) if mark_spans else (0, 0) for mark_spans in spans)
     begun: set[int] = set()
     parts = []
-    for piece in pieces(len(text), spans):
+    for piece in split_at_edges(len(text), spans):
         words = escape(text[piece.start : piece.end])
         for owner in sorted(piece.owners, key=lambda owner: -lane[owner])[-3:]:
             _, look, kind = marks[owner]
-            words = _wrapped(words, look, kind, lane[owner], piece.start == piece.end)
+            words = _mark_piece_html(words, look, kind, lane[owner], piece.start == piece.end)
         new = [owner for owner in piece.owners if owner not in begun]
         begun.update(new)
-        parts.append("".join(_flag_above(marks[owner], at) for at, owner in enumerate(new)) + words)
+        parts.append("".join(_mark_flag_html(marks[owner], at) for at, owner in enumerate(new)) + words)
     return f'<div class="text" dir="auto">{"".join(parts)}</div>'
 
 
-def _wrapped(words: str, look: Look, kind: str, lane: int, gap: bool) -> str:
+def _mark_piece_html(words: str, look: LabelStyle, kind: str, lane: int, gap: bool) -> str:
     title = f"{look.title}: {kind}"
     if gap:
         return f'<span class="gap s-{look.slot.name}" title="{escape(title)}"></span>'
     return f'<span class="m d{min(lane, 2)} {kind} s-{look.slot.name}" title="{escape(title)}">{words}</span>'
 
 
-def _flag_above(mark: tuple[Sequence[Span], Look, str], at: int) -> str:
+def _mark_flag_html(mark: tuple[Sequence[Span], LabelStyle, str], at: int) -> str:
     _, look, kind = mark
     tick = "✓" if kind == "right" else ""
     state = " open" if kind in ("missed", "extra") else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from finecomb.core.errors import Problem, problem_kind
+from finecomb.core.errors import Problem, message_template
 from finecomb.reporting.tables import Row
 
 
@@ -17,14 +17,14 @@ def problem_row(problem: Problem) -> Row:
 
 def problem_lines(problems: Sequence[Problem], most: int) -> Iterator[tuple[str, int]]:
     """Each line to print and how many like it are left out after it: of each kind of problem `most`."""
-    totals = Counter(map(_kind, problems))
+    totals = Counter(map(_problem_type, problems))
     counts: Counter[tuple[str, str]] = Counter()
     for problem in problems:
-        kind = _kind(problem)
+        kind = _problem_type(problem)
         counts[kind] += 1
         if counts[kind] <= most:
             yield str(problem), totals[kind] - most if counts[kind] == most else 0
 
 
-def _kind(problem: Problem) -> tuple[str, str]:
-    return problem.level, problem_kind(problem)
+def _problem_type(problem: Problem) -> tuple[str, str]:
+    return problem.level, message_template(problem)

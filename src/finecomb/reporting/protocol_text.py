@@ -10,12 +10,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from finecomb.core.palette import Look, looks
+from finecomb.core.palette import LabelStyle, label_styles
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
 
 
-def protocol_view(protocol: Protocol) -> RenderableType:
+def render_protocol(protocol: Protocol) -> RenderableType:
     """Labels, questions, rules, qualification."""
     parts: list[RenderableType] = [
         Text.assemble((protocol.title, "bold"), f"  {protocol.id}"),
@@ -23,17 +23,17 @@ def protocol_view(protocol: Protocol) -> RenderableType:
         Text(protocol.summary),
     ]
     if protocol.labels:
-        parts += [Text(""), *_labels(protocol)]
-    for title, questions in _questions(protocol):
+        parts += [Text(""), *_render_label_groups(protocol)]
+    for title, questions in _question_groups(protocol):
         if questions:
             parts += [Text(""), Text(title, "bold"), _question_table(questions)]
     if protocol.rules:
         parts += [Text(""), Text("Rules", "bold"), Markdown("\n".join(f"- {rule}" for rule in protocol.rules))]
-    parts += [Text(""), Text(_work(protocol), "dim")]
+    parts += [Text(""), Text(_describe_work(protocol), "dim")]
     return Group(*parts)
 
 
-def _questions(protocol: Protocol) -> list[tuple[str, tuple[Question, ...]]]:
+def _question_groups(protocol: Protocol) -> list[tuple[str, tuple[Question, ...]]]:
     return [
         ("Asked of every mark", protocol.questions),
         ("Asked of every part", protocol.unit_questions),
@@ -42,8 +42,8 @@ def _questions(protocol: Protocol) -> list[tuple[str, tuple[Question, ...]]]:
     ]
 
 
-def _labels(protocol: Protocol) -> Iterable[RenderableType]:
-    look = looks(protocol)
+def _render_label_groups(protocol: Protocol) -> Iterable[RenderableType]:
+    look = label_styles(protocol)
     groups: list[tuple[str | None, str, str]] = [
         (group.name, group.title or group.name, group.gloss) for group in protocol.groups
     ]
@@ -53,11 +53,11 @@ def _labels(protocol: Protocol) -> Iterable[RenderableType]:
         rows = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
         for label in protocol.labels:
             if label.group == name:
-                rows.add_row(_flag(look[label.name]), Text(label.name, "bold"), Text(label.gloss))
+                rows.add_row(_flag_text(look[label.name]), Text(label.name, "bold"), Text(label.gloss))
         yield Padding(rows, (0, 0, 0, 2))
 
 
-def _flag(look: Look) -> Text:
+def _flag_text(look: LabelStyle) -> Text:
     return Text(look.flag, f"{look.slot.light_text} on {look.slot.light}")
 
 
@@ -73,7 +73,7 @@ def _question_table(questions: Iterable[Question]) -> Padding:
     return Padding(rows, (0, 0, 0, 2))
 
 
-def _work(protocol: Protocol) -> str:
+def _describe_work(protocol: Protocol) -> str:
     work = protocol.work
     facts = [f"work by {work.unit}", f"{work.annotators} annotators per text"]
     if protocol.qualification:

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import polars as pl
 
-from finecomb.core.palette import UNLABELLED, Look, looks
+from finecomb.core.palette import UNLABELLED_SLOT, LabelStyle, label_styles
 from finecomb.core.protocol import Protocol
 from finecomb.core.span import TEXT, Span
 from finecomb.reporting.figures import validation_charts
-from finecomb.reporting.page_shell import flag, legend, marked_text, page, table
-from finecomb.reporting.score_tables import readable_rows
+from finecomb.reporting.page_shell import flag_html, legend_html, marked_text_html, render_page, table_html
+from finecomb.reporting.score_tables import format_score_rows
 from finecomb.reporting.tables import finding_rows
-from finecomb.statistics.gold.disagreements import Case, cases, compare_judges, kinds_table
+from finecomb.statistics.gold.disagreements import MarkPairing, compare_judges, mark_pairings, pairing_type_table
 from finecomb.statistics.gold.scores import JudgeComparison, Scores
 
-_SAYS = {
+_CASE_TITLES = {
     "right": "right",
     "boundary": "other boundaries",
     "label": "other label",
@@ -31,41 +31,41 @@ _SAYS = {
 }
 
 
-def write_report(scores: Scores, folder: Path) -> list[Path]:
+def write_validation_report(scores: Scores, folder: Path) -> list[Path]:
     """Write the pages and figures; returns what was written."""
     names = [judged.judge.name for judged in scores.judged]
     title = f"{', '.join(names) if len(names) < 4 else f'{len(names)} judges'} against gold"
     texts = folder / "texts"
     texts.mkdir(parents=True, exist_ok=True)
-    label_looks = looks(scores.pair.protocol)
-    cases_by_judge = {judged.judge.name: _by_document(judged) for judged in scores.judged}
-    pages = {id: f"{number:05}.html" for number, id in enumerate(_read(scores), 1)}
+    label_looks = label_styles(scores.pair.protocol)
+    cases_by_judge = {judged.judge.name: _group_cases(judged) for judged in scores.judged}
+    pages = {id: f"{number:05}.html" for number, id in enumerate(_judged_documents(scores), 1)}
     written = [folder / "index.html"]
-    written[0].write_text(_index(scores, title, label_looks, cases_by_judge, pages), encoding="utf-8")
+    written[0].write_text(_index_page(scores, title, label_looks, cases_by_judge, pages), encoding="utf-8")
     for name, draw in (
         ("precision-recall", validation_charts.precision_recall),
         ("confusion", validation_charts.confusion_map),
     ):
         for ending in (".svg", ".png"):
-            validation_charts.save(draw(scores), folder / f"{name}{ending}")
+            validation_charts.save_chart(draw(scores), folder / f"{name}{ending}")
             written.append(folder / f"{name}{ending}")
     documents = scores.pair.documents.filter(pl.col("id").is_in(list(pages)))
     for id, text in documents.select("id", "text").iter_rows():
         (texts / pages[id]).write_text(
-            _document(id, text, scores, label_looks, cases_by_judge, pages), encoding="utf-8"
+            _document_page(id, text, scores, label_looks, cases_by_judge, pages), encoding="utf-8"
         )
         written.append(texts / pages[id])
     return written
 
 
-def _read(scores: Scores) -> list[str]:
+def _judged_documents(scores: Scores) -> list[str]:
     counted = {id for judged in scores.judged for id in judged.judge.documents}
     return [id for id in scores.pair.documents["id"] if id in counted]
 
 
-def _by_document(judged: JudgeComparison) -> dict[str, list[Case]]:
-    cases_by_document: dict[str, list[Case]] = {id: [] for id in judged.judge.documents}
-    for case in cases(judged):
+def _group_cases(judged: JudgeComparison) -> dict[str, list[MarkPairing]]:
+    cases_by_document: dict[str, list[MarkPairing]] = {id: [] for id in judged.judge.documents}
+    for case in mark_pairings(judged):
         cases_by_document[case.document].append(case)
     return cases_by_document
 
@@ -73,61 +73,64 @@ def _by_document(judged: JudgeComparison) -> dict[str, list[Case]]:
 # --- the first page ----------------------------------------------------------------------------------------------
 
 
-def _index(
+def _index_page(
     scores: Scores,
     title: str,
-    label_looks: Mapping[str | None, Look],
-    cases_by_judge: Mapping[str, Mapping[str, list[Case]]],
+    label_looks: Mapping[str | None, LabelStyle],
+    cases_by_judge: Mapping[str, Mapping[str, list[MarkPairing]]],
     names: Mapping[str, str],
 ) -> str:
     parts = [
         f"<h1>{escape(title)}</h1>",
         f'<p class="cap">{len(names):,} texts · {len(scores.pair.gold):,} gold marks</p>',
         _figures(scores),
-        _section("Recall and precision against gold, with 95% intervals over texts", table(readable_rows(scores.rows))),
-        _section("What is wrong with the marks", table(kinds_table(scores))),
-        *_comparison(scores),
-        _section("Texts", table(list(_texts(cases_by_judge, names)), {"text": "html"})),
+        _section(
+            "Recall and precision against gold, with 95% intervals over texts",
+            table_html(format_score_rows(scores.rows)),
+        ),
+        _section("What is wrong with the marks", table_html(pairing_type_table(scores))),
+        *_comparison_sections(scores),
+        _section("Texts", table_html(list(_text_rows(cases_by_judge, names)), {"text": "html"})),
         *(f'<p class="cap">{escape(note)}</p>' for note in scores.notes),
         f'<p class="cap">{escape(str(scores.rows[0].recall.signature))}</p>',
     ]
-    return page(title, "".join(parts), _looks(scores.pair.protocol), validation_charts.bundle())
+    return render_page(title, "".join(parts), _protocol_looks(scores.pair.protocol), validation_charts.vega_script())
 
 
 def _section(heading: str, body: str) -> str:
     return f'<div class="sheet"><h2 style="margin-top:0">{escape(heading)}</h2>{body}</div>'
 
 
-def _looks(protocol: Protocol) -> list[Look]:
-    return list(looks(protocol).values())
+def _protocol_looks(protocol: Protocol) -> list[LabelStyle]:
+    return list(label_styles(protocol).values())
 
 
 def _figures(scores: Scores) -> str:
     used = {str(row.columns["label"]) for row in scores.rows}
-    used_looks = [look for look in _looks(scores.pair.protocol) if look.label in used]
-    first = validation_charts.figures(
+    used_looks = [look for look in _protocol_looks(scores.pair.protocol) if look.label in used]
+    first = validation_charts.panels_html(
         "precision-recall",
         validation_charts.precision_recall_panels(scores),
         validation_charts.precision_recall_panels(scores, dark=True),
         "Precision against recall, one point for each label",
         width=400,
     )
-    second = validation_charts.figures(
+    second = validation_charts.panels_html(
         "confusion",
         validation_charts.confusion_panels(scores),
         validation_charts.confusion_panels(scores, dark=True),
         "Gold labels down, the judge's labels across",
         width=580,
     )
-    left = _section("Precision and recall by label", legend(used_looks) + first + _not_drawn(scores))
+    left = _section("Precision and recall by label", legend_html(used_looks) + first + _undefined_labels_html(scores))
     return f'<div class="figures">{left}{_section("Which label was taken for which", second)}</div>'
 
 
-def _not_drawn(scores: Scores) -> str:
+def _undefined_labels_html(scores: Scores) -> str:
     """Labels without a point, and why."""
     missing: dict[str, list[str]] = {}
     for row in scores.rows:
-        if validation_charts.undefined(row):
+        if validation_charts.is_undefined(row):
             why = row.recall.why if math.isnan(row.recall.value) else row.precision.why
             who = f"{row.columns['judge']}: " if len(scores.judged) > 1 else ""
             missing.setdefault(why, []).append(f"{who}{row.columns['label']}")
@@ -135,14 +138,14 @@ def _not_drawn(scores: Scores) -> str:
     return "".join(f'<p class="cap">{escape(line)}</p>' for line in lines)
 
 
-def _comparison(scores: Scores) -> Iterator[str]:
+def _comparison_sections(scores: Scores) -> Iterator[str]:
     if len(scores.judged) > 1:
         rows, _ = finding_rows(compare_judges(scores))
-        yield _section("Judges compared, by a paired permutation test over texts", table(rows))
+        yield _section("Judges compared, by a paired permutation test over texts", table_html(rows))
 
 
-def _texts(
-    cases_by_judge: Mapping[str, Mapping[str, list[Case]]], names: Mapping[str, str]
+def _text_rows(
+    cases_by_judge: Mapping[str, Mapping[str, list[MarkPairing]]], names: Mapping[str, str]
 ) -> Iterator[dict[str, object]]:
     for id, name in names.items():
         row: dict[str, object] = {"text": f'<a href="texts/{name}">{escape(id)}</a>'}
@@ -158,12 +161,12 @@ def _texts(
 # --- a page for each text ----------------------------------------------------------------------------------------
 
 
-def _document(
+def _document_page(
     id: str,
     text: str,
     scores: Scores,
-    label_looks: Mapping[str | None, Look],
-    cases_by_judge: Mapping[str, Mapping[str, list[Case]]],
+    label_looks: Mapping[str | None, LabelStyle],
+    cases_by_judge: Mapping[str, Mapping[str, list[MarkPairing]]],
     names: Mapping[str, str],
 ) -> str:
     order = list(names)
@@ -172,16 +175,20 @@ def _document(
     links += [(names[order[at - 1]], f"← {order[at - 1]}")] if at else []
     links += [(names[order[at + 1]], f"{order[at + 1]} →")] if at + 1 < len(order) else []
     bar = "".join(f'<a href="{target}">{escape(words)}</a>' for target, words in links)
-    parts = [f"<nav>{bar}</nav><h1>{escape(id)}</h1>", legend(_looks(scores.pair.protocol))]
+    parts = [f"<nav>{bar}</nav><h1>{escape(id)}</h1>", legend_html(_protocol_looks(scores.pair.protocol))]
     parts.append('<p class="cap">✓ found · dashed frame: missed · hatched: extra, not in gold</p>')
     for judged in scores.judged:
         if id in cases_by_judge[judged.judge.name]:
-            parts.append(_side_by_side(id, text, judged, cases_by_judge[judged.judge.name][id], label_looks))
-    return page(id, "".join(parts), _looks(scores.pair.protocol))
+            parts.append(_side_by_side_html(id, text, judged, cases_by_judge[judged.judge.name][id], label_looks))
+    return render_page(id, "".join(parts), _protocol_looks(scores.pair.protocol))
 
 
-def _side_by_side(
-    id: str, text: str, judged: JudgeComparison, text_cases: Sequence[Case], label_looks: Mapping[str | None, Look]
+def _side_by_side_html(
+    id: str,
+    text: str,
+    judged: JudgeComparison,
+    text_cases: Sequence[MarkPairing],
+    label_looks: Mapping[str | None, LabelStyle],
 ) -> str:
     kinds = {case.gold_mark: "missed" if case.kind == "missed" else "right" for case in text_cases}
     kind_by_mark = {case.predicted_mark: case.kind for case in text_cases}
@@ -191,33 +198,33 @@ def _side_by_side(
     sheets = []
     for title, frame, status in (("gold", judged.gold, kinds), (judged.judge.name, judged.judge.marks, right)):
         rows = frame.filter(pl.col("document") == id).iter_rows(named=True)
-        marks = [(_spans(row), _look(label_looks, row["label"]), status[row["id"]]) for row in rows]
-        html = marked_text(text, marks)
+        marks = [(_text_spans(row), _label_look(label_looks, row["label"]), status[row["id"]]) for row in rows]
+        html = marked_text_html(text, marks)
         sheets.append(f'<div class="sheet"><div class="cap">{escape(title)}, {len(marks)} marks</div>{html}</div>')
     differing = [case for case in text_cases if case.kind != "right"]
     heading = f"{len(differing)} disagreements with {judged.judge.name}" if differing else "No disagreements"
     same = "Every mark is the same in both." if text_cases else "Neither has a mark here."
-    listed = table([_row(case, label_looks) for case in differing], dict.fromkeys(("gold", "judge"), "html"))
+    listed = table_html([_case_row(case, label_looks) for case in differing], dict.fromkeys(("gold", "judge"), "html"))
     return f'<h2>{escape(judged.judge.name)}</h2><div class="two">{"".join(sheets)}</div>' + _section(
         heading, listed if differing else f'<p class="cap">{same}</p>'
     )
 
 
-def _spans(row: Mapping[str, object]) -> list[Span]:
+def _text_spans(row: Mapping[str, object]) -> list[Span]:
     spans = row["spans"]
     assert isinstance(spans, list)
     return [Span(span["start"], span["end"]) for span in spans if span["part"] == TEXT]
 
 
-def _look(label_looks: Mapping[str | None, Look], label: str) -> Look:
-    return label_looks.get(label) or Look(label, label, UNLABELLED, "??", "")
+def _label_look(label_looks: Mapping[str | None, LabelStyle], label: str) -> LabelStyle:
+    return label_looks.get(label) or LabelStyle(label, label, UNLABELLED_SLOT, "??", "")
 
 
-def _row(case: Case, label_looks: Mapping[str | None, Look]) -> dict[str, object]:
+def _case_row(case: MarkPairing, label_looks: Mapping[str | None, LabelStyle]) -> dict[str, object]:
     sides = [
-        f'{flag(_look(label_looks, label))} <span class="words">{escape(words) or "(something missing)"}</span>'
+        f'{flag_html(_label_look(label_looks, label))} <span class="words">{escape(words) or "(something missing)"}</span>'
         if label
         else "–"
         for words, label in ((case.gold, case.gold_label), (case.predicted, case.predicted_label))
     ]
-    return {"what": _SAYS[case.kind], "gold": sides[0], "judge": sides[1]}
+    return {"what": _CASE_TITLES[case.kind], "gold": sides[0], "judge": sides[1]}

@@ -20,8 +20,8 @@ from finecomb.server.researchers import calibration_routes, recruitment, run_rou
 from finecomb.server.researchers import routes as researchers
 from finecomb.version import __version__
 
-_MOST = 1_000_000  # bytes of an annotator's request
-_MOST_UPLOADED = 64_000_000  # bytes of a researcher's
+_MAX_REQUEST_BYTES = 1_000_000  # bytes of an annotator's request
+_MAX_UPLOAD_BYTES = 64_000_000  # bytes of a researcher's
 
 
 def create_app(
@@ -53,8 +53,8 @@ def create_app(
     app.state.meter = meter or Meter()
     store.on_commit = app.state.meter.count_commit
     app.state.task_cache = TaskCache(store, app.state.auth.signature)
-    error_responses.install(app)
-    app.router.routes[:0] = annotators.shortcuts()
+    error_responses.install_error_handlers(app)
+    app.router.routes[:0] = annotators.fast_save_routes()
     app.include_router(sign_in.router)
     app.include_router(annotators.router)
     app.include_router(researchers.router)
@@ -63,12 +63,12 @@ def create_app(
     app.include_router(run_routes.router)
     app.include_router(calibration_routes.router)
     app.include_router(metrics.router)
-    pages.install(app)
+    pages.install_pages(app)
     app.add_middleware(
         HeaderMiddleware,
         store=store,
-        most=_MOST,
-        most_uploaded=_MOST_UPLOADED,
+        most=_MAX_REQUEST_BYTES,
+        most_uploaded=_MAX_UPLOAD_BYTES,
         hosts=hosts,
         secure=origin.startswith("https:"),
     )

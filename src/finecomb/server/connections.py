@@ -9,11 +9,11 @@ import uvicorn
 from uvicorn.config import LOGGING_CONFIG
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-PATIENCE = 30.0
+HEADER_TIMEOUT = 30.0
 """Seconds in which the head of a request has to arrive."""
 
 
-class ImpatientProtocol(HttpToolsProtocol):
+class HeaderTimeoutProtocol(HttpToolsProtocol):
     """HTTP as uvicorn speaks it, with a limit on how long the head of a request may take."""
 
     _deadline: asyncio.TimerHandle | None = None
@@ -21,35 +21,35 @@ class ImpatientProtocol(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:
         """Somebody opened a connection."""
         super().connection_made(transport)
-        self._expect()
+        self._start_timeout()
 
     def data_received(self, data: bytes) -> None:
         """Some bytes came: perhaps a whole request, perhaps half of its head."""
         super().data_received(data)
         if self.cycle is not None and not self.cycle.response_complete:
-            self._relax()
+            self._cancel_timeout()
         elif self._deadline is None:
-            self._expect()
+            self._start_timeout()
 
     def on_response_complete(self) -> None:
         """An answer was sent; how long the connection may then be idle is uvicorn's matter."""
-        self._relax()
+        self._cancel_timeout()
         super().on_response_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone."""
-        self._relax()
+        self._cancel_timeout()
         super().connection_lost(exc)
 
-    def _expect(self) -> None:
-        self._deadline = self.loop.call_later(PATIENCE, self._give_up)
+    def _start_timeout(self) -> None:
+        self._deadline = self.loop.call_later(HEADER_TIMEOUT, self._close_if_idle)
 
-    def _relax(self) -> None:
+    def _cancel_timeout(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
 
-    def _give_up(self) -> None:
+    def _close_if_idle(self) -> None:
         self._deadline = None
         if self.cycle is None or self.cycle.response_complete:
             self.transport.close()
@@ -59,7 +59,7 @@ def server_config(app: Any, public_url: str, log_format: str = "text") -> uvicor
     """How uvicorn serves an app: behind a proxy of this machine where there is a public address, else directly."""
     return uvicorn.Config(
         app,
-        http=ImpatientProtocol,
+        http=HeaderTimeoutProtocol,
         log_level="warning",
         access_log=False,  # addresses hold tokens
         lifespan="off",

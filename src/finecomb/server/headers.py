@@ -14,18 +14,18 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from finecomb.collection.database.store import Store
 from finecomb.core.records import Recruitment
 from finecomb.server.error_responses import ProblemError
-from finecomb.server.logs import route_of
+from finecomb.server.logs import route_template
 
-_POLICY = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'"
-MTURK = (
+_CONTENT_SECURITY_POLICY = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'"
+MTURK_ORIGINS = (
     "https://worker.mturk.com",
     "https://workersandbox.mturk.com",
     "https://requester.mturk.com",
     "https://requestersandbox.mturk.com",
 )
 """Whose pages show a HIT inside them: to workers, and to requesters who look at it first."""
-_MTURK_FORMS = "https://*.mturk.com"
-_HEADERS = {
+_MTURK_FORM_ORIGIN = "https://*.mturk.com"
+_FIXED_HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "same-origin",  # with none at all, forms would not say where they come from
     "cross-origin-opener-policy": "same-origin",
@@ -35,7 +35,7 @@ Headers = list[tuple[bytes, bytes]]
 
 
 @functools.lru_cache(maxsize=64)
-def _headers(recruitment: Recruitment, join: bool, is_annotators: bool) -> Headers:
+def _security_headers(recruitment: Recruitment, join: bool, is_annotators: bool) -> Headers:
     """What keeps a browser strict; `is_annotators` says that it is an annotator's page, `join` that it is a link's.
 
     Nobody may show our pages inside theirs, but for those that the study names. Mechanical Turk shows every HIT so:
@@ -43,23 +43,23 @@ def _headers(recruitment: Recruitment, join: bool, is_annotators: bool) -> Heade
     """
     mturk = recruitment.platform == "mturk"
     frames = recruitment.frame if is_annotators else ()
-    frames = frames or (MTURK if mturk and join else ())
-    forms = f"'self' {_MTURK_FORMS}" if is_annotators and mturk else "'self'"
-    policy = f"{_POLICY}; form-action {forms}; frame-ancestors {' '.join(frames) or repr('none')}"
+    frames = frames or (MTURK_ORIGINS if mturk and join else ())
+    forms = f"'self' {_MTURK_FORM_ORIGIN}" if is_annotators and mturk else "'self'"
+    policy = f"{_CONTENT_SECURITY_POLICY}; form-action {forms}; frame-ancestors {' '.join(frames) or repr('none')}"
     denied = {} if frames else {"x-frame-options": "DENY"}
-    every = {"content-security-policy": policy, **denied, **_HEADERS}
+    every = {"content-security-policy": policy, **denied, **_FIXED_HEADERS}
     return [(name.encode(), value.encode()) for name, value in every.items()]
 
 
-_UNCACHED = (b"cache-control", b"no-store")
+_NO_STORE = (b"cache-control", b"no-store")
 _HSTS = (b"strict-transport-security", b"max-age=31536000")
-_LAST = (b"connection", b"close")
-PATIENCE = 30.0
+_CONNECTION_CLOSE = (b"connection", b"close")
+BODY_TIMEOUT = 30.0
 """Seconds that a browser may pause while it sends a request."""
 log = logging.getLogger(__name__)
 
 
-_UPLOADS = ("/api/admin/documents", "/api/admin/protocol")  # both look at who asks before they read on
+_UPLOAD_PATHS = ("/api/admin/documents", "/api/admin/protocol")  # both look at who asks before they read on
 
 
 class HeaderMiddleware:
@@ -91,10 +91,10 @@ class HeaderMiddleware:
             await self.app(scope, receive, send)
             return
         path: str = scope["path"]
-        limit = self.most_uploaded if path in _UPLOADS else self.most
+        limit = self.most_uploaded if path in _UPLOAD_PATHS else self.most
         uncached = not path.startswith("/static/")
         join = path.startswith("/join/")
-        fixed = _headers(self.store.head.settings.recruitment, join, join or path == "/")
+        fixed = _security_headers(self.store.head.settings.recruitment, join, join or path == "/")
 
         begun = False
 
@@ -107,23 +107,23 @@ class HeaderMiddleware:
                 if self.secure:
                     headers.append(_HSTS)
                 if message["status"] in (408, 413):  # the rest of the request is not read
-                    headers.append(_LAST)
+                    headers.append(_CONNECTION_CLOSE)
                 if uncached and not any(name == b"cache-control" for name, _ in headers):
-                    headers.append(_UNCACHED)
+                    headers.append(_NO_STORE)
             await send(message)
 
         try:
-            self._check(scope)
-            await self.app(scope, _limited(scope, receive, limit), strict)
+            self._check_host_and_path(scope)
+            await self.app(scope, _limit_body(scope, receive, limit), strict)
         except ProblemError as error:
             await error.response()(scope, receive, strict)
         except Exception:  # ours: answered here, since the connection would be cut if it got any further
-            log.exception("%s %s failed", scope["method"], route_of(scope))
+            log.exception("%s %s failed", scope["method"], route_template(scope))
             if begun:
                 raise
             await ProblemError("failed").response()(scope, receive, strict)
 
-    def _check(self, scope: Scope) -> None:
+    def _check_host_and_path(self, scope: Scope) -> None:
         """Refuse a host that is not ours, and a NUL, which no id has and PostgreSQL does not take."""
         host = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
         if self.hosts is not None and not is_known_host(host, self.hosts):
@@ -142,10 +142,10 @@ def is_known_host(host: str, hosts: Collection[str]) -> bool:
         name = urlsplit(f"//{host}").hostname or ""
     except ValueError:
         return False
-    return name in hosts or ("*" in hosts and _is_address(name))
+    return name in hosts or ("*" in hosts and _is_ip_address(name))
 
 
-def _is_address(name: str) -> bool:
+def _is_ip_address(name: str) -> bool:
     try:
         ipaddress.ip_address(name)
     except ValueError:
@@ -153,28 +153,28 @@ def _is_address(name: str) -> bool:
     return True
 
 
-async def _soon(receive: Receive) -> Message:
+async def _receive_in_time(receive: Receive) -> Message:
     """The next piece of a request; one that does not come ends the request."""
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(BODY_TIMEOUT):
             return await receive()
     except TimeoutError:
         raise ProblemError("refused", "The request did not arrive in time. Send it again.", 408) from None
 
 
-def _limited(scope: Scope, receive: Receive, most: int) -> Receive:
+def _limit_body(scope: Scope, receive: Receive, most: int) -> Receive:
     """`receive` that stops at `most` bytes, whatever the request says about its size."""
     if any(name == b"content-length" and value.isdigit() and int(value) > most for name, value in scope["headers"]):
         raise ProblemError("too-large")
     got, complete = 0, False
 
-    async def receive_some() -> Message:
+    async def receive_limited() -> Message:
         nonlocal got, complete
-        message = await (receive() if complete else _soon(receive))
+        message = await (receive() if complete else _receive_in_time(receive))
         complete = complete or not message.get("more_body", False)
         got += len(message.get("body", b""))
         if got > most:
             raise ProblemError("too-large")
         return message
 
-    return receive_some
+    return receive_limited

@@ -11,15 +11,17 @@ from finecomb.collection import task_storage
 from finecomb.collection.database.store import Store
 from finecomb.core.errors import FinecombError
 
-DAY = 24 * 3600.0
+SECONDS_PER_DAY = 24 * 3600.0
 log = logging.getLogger(__name__)
 
 
 @contextmanager
-def housekeeping(store: Store, every: float = DAY) -> Iterator[None]:
+def run_housekeeping(store: Store, every: float = SECONDS_PER_DAY) -> Iterator[None]:
     """Forget old changes now and then again every so many seconds, for as long as the study is served."""
     over = threading.Event()
-    keeper = threading.Thread(target=_keep, args=(store, every, over), name="housekeeping", daemon=True)
+    keeper = threading.Thread(
+        target=_forget_changes_periodically, args=(store, every, over), name="housekeeping", daemon=True
+    )
     keeper.start()
     try:
         yield
@@ -28,10 +30,10 @@ def housekeeping(store: Store, every: float = DAY) -> Iterator[None]:
         keeper.join(timeout=30)
 
 
-def _keep(store: Store, every: float, over: threading.Event) -> None:
+def _forget_changes_periodically(store: Store, every: float, over: threading.Event) -> None:
     while not over.is_set():
         try:
-            store.do_now(task_storage.forget_changes)
+            store.run_job_sync(task_storage.forget_changes)
         except FinecombError as error:  # a database that is away comes back; tomorrow is early enough
             log.warning("old changes were not forgotten: %s", error)
         over.wait(every)

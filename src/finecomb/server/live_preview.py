@@ -12,8 +12,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from finecomb.core.errors import FinecombError
 
-PAGE = "/preview"
-Opened = Callable[[], tuple[ASGIApp, str]]
+PREVIEW_PATH = "/preview"
+AppFactory = Callable[[], tuple[ASGIApp, str]]
 """Reads the protocol's file and returns the app that shows it, with the path of its link."""
 
 _HTML = """<!doctype html>
@@ -66,11 +66,11 @@ await look();
 setInterval(look, 700);
 """
 _FILES = {
-    PAGE: (_HTML, "text/html"),
+    PREVIEW_PATH: (_HTML, "text/html"),
     "/preview.css": (_STYLE, "text/css"),
     "/preview.js": (_SCRIPT, "text/javascript"),
 }
-_POLICY = b"default-src 'self'; object-src 'none'; base-uri 'none'; frame-ancestors 'none'"
+_CONTENT_SECURITY_POLICY = b"default-src 'self'; object-src 'none'; base-uri 'none'; frame-ancestors 'none'"
 
 
 class LivePreview:
@@ -79,15 +79,15 @@ class LivePreview:
     A file that cannot be read is said; what was shown before stays.
     """
 
-    def __init__(self, file: Path, opened: Opened) -> None:
+    def __init__(self, file: Path, opened: AppFactory) -> None:
         self._file, self._opened = file, opened
         self._app, self._link = opened()
-        self._seen = self._stamp()
+        self._seen = self._file_stamp()
         self._version = 1
         self._problem = ""
         self._turn = asyncio.Lock()
 
-    def _stamp(self) -> tuple[int, int]:
+    def _file_stamp(self) -> tuple[int, int]:
         """When the file was written, and its size; zeros while an editor replaces it."""
         try:
             state = self._file.stat()
@@ -100,28 +100,28 @@ class LivePreview:
         path = scope.get("path", "")
         if scope["type"] == "http" and path in _FILES:
             content, kind = _FILES[path]
-            await self._own(Response(content, media_type=kind))(scope, receive, send)
-        elif scope["type"] == "http" and path == f"{PAGE}/state":
-            await self._own(JSONResponse(await self._state()))(scope, receive, send)
+            await self._set_headers(Response(content, media_type=kind))(scope, receive, send)
+        elif scope["type"] == "http" and path == f"{PREVIEW_PATH}/state":
+            await self._set_headers(JSONResponse(await self._state()))(scope, receive, send)
         else:
-            await self._app(scope, receive, _framed(send))
+            await self._app(scope, receive, _allow_framing(send))
 
     @staticmethod
-    def _own(response: Response) -> Response:
+    def _set_headers(response: Response) -> Response:
         response.headers["cache-control"] = "no-store"
-        response.headers["content-security-policy"] = _POLICY.decode()
+        response.headers["content-security-policy"] = _CONTENT_SECURITY_POLICY.decode()
         return response
 
     async def _state(self) -> dict[str, object]:
         async with self._turn:
-            stamp = self._stamp()
+            stamp = self._file_stamp()
             if stamp not in (self._seen, (0, 0)):
                 self._seen = stamp
-                await self._begin_anew()
-        text = await asyncio.to_thread(self._file.read_text, "utf-8", "replace") if self._stamp() != (0, 0) else ""
+                await self._reload_app()
+        text = await asyncio.to_thread(self._file.read_text, "utf-8", "replace") if self._file_stamp() != (0, 0) else ""
         return {"version": self._version, "link": self._link, "text": text, "problem": self._problem}
 
-    async def _begin_anew(self) -> None:
+    async def _reload_app(self) -> None:
         try:
             self._app, self._link = await asyncio.to_thread(self._opened)
         except FinecombError as error:
@@ -131,10 +131,10 @@ class LivePreview:
             self._problem = ""
 
 
-def _framed(send: Send) -> Send:
+def _allow_framing(send: Send) -> Send:
     """Pages may stand inside those of the same address, which nothing else allows."""
 
-    async def framed(message: Message) -> None:
+    async def send_frameable(message: Message) -> None:
         if message["type"] == "http.response.start":
             message["headers"] = [
                 (name, value.replace(b"frame-ancestors 'none'", b"frame-ancestors 'self'"))
@@ -143,10 +143,10 @@ def _framed(send: Send) -> Send:
             ]
         await send(message)
 
-    return framed
+    return send_frameable
 
 
-def live_app(file: Path, opened: Opened, hosts: Collection[str] | None) -> ASGIApp:
+def create_preview_app(file: Path, opened: AppFactory, hosts: Collection[str] | None) -> ASGIApp:
     """The live preview, for the names that it answers to; any when None."""
     allowed = None if hosts is None else [*sorted(hosts), "["]  # an address of IPv6 begins so, which is no name
     return TrustedHostMiddleware(LivePreview(file, opened), allowed_hosts=allowed)

@@ -18,13 +18,13 @@ import uvicorn
 from finecomb.collection.database.store import Store
 from finecomb.core.errors import FinecombError
 from finecomb.server.app import create_app
-from finecomb.server.auth import TOKEN
+from finecomb.server.auth import CSRF_HEADER
 
-_PATIENCE = 30.0  # seconds until the server has to answer
+_TIMEOUT_SECONDS = 30.0  # seconds until the server has to answer
 
 
 @contextmanager
-def served(store: Store) -> Iterator[int]:
+def serve_locally(store: Store) -> Iterator[int]:
     """The real server in a thread of its own, on a free port of this machine; yields the port."""
     listening = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(
@@ -34,16 +34,16 @@ def served(store: Store) -> Iterator[int]:
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     try:
-        _wait(server)
+        _wait_until_started(server)
         yield listening.getsockname()[1]
     finally:
         server.should_exit = True
-        thread.join(_PATIENCE)
+        thread.join(_TIMEOUT_SECONDS)
         listening.close()
 
 
-def _wait(server: uvicorn.Server) -> None:
-    until = time.monotonic() + _PATIENCE
+def _wait_until_started(server: uvicorn.Server) -> None:
+    until = time.monotonic() + _TIMEOUT_SECONDS
     while not server.started:
         if time.monotonic() > until:
             raise FinecombError("the server did not start; try `finecomb serve` on the same study to see why")
@@ -54,7 +54,7 @@ class Browser:
     """One person's browser: keeps its cookies, and sends the token that our pages send."""
 
     def __init__(self, port: int) -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_PATIENCE)
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_TIMEOUT_SECONDS)
         self._cookies: dict[str, str] = {}
         self.token = ""
 
@@ -64,7 +64,7 @@ class Browser:
         if self._cookies:
             headers["Cookie"] = "; ".join(f"{name}={value}" for name, value in self._cookies.items())
         if self.token:
-            headers[TOKEN] = self.token
+            headers[CSRF_HEADER] = self.token
         content = None if body is None else json.dumps(body)
         self._connection.request(method, path, content, headers)
         response = self._connection.getresponse()

@@ -14,8 +14,8 @@ from typing import Any, Literal, TextIO
 from starlette.types import Scope
 
 LogFormat = Literal["text", "json"]
-requests = logging.getLogger("finecomb.requests")
-_ROOT = Path(__file__).parent.parent.parent
+request_log = logging.getLogger("finecomb.requests")
+_SOURCE_ROOT = Path(__file__).parent.parent.parent
 
 
 class JsonFormatter(logging.Formatter):
@@ -32,36 +32,36 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "process": record.process,
-            "message": _message(record),
+            "message": _safe_message(record),
             **getattr(record, "request", {}),
         }
         if record.exc_info and record.exc_info[0] is not None:
             line["error"] = record.exc_info[0].__name__
-            line["at"] = _frames(record.exc_info[2])
+            line["at"] = _traceback_lines(record.exc_info[2])
         return json.dumps(line, ensure_ascii=False)
 
 
-def _message(record: logging.LogRecord) -> str:
+def _safe_message(record: logging.LogRecord) -> str:
     arguments = record.args if isinstance(record.args, tuple) else ()
-    return str(record.msg) % tuple(map(_plain, arguments)) if arguments else str(record.msg)
+    return str(record.msg) % tuple(map(_redact_value, arguments)) if arguments else str(record.msg)
 
 
-def _plain(value: object) -> object:
+def _redact_value(value: object) -> object:
     return value if isinstance(value, str | int | float) or value is None else type(value).__name__
 
 
-def _frames(trace: TracebackType | None) -> list[str]:
+def _traceback_lines(trace: TracebackType | None) -> list[str]:
     """Where an exception went through, without the values of any name."""
     frames = traceback.extract_tb(trace)
-    return [f"{_short(frame.filename)}:{frame.lineno} {frame.name}" for frame in frames]
+    return [f"{_short_path(frame.filename)}:{frame.lineno} {frame.name}" for frame in frames]
 
 
-def _short(file: str) -> str:
+def _short_path(file: str) -> str:
     path = Path(file)
-    return str(path.relative_to(_ROOT)) if path.is_relative_to(_ROOT) else path.name
+    return str(path.relative_to(_SOURCE_ROOT)) if path.is_relative_to(_SOURCE_ROOT) else path.name
 
 
-def set_up(format: LogFormat, stream: TextIO | None = None) -> None:
+def configure_logging(format: LogFormat, stream: TextIO | None = None) -> None:
     """Write the log of this process to a stream, standard error when None; as JSON, with a line for each request."""
     if format == "text":
         return
@@ -69,10 +69,10 @@ def set_up(format: LogFormat, stream: TextIO | None = None) -> None:
     handler.setFormatter(JsonFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    requests.setLevel(logging.INFO)
+    request_log.setLevel(logging.INFO)
 
 
-def route_of(scope: Scope) -> str:
+def route_template(scope: Scope) -> str:
     """The address of a request with names in place of ids and tokens; empty where it leads nowhere.
 
     >>> route_of({"path": "/api/join/Zm9v/decline", "endpoint": print, "path_params": {"token": "Zm9v"}})
@@ -90,6 +90,11 @@ def route_of(scope: Scope) -> str:
 
 def log_request(scope: Scope, status: int, seconds: float) -> None:
     """A line about an answered request: what was asked for and how it went, not by whom or about whom."""
-    if requests.isEnabledFor(logging.INFO):
-        fields = {"method": scope["method"], "path": route_of(scope), "status": status, "ms": round(1000 * seconds, 1)}
-        requests.info("request", extra={"request": fields})
+    if request_log.isEnabledFor(logging.INFO):
+        fields = {
+            "method": scope["method"],
+            "path": route_template(scope),
+            "status": status,
+            "ms": round(1000 * seconds, 1),
+        }
+        request_log.info("request", extra={"request": fields})

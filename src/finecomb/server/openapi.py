@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from finecomb.collection.database.location import FILE, place
+from finecomb.collection.database.location import DATABASE_FILENAME, parse_location
 from finecomb.collection.database.store import open_store
 from finecomb.core.records import Settings
 from finecomb.server.app import create_app
@@ -16,7 +16,7 @@ from finecomb.server.app import create_app
 def description() -> dict[str, Any]:
     """The OpenAPI description of the study server."""
     with tempfile.TemporaryDirectory() as folder:
-        store = open_store(place(Path(folder) / FILE), [Settings()])
+        store = open_store(parse_location(Path(folder) / DATABASE_FILENAME), [Settings()])
         try:
             return create_app(store).openapi()
         finally:

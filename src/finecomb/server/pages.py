@@ -14,13 +14,13 @@ from starlette.types import Scope
 
 from finecomb.collection import access_storage
 from finecomb.server.auth import auth_of
-from finecomb.server.plain_pages import LOOK, plain_page
+from finecomb.server.plain_pages import STYLESHEET, plain_page
 
-STATIC = Path(__file__).parent / "static"
+STATIC_FOLDER = Path(__file__).parent / "static"
 router = APIRouter(include_in_schema=False)
 
 
-_ENCODINGS = {"br": ".br", "gzip": ".gz"}
+_SUFFIX_BY_ENCODING = {"br": ".br", "gzip": ".gz"}
 """Encodings of the files that the build compressed, the smallest first, and how those files end."""
 
 
@@ -28,15 +28,15 @@ class _Assets(StaticFiles):
     """Files whose names change with their content, so browsers may keep them; compressed where they may be."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        response = await self._compressed(path, scope) or await super().get_response(path, scope)
+        response = await self._compressed_response(path, scope) or await super().get_response(path, scope)
         if path.startswith("assets/") and response.status_code == 200:
             response.headers["cache-control"] = "public, max-age=31536000, immutable"
         return response
 
-    async def _compressed(self, path: str, scope: Scope) -> Response | None:
+    async def _compressed_response(self, path: str, scope: Scope) -> Response | None:
         """The file as the build compressed it, in an encoding that the browser takes; None where there is none."""
         accepted = {name.split(";")[0].strip() for name in Headers(scope=scope).get("accept-encoding", "").split(",")}
-        for encoding, ending in _ENCODINGS.items():
+        for encoding, ending in _SUFFIX_BY_ENCODING.items():
             if encoding in accepted and Path(str(self.directory), f"{path}{ending}").is_file():
                 response = await super().get_response(f"{path}{ending}", scope)
                 kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
@@ -45,20 +45,20 @@ class _Assets(StaticFiles):
         return None
 
 
-def install(app: FastAPI) -> None:
+def install_pages(app: FastAPI) -> None:
     """Add the pages; files are looked for when asked, so that the front end may be built later."""
-    app.mount("/static", _Assets(directory=STATIC, check_dir=False))
+    app.mount("/static", _Assets(directory=STATIC_FOLDER, check_dir=False))
     app.include_router(router)
 
 
 @router.get("/plain.css")
-def look() -> Response:
+def stylesheet() -> Response:
     """How these pages look."""
-    return Response(LOOK, media_type="text/css", headers={"cache-control": "no-cache"})
+    return Response(STYLESHEET, media_type="text/css", headers={"cache-control": "no-cache"})
 
 
-def _built(name: str) -> Response:
-    file = STATIC / name
+def _built_page(name: str) -> Response:
+    file = STATIC_FOLDER / name
     if file.is_file():
         return FileResponse(file, headers={"cache-control": "no-cache"})
     say = "The server runs, but its pages have not been built. Build them in the source folder: "
@@ -69,9 +69,9 @@ def _built(name: str) -> Response:
 @router.get("/join/{token}")
 def annotator_page(request: Request) -> Response:
     """The annotator's pages in the protocol's language; the browser asks the API for everything else."""
-    file = STATIC / "annotate.html"
+    file = STATIC_FOLDER / "annotate.html"
     if not file.is_file():
-        return _built(file.name)
+        return _built_page(file.name)
     language = escape(auth_of(request).store.head.protocol.language)
     page = file.read_text(encoding="utf-8").replace('<html lang="en">', f'<html lang="{language}">', 1)
     return HTMLResponse(page, headers={"cache-control": "no-cache"})
@@ -81,7 +81,7 @@ def annotator_page(request: Request) -> Response:
 @router.get("/admin/{page:path}")
 def admin_page() -> Response:
     """The researcher's pages."""
-    return _built("admin.html")
+    return _built_page("admin.html")
 
 
 @router.get("/sign-in/{token}")
@@ -102,7 +102,9 @@ def sign_in_page(request: Request, token: str) -> Response:
 @router.post("/sign-in/{token}")
 async def sign_in(request: Request, token: str) -> Response:
     """Use the link up and go to the researcher's pages."""
-    session_token = await auth_of(request).follow(request, access_storage.follow_link, token, "researcher")
+    session_token = await auth_of(request).sign_in_by_link(
+        request, access_storage.sign_in_with_link, token, "researcher"
+    )
     response = RedirectResponse("/admin", 303)
     auth_of(request).keep(response, "researcher", session_token)
     return response

@@ -7,7 +7,7 @@ from html import escape
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 
-LOOK = """
+STYLESHEET = """
 :root { color-scheme: light dark }
 body { margin: 0; min-height: 100vh; display: grid; place-items: center; font: 14px/20px system-ui, sans-serif;
   background: light-dark(#eff0f1, #131518); color: light-dark(#1a1d21, #e4e6e9) }
@@ -28,11 +28,11 @@ button { min-height: 44px; padding: 0 24px; border: 0; border-radius: 8px; font:
 """
 """Sent as a file of its own, since the pages allow no styles inside them."""
 
-_COMB = (
+_LOGO_SVG = (
     '<svg viewBox="0 0 22 18" aria-hidden="true">'
     '<path d="M0 0h22v4H0zM1 3h2v15H1zM5.5 3h2v12h-2zM10 3h2v15h-2zM14.5 3h2v9h-2zM19 3h2v15h-2z"/></svg>'
 )
-_TITLES = {
+_TITLE_BY_STATUS = {
     401: "You are signed out",
     403: "This is not open to you",
     404: "There is nothing at this address",
@@ -45,7 +45,7 @@ def plain_page(title: str, body: str, status: int = 200) -> HTMLResponse:
     """A page with this heading; `body` is HTML."""
     head = f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)} · Finecomb</title>'
     wide = '<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="/plain.css"></head>'
-    brand = f'<p class="brand">{_COMB}Finecomb</p>'
+    brand = f'<p class="brand">{_LOGO_SVG}Finecomb</p>'
     return HTMLResponse(f"{head}{wide}<body><main>{brand}<h1>{escape(title)}</h1>{body}</main></body></html>", status)
 
 
@@ -56,7 +56,7 @@ def is_page_request(request: Request) -> bool:
 
 def problem_page(status: int, say: str) -> HTMLResponse:
     """What went wrong, and the way out."""
-    title = _TITLES.get(status, "Something went wrong")
+    title = _TITLE_BY_STATUS.get(status, "Something went wrong")
     ways = (
         "<p>If you take part in a study, open the link that you were given. If you run one, "
         '<a href="/admin">go to its pages</a>.</p>'

@@ -28,22 +28,28 @@ from finecomb.collection import (
 )
 from finecomb.collection.database.store import Store
 from finecomb.collection.design_cells import CellState
-from finecomb.collection.practice_rounds import SIDES, guess_question, is_right, practice_rounds, practised_condition
-from finecomb.collection.task_storage import Facts
+from finecomb.collection.practice_rounds import (
+    SIDES,
+    guess_question,
+    is_guess_right,
+    practice_rounds,
+    practised_condition,
+)
+from finecomb.collection.task_storage import TaskInfo
 from finecomb.core.errors import FinecombError
 from finecomb.core.practice import Choice, Exercise
 from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Answer, Document, Mark
-from finecomb.core.study import Item, Study
-from finecomb.engine.seeds import generator
+from finecomb.core.study import Study, StudyItem
+from finecomb.engine.seeds import seeded_generator
 from finecomb.server.annotators.pair_names import pair_names
-from finecomb.server.local_server import Browser, served
+from finecomb.server.local_server import Browser, serve_locally
 
 log = logging.getLogger(__name__)
 _PAGE_SECONDS = 45.0
 _EXERCISE_SECONDS = 40.0
-_MOST_STEPS = 10_000
-Outcome = Literal["done", "left", "screened-out", "nothing", "full"]
+_MAX_STEPS = 10_000
+VisitOutcome = Literal["done", "left", "screened-out", "nothing", "full"]
 """How somebody's visit ended: all handed in, stopped, not passed, no text for them, or no place for them."""
 
 
@@ -64,7 +70,7 @@ class Visit:
 
     number: int
     annotator: str
-    outcome: Outcome
+    outcome: VisitOutcome
     texts: int
     """Handed in."""
     rejected: bool = False
@@ -85,7 +91,7 @@ class Rehearsal:
         return all(state.is_full for state in self.states)
 
 
-def without_people(study: Study) -> Iterator[Item]:
+def without_people(study: Study) -> Iterator[StudyItem]:
     """A study as it is before anybody has come: settings, protocols, texts and gold."""
     kept = {one.id for one in study.iter_annotators() if one.kind != "human"}
     for item in study.items():
@@ -103,16 +109,16 @@ def rehearse(
     watch: Callable[[Visit], None] = lambda _: None,
 ) -> Rehearsal:
     """Let people come one after another, `arrivals` at most, until there is no place or no text for anybody."""
-    gold = _gold(store)
+    gold = _gold_by_document(store)
     visits = []
-    with served(store) as port:
-        walker = _Walker(store, clock, traits, gold, port, seed)
+    with serve_locally(store) as port:
+        walker = _VisitSimulator(store, clock, traits, gold, port, seed)
         try:
             for number in range(1, arrivals + 1):
-                visit = walker.reviewed_visit(number)
+                visit = walker.simulate_reviewed_visit(number)
                 visits.append(visit)
                 watch(visit)
-                if visit.outcome in ("full", "nothing") and not _frees_up(store, clock):
+                if visit.outcome in ("full", "nothing") and not _wait_for_room(store, clock):
                     break
         except KeyboardInterrupt:
             log.warning("stopped after %d people; the tables are of those who came", len(visits))
@@ -121,7 +127,7 @@ def rehearse(
     return Rehearsal(visits, states, store.study())
 
 
-def walk_together(
+def simulate_concurrent_visits(
     store: Store,
     clock: RehearsalClock,
     traits: CrowdTraits,
@@ -135,21 +141,21 @@ def walk_together(
     `store` is the same study, to know what is true about its texts; nothing is written through it. A save that the
     server refuses, e.g. since a text went to somebody else, is an error.
     """
-    walker = _Walker(store, clock, traits, _gold(store), port, seed)
+    walker = _VisitSimulator(store, clock, traits, _gold_by_document(store), port, seed)
     with ThreadPoolExecutor(at_once) as pool:
         return list(pool.map(walker.visit, range(1, people + 1)))
 
 
-def _frees_up(store: Store, clock: RehearsalClock) -> bool:
+def _wait_for_room(store: Store, clock: RehearsalClock) -> bool:
     """Wait until places of those who left are given back; says whether there is one then."""
     if not store.plan().cells:
         return False
     clock.now += 60 * store.head.settings.lease + 1
     with store.database.reading() as transaction:
-        return design_cells_storage.has_room(store, transaction)
+        return design_cells_storage.has_open_place(store, transaction)
 
 
-def _gold(store: Store) -> dict[str, Annotation]:
+def _gold_by_document(store: Store) -> dict[str, Annotation]:
     study = store.study()
     golden = {one.id for one in study.iter_annotators() if one.kind == "gold"}
     return {
@@ -157,18 +163,18 @@ def _gold(store: Store) -> dict[str, Annotation]:
     }
 
 
-def _researcher(store: Store, port: int) -> Browser:
+def _sign_in_researcher(store: Store, port: int) -> Browser:
     """A researcher who has just signed in: sessions end after days, and a rehearsal's days are short."""
     browser = Browser(port)
-    link = store.do_now(researcher_actions_storage.invite, "finecomb rehearse", "owner", "owner")
+    link = store.run_job_sync(researcher_actions_storage.invite_researcher, "finecomb rehearse", "owner", "owner")
     browser.ask("POST", f"/sign-in/{link}")
     _, session = browser.ask("GET", "/api/admin/session")
     browser.token = session["csrf"]
     return browser
 
 
-def _reject(store: Store, port: int, annotator: str, person: SimulatedPerson) -> None:
-    researcher = _researcher(store, port)
+def _exclude_annotator(store: Store, port: int, annotator: str, person: SimulatedPerson) -> None:
+    researcher = _sign_in_researcher(store, port)
     reason = (
         "the explanations are copied from the texts" if person.habit == "copies" else "the explanations say nothing"
     )
@@ -182,7 +188,7 @@ def _reject(store: Store, port: int, annotator: str, person: SimulatedPerson) ->
 
 
 @dataclass(slots=True)
-class _Walker:
+class _VisitSimulator:
     """Whoever comes, one after another."""
 
     store: Store
@@ -199,20 +205,20 @@ class _Walker:
         texts = place or self.store.head.protocol.work.texts or len(self.store.plan().documents)
         return person(number, self.traits, texts, self.seed)
 
-    def reviewed_visit(self, number: int) -> Visit:
+    def simulate_reviewed_visit(self, number: int) -> Visit:
         """A visit, and what the researcher makes of the work."""
         visit, person = self.visit(number), self.person(number)
         if visit.outcome != "done" or person.is_honest:
             return visit
-        _reject(self.store, self.port, visit.annotator, person)
+        _exclude_annotator(self.store, self.port, visit.annotator, person)
         return replace(visit, rejected=True)
 
     def visit(self, number: int) -> Visit:
         """From the open link to the end, wherever that is."""
         browser = Browser(self.port)
         try:
-            parameters = _parameters(self.store.head.settings.recruitment.platform, number)
-            status, answer = browser.ask("POST", f"/api/join/{access_storage.open_token(self.store)}{parameters}")
+            parameters = _platform_parameters(self.store.head.settings.recruitment.platform, number)
+            status, answer = browser.ask("POST", f"/api/join/{access_storage.open_link_token(self.store)}{parameters}")
             if status != 200:
                 return Visit(number, "", "full", 0)
             browser.token = answer["csrf"]
@@ -222,24 +228,24 @@ class _Walker:
 
     def _walk(self, browser: Browser, number: int, annotator: str) -> Visit:
         who, texts = self.person(number), 0
-        for _ in range(_MOST_STEPS):
+        for _ in range(_MAX_STEPS):
             _, following = browser.ask("POST", "/api/next")
             if following["page"]:
                 self._turn(browser, following["page"], who, annotator)
             elif not following["task"]:
-                return Visit(number, annotator, _outcome(following["why"], texts), texts)
+                return Visit(number, annotator, _visit_outcome(following["why"], texts), texts)
             elif following["task"]["phase"] != "work":
-                self._practise(browser, following["task"], who)
+                self._complete_exercise(browser, following["task"], who)
             elif who.leaves_after is not None and texts >= who.leaves_after:
                 return Visit(number, annotator, "left", texts)
             else:
                 self._work(browser, following["task"], who, annotator)
                 texts += 1
-        raise FinecombError(f"person {number} of the rehearsal came to no end after {_MOST_STEPS:,} steps")
+        raise FinecombError(f"person {number} of the rehearsal came to no end after {_MAX_STEPS:,} steps")
 
-    def _facts(self, task: str) -> Facts:
+    def _facts(self, task: str) -> TaskInfo:
         with self.store.database.reading() as transaction:
-            facts = task_storage.facts(self.store, transaction, task)
+            facts = task_storage.task_info(self.store, transaction, task)
         assert facts is not None
         return facts
 
@@ -247,9 +253,9 @@ class _Walker:
 
     def _turn(self, browser: Browser, page: Any, who: SimulatedPerson, annotator: str) -> None:
         """Read a page, or answer it as somebody would who may take part."""
-        rng = generator(self.seed, "page", who.number, page["step"])
+        rng = seeded_generator(self.seed, "page", who.number, page["step"])
         if page["number"] and not page["is_open"]:
-            self._guess(browser, page, who, annotator, rng)
+            self._submit_guess(browser, page, who, annotator, rng)
         wanted = {
             name: answers[0]
             for place in self.store.plan().cells.values()
@@ -266,54 +272,56 @@ class _Walker:
         self.clock.now += seconds
         browser.change(f"/api/steps/{page['step']}", answers=answers, active=round(seconds, 1))
 
-    def _guess(
+    def _submit_guess(
         self, browser: Browser, page: Any, who: SimulatedPerson, annotator: str, rng: np.random.Generator
     ) -> None:
         """Guess in a practice round, rightly as often as the person's skill says."""
         protocol, settings = self.store.head.protocol, self.store.head.settings
         with self.store.database.reading() as transaction:
-            person = annotator_storage.get(self.store, transaction, annotator)
+            person = annotator_storage.get_annotator(self.store, transaction, annotator)
         examples = practice_rounds(practised_condition(protocol, settings, person), person)[page["number"] - 1]
         question = guess_question(protocol)
         values: Sequence[Answer] = SIDES if len(examples) > 1 or question is None else question.values
         skill = 0.5 if who.habit == "careless" else self.traits.skill_in(person.condition)
         wanted = bool(rng.random() < skill)
-        fitting = [value for value in values if is_right(protocol, examples, value) in (wanted, None)]
+        fitting = [value for value in values if is_guess_right(protocol, examples, value) in (wanted, None)]
         seconds = float(rng.gamma(4, _PAGE_SECONDS / 4))
         self.clock.now += seconds
         guess = fitting[int(rng.integers(len(fitting)))]
         browser.change(f"/api/steps/{page['step']}/guess", guess=guess, active=round(seconds, 1))
 
-    def _practise(self, browser: Browser, task: Any, who: SimulatedPerson) -> None:
+    def _complete_exercise(self, browser: Browser, task: Any, who: SimulatedPerson) -> None:
         """Do an exercise or a question of the test, as well as the person's habits let them."""
         facts, protocol = self._facts(task["id"]), self.store.head.protocol
-        item = onboarding.items(protocol, facts.round)[facts.document].given
-        rng = generator(self.seed, "practice", who.number, facts.document, facts.round)
+        item = onboarding.items_by_document(protocol, facts.round)[facts.document].given
+        rng = seeded_generator(self.seed, "practice", who.number, facts.document, facts.round)
         skill = 0.95 if who.habit != "careless" else 0.2
         if isinstance(item, Choice):
             others = [option.value for option in item.options if option.value != item.answer]
             answer = item.answer if rng.random() < skill else others[int(rng.integers(len(others)))]
             browser.change(f"/api/tasks/{task['id']}/answers", body={"answers": {"answer": answer}})
         else:
-            self._solve(browser, task, item, rng, skill)
+            self._submit_solutions(browser, task, item, rng, skill)
         self._finish(browser, task["id"], float(rng.gamma(4, _EXERCISE_SECONDS / 4)))
 
-    def _solve(self, browser: Browser, task: Any, item: Exercise, rng: np.random.Generator, skill: float) -> None:
+    def _submit_solutions(
+        self, browser: Browser, task: Any, item: Exercise, rng: np.random.Generator, skill: float
+    ) -> None:
         protocol = self.store.head.protocol
         known = [number for number in range(len(item.solutions)) if rng.random() < skill]
         for part, right in zip(task["parts"], item.units or [{}] * len(task["parts"]), strict=False):
-            unit = {"answers": _answers(protocol.unit_questions, rng) | dict(right)}
+            unit = {"answers": _example_answers(protocol.unit_questions, rng) | dict(right)}
             browser.change(f"/api/tasks/{task['id']}/units/{part['start']}-{part['end']}", body=unit)
         for number in known:
             solution, span = item.solutions[number], item.spans()[number]
-            answers = _answers(protocol.questions_of(solution.label), rng) | dict(solution.answers)
+            answers = _example_answers(protocol.questions_of(solution.label), rng) | dict(solution.answers)
             label = protocol.named(solution.label)
             needed = label is not None and label.antecedent == "required"
             before = {"spans": [[0, 3]], "quotes": [task["text"][:3]]} if needed else None
-            body = {"spans": [span.on_wire()], "quotes": [solution.quote], "label": solution.label, "answers": answers}
+            body = {"spans": [span.to_wire()], "quotes": [solution.quote], "label": solution.label, "answers": answers}
             body["antecedent"] = before
             browser.change(f"/api/tasks/{task['id']}/marks/{task['id']}-{number}", body=body)
-        answers = _answers(protocol.document_questions, rng) | dict(item.answers)
+        answers = _example_answers(protocol.document_questions, rng) | dict(item.answers)
         body = {"answers": answers, "no_errors": bool(protocol.labels) and not known}
         browser.change(f"/api/tasks/{task['id']}/answers", body=body)
 
@@ -324,28 +332,28 @@ class _Walker:
         document = self._document(facts.document)
         parts = [f"{part['start']}-{part['end']}" for part in task["parts"]]
         truth = truth_of(document, protocol, parts, self.gold.get(document.id), self.seed, facts.about)
-        condition = self._condition(annotator)
+        condition = self._annotator_condition(annotator)
         reading = read_text(who, self.traits, condition, document, protocol, truth)
         pair = pair_names(protocol, facts.first)
         answers = pair.answers_on_page(reading.answers) if pair else reading.answers
-        self._save(browser, task, reading, answers)
+        self._submit_annotation(browser, task, reading, answers)
 
     def _document(self, id: str) -> Document:
         return self.documents.setdefault(id, self.store.document(id))
 
-    def _condition(self, annotator: str) -> str:
+    def _annotator_condition(self, annotator: str) -> str:
         with self.store.database.reading() as transaction:
-            return annotator_storage.get(self.store, transaction, annotator).condition
+            return annotator_storage.get_annotator(self.store, transaction, annotator).condition
 
-    def _save(self, browser: Browser, task: Any, reading: Reading, answers: Mapping[str, Answer]) -> None:
+    def _submit_annotation(self, browser: Browser, task: Any, reading: Reading, answers: Mapping[str, Answer]) -> None:
         id, protocol = task["id"], self.store.head.protocol
         for part in task["parts"]:  # first, since a later part can be marked when those before it were judged
             key = f"{part['start']}-{part['end']}"
-            body = {"answers": _sent(reading.units.get(key, {})), "seconds": 0}
+            body = {"answers": _json_answers(reading.units.get(key, {})), "seconds": 0}
             browser.change(f"/api/tasks/{id}/units/{key}", body=body)
         for number, mark in enumerate(reading.marks):
             browser.change(f"/api/tasks/{id}/marks/{id}-{number}", body=_mark_body(mark))
-        body = {"answers": _sent(answers), "no_errors": bool(protocol.labels) and not reading.marks}
+        body = {"answers": _json_answers(answers), "no_errors": bool(protocol.labels) and not reading.marks}
         browser.change(f"/api/tasks/{id}/answers", body=body)
         self._finish(browser, id, reading.seconds)
 
@@ -354,13 +362,13 @@ class _Walker:
         browser.change(f"/api/tasks/{task}/finish", active=round(seconds, 1))
 
 
-def _outcome(why: str, texts: int) -> Outcome:
+def _visit_outcome(why: str, texts: int) -> VisitOutcome:
     if why == "screened-out":
         return "screened-out"
     return "done" if why == "all-done" or texts else "nothing"
 
 
-def _parameters(platform: str, number: int) -> str:
+def _platform_parameters(platform: str, number: int) -> str:
     """What a platform adds to the link, for a worker of its own for each person."""
     if platform == "prolific":
         return f"?PROLIFIC_PID=rehearsal{number}&STUDY_ID=rehearsal&SESSION_ID=rehearsal{number}"
@@ -369,22 +377,22 @@ def _parameters(platform: str, number: int) -> str:
     return ""
 
 
-def _answers(questions: Sequence[Question], rng: np.random.Generator) -> dict[str, Answer]:
+def _example_answers(questions: Sequence[Question], rng: np.random.Generator) -> dict[str, Answer]:
     required = (question for question in questions if question.required and question.when is None)
     return {question.name: question.kind.example(question, rng) for question in required}
 
 
-def _sent(answers: Mapping[str, Answer]) -> dict[str, Any]:
+def _json_answers(answers: Mapping[str, Answer]) -> dict[str, Any]:
     return {name: list(answer) if isinstance(answer, tuple) else answer for name, answer in answers.items()}
 
 
 def _mark_body(mark: Mark) -> dict[str, Any]:
     before = mark.antecedents
-    earlier = {"spans": [span.on_wire() for span in before.spans], "quotes": list(before.quotes)} if before else None
+    earlier = {"spans": [span.to_wire() for span in before.spans], "quotes": list(before.quotes)} if before else None
     return {
-        "spans": [span.on_wire() for span in mark.spans],
+        "spans": [span.to_wire() for span in mark.spans],
         "quotes": list(mark.quotes),
         "label": mark.label,
-        "answers": _sent(mark.answers),
+        "answers": _json_answers(mark.answers),
         "antecedent": earlier,
     }

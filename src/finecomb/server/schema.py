@@ -7,7 +7,7 @@ from typing import Literal
 from finecomb.core.records import Id, Record, Text
 
 State = Literal["pilot", "open", "paused", "closed"]
-Code = Literal[
+ErrorCode = Literal[
     "signed-out",  # 401: no session, or an expired one
     "not-allowed",  # 403: the session may not do this, or the request does not come from our pages
     "other-browser",  # 403: a platform's worker who began in another browser; `code` of the link's POST lets them in
@@ -37,7 +37,7 @@ class LabelLook(Record):
     key: str
 
 
-class ResearcherMe(Record):
+class SignedInResearcher(Record):
     """Which researcher is signed in."""
 
     researcher: Id

@@ -11,16 +11,16 @@ from finecomb.collection.access_storage import Session
 from finecomb.collection.announcement import consent_text
 from finecomb.collection.arrivals import ArrivalSource
 from finecomb.server.annotators import platform_arrivals
-from finecomb.server.annotators.schema import Ending, SignedIn, Welcome
-from finecomb.server.auth import AnnotatorSession, Auth, auth_of, catch_up, researcher
+from finecomb.server.annotators.schema import Ending, SignInResponse, Welcome
+from finecomb.server.auth import AnnotatorSession, Auth, auth_of, refresh_study, require_researcher
 from finecomb.server.error_responses import ProblemError
-from finecomb.server.schema import ResearcherMe
+from finecomb.server.schema import SignedInResearcher
 
 router = APIRouter(prefix="/api")
 BrowserCode = Annotated[str, Query(max_length=20)]
 
 
-def _link(request: Request, token: str) -> Literal["open", "personal"]:
+def _annotator_link_kind(request: Request, token: str) -> Literal["open", "personal"]:
     """What kind of annotator's link it is; a wrong one counts as a try."""
     auth = auth_of(request)
     with auth.store.database.reading() as transaction:
@@ -30,15 +30,15 @@ def _link(request: Request, token: str) -> Literal["open", "personal"]:
     return kind
 
 
-@router.get("/join/{token}", dependencies=[Depends(catch_up)])
+@router.get("/join/{token}", dependencies=[Depends(refresh_study)])
 def welcome(request: Request, token: str) -> Welcome:
     """What a link opens, before anybody is signed in."""
     auth, head = auth_of(request), auth_of(request).store.head
-    kind = _link(request, token)
-    source = platform_arrivals.at_door(auth, request) if kind == "open" else ArrivalSource()
+    kind = _annotator_link_kind(request, token)
+    source = platform_arrivals.parse_referral(auth, request) if kind == "open" else ArrivalSource()
     preview = platform_arrivals.is_preview(source)
     if not preview:
-        platform_arrivals.identified(source)
+        platform_arrivals.require_worker(source)
     if kind == "open" and not auth.current(request, "annotator"):
         _refuse_when_full(auth, source)
     return Welcome(
@@ -56,53 +56,57 @@ def _refuse_when_full(auth: Auth, source: ArrivalSource) -> None:
     """Nobody new reads a page of a study in which every place is taken."""
     with auth.store.database.reading() as transaction:
         if arrivals_storage.returning_annotator(auth.store, transaction, source) is None:
-            has_room = design_cells_storage.has_room(auth.store, transaction)
+            has_room = design_cells_storage.has_open_place(auth.store, transaction)
         else:
             has_room = True
     if not has_room:
-        raise ProblemError("closed", platform_arrivals.full(source))
+        raise ProblemError("closed", platform_arrivals.study_full_message(source))
 
 
-@router.post("/join/{token}", dependencies=[Depends(catch_up)])
-async def join(request: Request, response: Response, token: str, code: BrowserCode = "") -> SignedIn:
+@router.post("/join/{token}", dependencies=[Depends(refresh_study)])
+async def join(request: Request, response: Response, token: str, code: BrowserCode = "") -> SignInResponse:
     """Sign in: as oneself by a personal link or from a platform, as somebody new by the open one.
 
     Who comes back by the open link in the same browser goes on as before, unless the platform says that it is
     somebody else. Who comes from a platform in another browser needs the `code` that is shown in the first.
     """
     auth = auth_of(request)
-    is_open = access_storage.is_open(auth.store, token)
-    source = platform_arrivals.identified(platform_arrivals.at_door(auth, request)) if is_open else ArrivalSource()
+    is_open = access_storage.is_open_link_token(auth.store, token)
+    source = (
+        platform_arrivals.require_worker(platform_arrivals.parse_referral(auth, request))
+        if is_open
+        else ArrivalSource()
+    )
     current = auth.current(request, "annotator")
-    if current is not None and is_open and _goes_on(auth, current, source):
+    if current is not None and is_open and _is_same_participation(auth, current, source):
         auth.check_origin(request)
-        return SignedIn(annotator=current.who, csrf=auth.csrf(current))
-    source = platform_arrivals.with_traces(auth, request, response, source)
+        return SignInResponse(annotator=current.who, csrf=auth.csrf(current))
+    source = platform_arrivals.add_device_and_address(auth, request, response, source)
     if is_open:
-        await auth.admit(request)
+        await auth.limit_joins(request)
     if code:
-        await auth.limit_codes(source.worker)
+        await auth.limit_code_attempts(source.worker)
     try:
-        session_token = await auth.follow(request, arrivals_storage.enter, token, source, code)
-    except arrivals_storage.TookPartError:
-        raise ProblemError("not-allowed", platform_arrivals.once(source)) from None
+        session_token = await auth.sign_in_by_link(request, arrivals_storage.sign_in_annotator, token, source, code)
+    except arrivals_storage.AlreadyParticipatedError:
+        raise ProblemError("not-allowed", platform_arrivals.already_took_part_message(source)) from None
     except arrivals_storage.OtherBrowserError:
-        raise ProblemError("other-browser", _WRONG_CODE if code else "") from None
-    except arrivals_storage.ClosedError:
+        raise ProblemError("other-browser", _WRONG_CODE_MESSAGE if code else "") from None
+    except arrivals_storage.StudyClosedError:
         raise ProblemError("closed") from None
-    except design_cells_storage.FullError:
-        raise ProblemError("closed", platform_arrivals.full(source)) from None
+    except design_cells_storage.StudyFullError:
+        raise ProblemError("closed", platform_arrivals.study_full_message(source)) from None
     auth.keep(response, "annotator", session_token)
     with auth.store.database.reading() as transaction:
-        session = access_storage.session(auth.store, transaction, session_token)
+        session = access_storage.find_session(auth.store, transaction, session_token)
     assert session is not None
-    return SignedIn(annotator=session.who, csrf=auth.csrf(session))
+    return SignInResponse(annotator=session.who, csrf=auth.csrf(session))
 
 
-_WRONG_CODE = "This is not the code that is shown in the browser in which you began."
+_WRONG_CODE_MESSAGE = "This is not the code that is shown in the browser in which you began."
 
 
-def _goes_on(auth: Auth, current: Session, source: ArrivalSource) -> bool:
+def _is_same_participation(auth: Auth, current: Session, source: ArrivalSource) -> bool:
     """Whether whoever is signed in is still the one that the platform sent, for the same part in the study."""
     if not source.worker:
         return True
@@ -112,28 +116,34 @@ def _goes_on(auth: Auth, current: Session, source: ArrivalSource) -> bool:
     return last is not None and all(getattr(last.source, name) == getattr(source, name) for name in fields)
 
 
-@router.post("/join/{token}/decline", dependencies=[Depends(catch_up)])
+@router.post("/join/{token}/decline", dependencies=[Depends(refresh_study)])
 def decline(request: Request, token: str) -> Ending:
     """Do not agree to take part: says the way back, and keeps nothing."""
     auth = auth_of(request)
     auth.check_origin(request)
-    source = platform_arrivals.at_door(auth, request) if _link(request, token) == "open" else ArrivalSource()
-    return platform_arrivals.declined(auth, source)
+    source = (
+        platform_arrivals.parse_referral(auth, request)
+        if _annotator_link_kind(request, token) == "open"
+        else ArrivalSource()
+    )
+    return platform_arrivals.build_declined_ending(auth, source)
 
 
 @router.post("/leave")
-async def leave(request: Request, response: Response, session: AnnotatorSession) -> None:
+async def sign_out(request: Request, response: Response, session: AnnotatorSession) -> None:
     """Sign out."""
-    await auth_of(request).leave(session)
+    await auth_of(request).sign_out(session)
     auth_of(request).drop(response, "annotator")
 
 
 @router.get("/admin/session")
-def researcher_me(request: Request, session: Annotated[Session, Depends(researcher("viewer"))]) -> ResearcherMe:
+def current_researcher(
+    request: Request, session: Annotated[Session, Depends(require_researcher("viewer"))]
+) -> SignedInResearcher:
     """Which researcher is signed in."""
     head = auth_of(request).store.head
     assert session.role is not None
-    return ResearcherMe(
+    return SignedInResearcher(
         researcher=session.who,
         role=session.role,
         title=auth_of(request).store.title,
@@ -143,9 +153,9 @@ def researcher_me(request: Request, session: Annotated[Session, Depends(research
 
 
 @router.post("/admin/leave")
-async def researcher_leave(
-    request: Request, response: Response, session: Annotated[Session, Depends(researcher("viewer"))]
+async def sign_out_researcher(
+    request: Request, response: Response, session: Annotated[Session, Depends(require_researcher("viewer"))]
 ) -> None:
     """Sign out."""
-    await auth_of(request).leave(session)
+    await auth_of(request).sign_out(session)
     auth_of(request).drop(response, "researcher")

@@ -23,17 +23,17 @@ from finecomb.collection.database.store import open_store
 from finecomb.core.errors import FinecombError
 from finecomb.server.app import create_app
 from finecomb.server.connections import allow_many_connections, server_config
-from finecomb.server.logs import LogFormat, set_up
-from finecomb.server.metrics import Meter, shared_cells
+from finecomb.server.logs import LogFormat, configure_logging
+from finecomb.server.metrics import Meter, shared_counters
 
 log = logging.getLogger(__name__)
 START_SECONDS = 120.0
 """Within which a new worker has to answer."""
 STOP_SECONDS = 30.0
 """After which a worker that was asked to stop is ended."""
-_TICK = 0.2  # seconds between two looks at the workers
-_TOO_OFTEN = 5  # workers that ended within a minute, until the server gives up
-_CONTEXT = multiprocessing.get_context("spawn")
+_POLL_SECONDS = 0.2  # seconds between two looks at the workers
+_MAX_FAILURES_PER_MINUTE = 5  # workers that ended within a minute, until the server gives up
+_SPAWN_CONTEXT = multiprocessing.get_context("spawn")
 
 
 @dataclass(frozen=True)
@@ -69,12 +69,12 @@ class Worker:
         """Wait until it answers; says whether it does."""
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline and self.process.is_alive():
-            if self.is_ready.wait(_TICK):
+            if self.is_ready.wait(_POLL_SECONDS):
                 return True
         return False
 
 
-class Workers:
+class WorkerPool:
     """So many workers behind one listening socket, which stays open while they come and go.
 
     A worker that ends by itself is replaced. `restart` replaces all of them, one after another: the new one answers
@@ -86,13 +86,13 @@ class Workers:
         self.workers: list[Worker] = []
         self._over, self._restart = threading.Event(), threading.Event()
         self._ends: list[float] = []
-        self._cells = shared_cells(2 * count)  # a new worker counts while the old one still answers
+        self._cells = shared_counters(2 * count)  # a new worker counts while the old one still answers
 
     def _start(self) -> Worker:
         row = min(set(range(2 * self.count)) - {worker.row for worker in self.workers})
-        is_ready = _CONTEXT.Event()
+        is_ready = _SPAWN_CONTEXT.Event()
         arguments = (self.settings, self.listening, is_ready, self._cells, row)
-        process = _CONTEXT.Process(target=_work, args=arguments)
+        process = _SPAWN_CONTEXT.Process(target=_run_worker, args=arguments)
         process.start()
         return Worker(process, is_ready, row)
 
@@ -104,22 +104,22 @@ class Workers:
             self.close()
             raise FinecombError("a worker did not start; the lines above say why")
 
-    def ask_for_end(self) -> None:
+    def request_stop(self) -> None:
         """Let `watch` come to its end."""
         self._over.set()
 
-    def ask_for_restart(self) -> None:
+    def request_restart(self) -> None:
         """Let `watch` replace every worker, e.g. after an update."""
         self._restart.set()
 
     def watch(self) -> None:
         """Replace workers that end, or all when asked to, until the end is asked for; then stop all."""
         try:
-            while not self._over.wait(_TICK):
+            while not self._over.wait(_POLL_SECONDS):
                 if self._restart.is_set():
                     self._restart.clear()
                     self._replace_all()
-                self._mend()
+                self._replace_ended()
         finally:
             self.close()
 
@@ -134,14 +134,14 @@ class Workers:
             old.stop()
         log.warning("all %d workers were replaced", self.count)
 
-    def _mend(self) -> None:
+    def _replace_ended(self) -> None:
         """Start a new worker for each that has ended; too many of them within a minute are an error."""
         for at, worker in enumerate(self.workers):
             if worker.process.is_alive():
                 continue
             now = time.monotonic()
             self._ends = [*(end for end in self._ends if now - end < 60), now]
-            if len(self._ends) > _TOO_OFTEN:
+            if len(self._ends) > _MAX_FAILURES_PER_MINUTE:
                 raise FinecombError("workers end again and again; the lines above say why")
             log.error("a worker ended (%s); another one starts", worker.process.exitcode)
             self.workers[at] = self._start()
@@ -157,7 +157,7 @@ class Workers:
 
 
 @contextmanager
-def handled(handlers: Mapping[str, Callable[[], None]]) -> Iterator[None]:
+def handle_signals(handlers: Mapping[str, Callable[[], None]]) -> Iterator[None]:
     """Signals by name, e.g. `SIGHUP`, and what they ask for; those that a system does not have are left out."""
     before: dict[Any, Any] = {}
     for name, handler in handlers.items():
@@ -173,28 +173,28 @@ def handled(handlers: Mapping[str, Callable[[], None]]) -> Iterator[None]:
 # --- inside a worker ---------------------------------------------------------------------------------------------
 
 
-def _work(
+def _run_worker(
     settings: WorkerSettings, listening: socket.socket, is_ready: Event, cells: MutableSequence[float], row: int
 ) -> None:
     """Serve the study until the process is asked to stop, or whoever started it is gone."""
-    signal.signal(signal.SIGTERM, _leave)  # once uvicorn has stopped, and before it has begun
+    signal.signal(signal.SIGTERM, _exit_process)  # once uvicorn has stopped, and before it has begun
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the first one decides
     if hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    set_up(settings.log_format)
+    configure_logging(settings.log_format)
     allow_many_connections()
     store = open_store(settings.location)
     try:
         meter = Meter(cells, row)
         app = create_app(store, settings.public_url, settings.hosts, settings.runs, settings.key_envs, meter)
         server = _ReadyServer(server_config(app, settings.public_url, settings.log_format), is_ready)
-        threading.Thread(target=_leave_with_parent, args=(server,), daemon=True).start()
+        threading.Thread(target=_stop_with_parent, args=(server,), daemon=True).start()
         server.run(sockets=[listening])
     finally:
         store.close()
 
 
-def _leave(*_: object) -> None:
+def _exit_process(*_: object) -> None:
     raise SystemExit(0)
 
 
@@ -210,7 +210,7 @@ class _ReadyServer(uvicorn.Server):
         self._is_ready.set()
 
 
-def _leave_with_parent(server: uvicorn.Server) -> None:
+def _stop_with_parent(server: uvicorn.Server) -> None:
     """Stop when whoever started this process is gone: nobody would replace or stop it any more."""
     if (parent := multiprocessing.parent_process()) is not None:
         parent.join()

@@ -15,18 +15,23 @@ from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.alpha import binary_alpha
-from finecomb.statistics.agreement.dawid_skene import mark_matrix, patterns, reader_matrix, skill
-from finecomb.statistics.inference.permutation import unpaired
+from finecomb.statistics.agreement.dawid_skene import (
+    count_token_patterns,
+    estimate_annotator_skill,
+    mark_matrix,
+    participation_matrix,
+)
+from finecomb.statistics.inference.permutation import unpaired_permutation_test
 from finecomb.statistics.inference.resampling import (
     NO_RESAMPLES,
     Sums,
-    few_documents,
-    interval,
-    percentiles,
+    bootstrap_interval,
+    few_documents_reason,
+    percentile_interval,
     ratio,
     resampled_positions,
 )
-from finecomb.statistics.measures.unit_grid import Grid, lay
+from finecomb.statistics.measures.unit_grid import Grid, build_grid
 from finecomb.statistics.selection.view import ANY, View, as_view
 
 Bools = NDArray[np.bool_]
@@ -61,13 +66,13 @@ class AnnotationLayout:
         )  # fmt: skip
         if math.isnan(value):
             return Estimate(math.nan, math.nan, math.nan, signature, why)
-        return Estimate(float(value), float(ends[0]), float(ends[1]), signature, self.no_interval(ends))
+        return Estimate(float(value), float(ends[0]), float(ends[1]), signature, self.no_interval_reason(ends))
 
-    def no_interval(self, ends: Sequence[float]) -> str:
+    def no_interval_reason(self, ends: Sequence[float]) -> str:
         """Why there is no interval, or nothing where there is one."""
         if not math.isnan(ends[0]):
             return ""
-        return few_documents(len(self.grid.documents)) or (FEW_TEXTS if self.draws else NO_RESAMPLES)
+        return few_documents_reason(len(self.grid.documents)) or (FEW_TEXTS if self.draws else NO_RESAMPLES)
 
 
 def trust(
@@ -84,27 +89,27 @@ def trust(
     annotator, measure, label, texts, p (of drift and label usage). Pooled votes have no annotators and are refused.
     """
     view = as_view(study)
-    wanted = _labels(view, labels)
-    work = _work(view, tokens, draws, seed)
-    rows = [*_marks_per_text(work), *_speed(work), *_drift(work), *_usage(work)]
+    wanted = _requested_labels(view, labels)
+    work = _build_comparison(view, tokens, draws, seed)
+    rows = [*_marks_per_text(work), *_speed(work), *_drift(work), *_label_usage(work)]
     for label in wanted:
         marks = mark_matrix(view, work.grid, work.annotators, label)
-        rows += _with_the_rest(work, marks, label)
-        rows += _modelled(work, marks, label) if model else []
+        rows += _agreement_with_rest(work, marks, label)
+        rows += _dawid_skene_skill(work, marks, label) if model else []
     texts = dict(zip(work.annotators, work.read.sum(axis=0).tolist(), strict=True))
     order = {name: at for at, name in enumerate(work.annotators)}
-    full = [_full(row, texts) for row in rows]
+    full = [_complete_columns(row, texts) for row in rows]
     return sorted(full, key=lambda row: order.get(str(row.columns["annotator"]), len(order)))
 
 
-def _full(row: Finding, texts: Mapping[str, int]) -> Finding:
+def _complete_columns(row: Finding, texts: Mapping[str, int]) -> Finding:
     """The same columns in every row."""
     columns = dict(row.columns)
     first = {"annotator": columns["annotator"], "measure": columns["measure"], "label": columns.get("label", ANY)}
     return Finding({**first, "texts": texts.get(str(columns["annotator"])), "p": columns.get("p")}, row.estimate)
 
 
-def _labels(view: View, labels: Sequence[str] | None) -> list[str]:
+def _requested_labels(view: View, labels: Sequence[str] | None) -> list[str]:
     if labels is None:
         return [*dict.fromkeys([ANY, *view.categories])]
     for name in labels:
@@ -113,14 +118,14 @@ def _labels(view: View, labels: Sequence[str] | None) -> list[str]:
     return list(labels)
 
 
-def _work(view: View, tokens: str, draws: int, seed: int) -> AnnotationLayout:
+def _build_comparison(view: View, tokens: str, draws: int, seed: int) -> AnnotationLayout:
     study = view.study
     if study.annotations.is_empty():
         raise FinecombError("there are no annotations to judge anybody by")
     kinds = study.annotators.filter(pl.col("id").is_in(study.annotations["annotator"].unique().implode()))
     if (kinds["kind"] == "pooled").any():
         raise FinecombError("pooled votes do not say who marked what, so nobody can be told from the others")
-    grid = lay(study, "token", tokens)
+    grid = build_grid(study, "token", tokens)
     annotators = sorted(study.annotations["annotator"].unique())
     words = pl.DataFrame({"document": pl.Series(grid.documents, dtype=pl.String), "words": grid.sizes})
     counts = study.marks.group_by("annotation").agg(marks=pl.len())
@@ -133,45 +138,45 @@ def _work(view: View, tokens: str, draws: int, seed: int) -> AnnotationLayout:
     )
     rows = rows.join(counts, on="annotation", how="left").join(words, on="document", how="left")
     rows = rows.with_columns(pl.col("marks").fill_null(0).cast(pl.Float64))
-    return AnnotationLayout(view, grid, annotators, reader_matrix(view, grid, annotators), rows, draws, seed)
+    return AnnotationLayout(view, grid, annotators, participation_matrix(view, grid, annotators), rows, draws, seed)
 
 
-def _each(work: AnnotationLayout) -> Iterator[tuple[str, pl.DataFrame]]:
+def _iter_annotators(work: AnnotationLayout) -> Iterator[tuple[str, pl.DataFrame]]:
     for name in work.annotators:
         yield name, work.rows.filter(pl.col("annotator") == name)
 
 
-def _resampled(
+def _resampled_interval(
     values: Sums, statistic: Callable[[Sums], Sums], draws: int, rng: np.random.Generator
 ) -> tuple[float, float]:
     """Interval of a statistic of (draws, values) along the last axis; none with fewer than two values."""
     if len(values) < 2 or draws < 1:
         return math.nan, math.nan
-    return percentiles(statistic(values[resampled_positions(len(values), draws, rng)]))
+    return percentile_interval(statistic(values[resampled_positions(len(values), draws, rng)]))
 
 
 def _marks_per_text(work: AnnotationLayout) -> Iterator[Finding]:
-    for name, rows in _each(work):
+    for name, rows in _iter_annotators(work):
         marks = rows["marks"].to_numpy()
-        ends = _resampled(marks, lambda drawn: drawn.mean(axis=-1), work.draws, work.rng(name, "marks"))
+        ends = _resampled_interval(marks, lambda drawn: drawn.mean(axis=-1), work.draws, work.rng(name, "marks"))
         columns = {"annotator": name, "measure": "marks per text"}
         yield Finding(columns, work.estimate("marks-per-text", float(marks.mean()), ends, ""))
 
 
 def _speed(work: AnnotationLayout) -> Iterator[Finding]:
     """Median seconds per 100 words: time at the keyboard where it is known, else from start to end."""
-    for name, rows in _each(work):
+    for name, rows in _iter_annotators(work):
         timed = rows.filter(pl.col("seconds").is_not_null() & (pl.col("words") > 0))
         pace = (100 * timed["seconds"] / timed["words"]).to_numpy()
         value = float(np.median(pace)) if len(pace) else math.nan
-        ends = _resampled(pace, lambda drawn: np.median(drawn, axis=-1), work.draws, work.rng(name, "speed"))
+        ends = _resampled_interval(pace, lambda drawn: np.median(drawn, axis=-1), work.draws, work.rng(name, "speed"))
         columns = {"annotator": name, "measure": "seconds per 100 words"}
         yield Finding(columns, work.estimate("seconds-per-100-words", value, ends, "no times are known"))
 
 
 def _drift(work: AnnotationLayout) -> Iterator[Finding]:
     """Marks per text in the second half of the annotator's time less those in the first; p by permutation of texts."""
-    for name, rows in _each(work):
+    for name, rows in _iter_annotators(work):
         timed = rows.filter(pl.col("when").is_not_null()).sort("when", "annotation")["marks"].to_numpy()
         half = len(timed) // 2
         why = "no times are known" if not len(timed) else "fewer than four texts have a time"
@@ -180,12 +185,12 @@ def _drift(work: AnnotationLayout) -> Iterator[Finding]:
             yield Finding(columns, work.estimate("drift", math.nan, (), why))
             continue
         # The middle one of an odd number belongs to the second half.
-        tested = unpaired(timed[half:], timed[:half], max(1000, work.draws), work.rng(name, "drift"))
+        tested = unpaired_permutation_test(timed[half:], timed[:half], max(1000, work.draws), work.rng(name, "drift"))
         ends = (tested.low, tested.high)
         yield Finding({**columns, "p": tested.p}, work.estimate("drift", tested.difference, ends, ""))
 
 
-def _usage(work: AnnotationLayout) -> Iterator[Finding]:
+def _label_usage(work: AnnotationLayout) -> Iterator[Finding]:
     """Shares of the annotator's marks that have each label, and the distance from the shares of all others.
 
     The distance is half the sum of absolute differences (total variation): 0 the same, 1 nothing in common. Its p is
@@ -199,32 +204,37 @@ def _usage(work: AnnotationLayout) -> Iterator[Finding]:
         for column, numbers_of in (("label", place), ("annotator", numbers))
     )
     document, size = work.grid.index(marks["document"]), (len(numbers), len(place))
-    table, rng = _table(label, who, size), work.rng("usage")
-    distances = _distances(table)
-    exchanged = [_distances(_table(_within(label, document, rng), who, size)) for _ in range(work.draws)]
+    table, rng = _label_counts(label, who, size), work.rng("usage")
+    distances = _label_usage_distances(table)
+    exchanged = [
+        _label_usage_distances(_label_counts(_shuffle_within_groups(label, document, rng), who, size))
+        for _ in range(work.draws)
+    ]
     hits = (np.array(exchanged).reshape(-1, len(numbers)) >= distances - 1e-12).sum(axis=0)
     for at, name in enumerate(work.annotators):
-        yield from _shares(work, name, table[at], marks)
+        yield from _label_shares(work, name, table[at], marks)
         p = None if math.isnan(distances[at]) else float(1 + hits[at]) / (1 + work.draws)
         why = "nobody else marked anything" if table[at].any() else "the annotator marked nothing"
         estimate = work.estimate("label-usage-distance", float(distances[at]), (math.nan, math.nan), why)
         yield Finding({"annotator": name, "measure": "distance of label usage", "p": p}, estimate)
 
 
-def _within(values: NDArray[np.int64], group: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+def _shuffle_within_groups(
+    values: NDArray[np.int64], group: NDArray[np.int64], rng: np.random.Generator
+) -> NDArray[np.int64]:
     """Values exchanged at random within their groups."""
     result = np.empty_like(values)
     result[np.argsort(group, kind="stable")] = values[np.lexsort((rng.random(len(values)), group))]
     return result
 
 
-def _table(label: NDArray[np.int64], who: NDArray[np.int64], size: tuple[int, int]) -> Sums:
+def _label_counts(label: NDArray[np.int64], who: NDArray[np.int64], size: tuple[int, int]) -> Sums:
     """Marks of each annotator and label."""
     counts = np.bincount(who * size[1] + label, minlength=size[0] * size[1])
     return counts.reshape(size).astype(np.float64)
 
 
-def _distances(counts: Sums) -> Sums:
+def _label_usage_distances(counts: Sums) -> Sums:
     """Total variation between each annotator's shares of labels and those of all others; NaN without marks."""
     rest = counts.sum(axis=0) - counts
     shares = [ratio(sums, np.broadcast_to(sums.sum(axis=1, keepdims=True), sums.shape)) for sums in (counts, rest)]
@@ -232,19 +242,19 @@ def _distances(counts: Sums) -> Sums:
     return distance
 
 
-def _shares(work: AnnotationLayout, name: str, counts: Sums, marks: pl.DataFrame) -> Iterator[Finding]:
+def _label_shares(work: AnnotationLayout, name: str, counts: Sums, marks: pl.DataFrame) -> Iterator[Finding]:
     """Share of each label among the annotator's marks, with an interval over texts."""
     mine = marks.filter(pl.col("annotator") == name)
     for at, label in enumerate(work.seen.categories):
         per = mine.group_by("document", maintain_order=True).agg(k=(pl.col("label") == label).sum(), n=pl.len())
         sums = per.select("k", "n").to_numpy().astype(np.float64)
-        ends = interval(sums, _quotient, work.draws, work.rng(name, "share", label))
+        ends = bootstrap_interval(sums, _ratio_of_sums, work.draws, work.rng(name, "share", label))
         value = float(counts[at] / counts.sum()) if counts.sum() else math.nan
         columns = {"annotator": name, "measure": "share of marks", "label": label}
         yield Finding(columns, work.estimate("share-of-marks", value, ends, "the annotator marked nothing", label))
 
 
-def _with_the_rest(work: AnnotationLayout, marks: Bools, label: str) -> Iterator[Finding]:
+def _agreement_with_rest(work: AnnotationLayout, marks: Bools, label: str) -> Iterator[Finding]:
     r"""Token F1 with the others, and what alpha gains when the annotator is left out.
 
     With x the annotator's marks and k those of all m readers of a token,
@@ -257,9 +267,9 @@ def _with_the_rest(work: AnnotationLayout, marks: Bools, label: str) -> Iterator
     for at, name in enumerate(work.annotators):
         x, shared = marks[:, at].astype(np.float64), read[:, at] & (m >= 2)
         others = k - x
-        sums = _per_document(work.grid, [2 * x * others * shared, ((m - 1) * x + others) * shared])
-        f1 = float(_quotient(sums.sum(axis=0)[None])[0])
-        ends = interval(sums, _quotient, work.draws, work.rng(name, "f1", label))
+        sums = _sum_per_document(work.grid, [2 * x * others * shared, ((m - 1) * x + others) * shared])
+        f1 = float(_ratio_of_sums(sums.sum(axis=0)[None])[0])
+        ends = bootstrap_interval(sums, _ratio_of_sums, work.draws, work.rng(name, "f1", label))
         why = (
             "nobody else read the same texts" if not shared.any() else "nobody marked anything in the texts they share"
         )
@@ -268,18 +278,18 @@ def _with_the_rest(work: AnnotationLayout, marks: Bools, label: str) -> Iterator
         yield Finding({**columns, "measure": "F1 with the rest"}, estimate)
         without = _alpha_sums(work.grid, others, m - read[:, at])
         both = np.concatenate([without, everybody], axis=1)
-        gain = float(_gain(both.sum(axis=0)[None])[0])
-        ends = interval(both, _gain, work.draws, work.rng(name, "alpha", label))
+        gain = float(_alpha_gain(both.sum(axis=0)[None])[0])
+        ends = bootstrap_interval(both, _alpha_gain, work.draws, work.rng(name, "alpha", label))
         why = "alpha is undefined with or without the annotator"
         estimate = work.estimate("alpha-gain-without", gain, ends, why, label, unit="token")
         yield Finding({**columns, "measure": "alpha gained without"}, estimate)
 
 
-def _quotient(sums: Sums) -> Sums:
+def _ratio_of_sums(sums: Sums) -> Sums:
     return ratio(sums[:, 0], sums[:, 1])
 
 
-def _per_document(grid: Grid, columns: Sequence[Sums]) -> Sums:
+def _sum_per_document(grid: Grid, columns: Sequence[Sums]) -> Sums:
     return np.stack([grid.per_document(values) for values in columns], axis=-1)
 
 
@@ -287,19 +297,25 @@ def _alpha_sums(grid: Grid, k: Sums, m: Sums) -> Sums:
     """D_o, n_1 and n of each document."""
     pairable = m >= 2
     disagreement = np.where(pairable, 2 * k * (m - k) / np.maximum(m - 1, 1), 0.0)
-    return _per_document(grid, [disagreement, k * pairable, m * pairable])
+    return _sum_per_document(grid, [disagreement, k * pairable, m * pairable])
 
 
-def _gain(sums: Sums) -> Sums:
+def _alpha_gain(sums: Sums) -> Sums:
     return binary_alpha(sums[:, :3]) - binary_alpha(sums[:, 3:])
 
 
-def _modelled(work: AnnotationLayout, marks: Bools, label: str) -> Iterator[Finding]:
+def _dawid_skene_skill(work: AnnotationLayout, marks: Bools, label: str) -> Iterator[Finding]:
     """Recall and precision of each annotator on tokens, from the model of
     `finecomb.statistics.agreement.dawid_skene`.
     """
-    why = _not_modelled(work, marks)
-    fitted = None if why else skill(patterns(marks, work.read, work.grid), work.draws, work.rng("model", label))
+    why = _no_model_reason(work, marks)
+    fitted = (
+        None
+        if why
+        else estimate_annotator_skill(
+            count_token_patterns(marks, work.read, work.grid), work.draws, work.rng("model", label)
+        )
+    )
     used = work.read[work.read.sum(axis=1) >= 2].any(axis=0)
     for at, name in enumerate(work.annotators):
         for measure in ("recall", "precision"):
@@ -311,7 +327,7 @@ def _modelled(work: AnnotationLayout, marks: Bools, label: str) -> Iterator[Find
             yield Finding({"annotator": name, "measure": f"{measure} (model)", "label": label}, estimate)
 
 
-def _not_modelled(work: AnnotationLayout, marks: Bools) -> str:
+def _no_model_reason(work: AnnotationLayout, marks: Bools) -> str:
     """Why the model says nothing: two readers can never tell who of them is right."""
     if (work.read.sum(axis=1) < 3).all():
         return "no text was read by three annotators"

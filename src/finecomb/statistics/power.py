@@ -24,7 +24,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.study import Study
 from finecomb.statistics.comparisons.system_comparison import annotation_values
-from finecomb.statistics.inference.resampling import percentiles, resampled_positions
+from finecomb.statistics.inference.resampling import percentile_interval, resampled_positions
 from finecomb.statistics.selection.view import ANY, View, as_view
 
 Values = NDArray[np.float64]  # (documents, annotators), NaN where not read
@@ -34,8 +34,8 @@ Sampler = Callable[[int, int, int, np.random.Generator], Studies]
 Statistic = Callable[[Studies], NDArray[np.float64]]
 """One number for each simulated study, (runs,)."""
 
-_CELLS = 2_000_000  # numbers held at once
-_MOST_DOCUMENTS = 10_000
+_MAX_VALUES_IN_MEMORY = 2_000_000  # numbers held at once
+_MAX_DOCUMENTS = 10_000
 
 
 class Components(NamedTuple):
@@ -47,7 +47,7 @@ class Components(NamedTuple):
     residual: float
 
 
-def components(values: Values) -> Components:
+def estimate_variance_components(values: Values) -> Components:
     """Variance components of a crossed design, cells may be missing: Henderson's method 1 (1953; Searle et al. 1992).
 
     The sums of squares of all values, of document means, of annotator means and of the grand mean are set equal to what
@@ -58,7 +58,7 @@ def components(values: Values) -> Components:
     read = ~np.isnan(values)
     y, n_d, n_a, n = np.where(read, values, 0.0), read.sum(axis=1), read.sum(axis=0), int(read.sum())
     mean = float(y.sum() / n) if n else math.nan
-    y, n_d, n_a, docs, people = _centred(y, read, mean, n_d, n_a)
+    y, n_d, n_a, docs, people = _centre_values(y, read, mean, n_d, n_a)
     if docs < 2 or people < 2 or n <= docs or n <= people:
         return Components(mean, math.nan, math.nan, math.nan)
     squares = (y**2).sum()
@@ -72,7 +72,7 @@ def components(values: Values) -> Components:
     return Components(mean, *(max(0.0, float(component)) for component in components))
 
 
-def _centred(
+def _centre_values(
     y: Values, read: NDArray[np.bool_], mean: float, n_d: NDArray[np.int64], n_a: NDArray[np.int64]
 ) -> tuple[Values, NDArray[np.int64], NDArray[np.int64], int, int]:
     """Without the mean (which changes nothing but rounding), and without empty rows and columns."""
@@ -112,25 +112,25 @@ class Planner:
 
     def drawn(self, documents: int, annotators: int) -> NDArray[np.float64]:
         """The statistic of simulated studies of one size."""
-        return self._each(self.statistic, documents, annotators)
+        return self._simulate(self.statistic, documents, annotators)
 
-    def _each(
+    def _simulate(
         self, result: Callable[[Studies], NDArray[np.float64]], documents: int, annotators: int
     ) -> NDArray[np.float64]:
         rng = np.random.default_rng([self.seed, documents, annotators])
-        most = max(1, _CELLS // (documents * annotators))
+        most = max(1, _MAX_VALUES_IN_MEMORY // (documents * annotators))
         sizes = [min(most, self.runs - done) for done in range(0, self.runs, most)]
         return np.concatenate([result(self.sampler(size, documents, annotators, rng)) for size in sizes])
 
     def half_width(self, documents: int, annotators: int) -> float:
         """Half the width of the middle 95% of the statistic."""
-        return float(_half(self.drawn(documents, annotators)))
+        return float(_half_width(self.drawn(documents, annotators)))
 
     def half_width_interval(self, documents: int, annotators: int) -> tuple[float, float]:
         """How far that half-width depends on which studies were simulated: resampled, 95%."""
         drawn = self.drawn(documents, annotators)
         positions = resampled_positions(len(drawn), 200, np.random.default_rng([self.seed, 1]))
-        return percentiles(_half(drawn[positions]))
+        return percentile_interval(_half_width(drawn[positions]))
 
     def power(self, difference: float, documents: int, annotators: int, alpha: float = 0.05) -> float:
         """Chance that a t-test on document means finds a difference between two systems read by the same annotators."""
@@ -138,30 +138,30 @@ class Planner:
         def found(studies: Studies) -> NDArray[np.float64]:
             means = studies.mean(axis=2)
             first, second = means[:, :documents], means[:, documents:] + difference
-            return (_p(first, second) < alpha).astype(np.float64)
+            return (_two_sample_p(first, second) < alpha).astype(np.float64)
 
-        return float(self._each(found, 2 * documents, annotators).mean())
+        return float(self._simulate(found, 2 * documents, annotators).mean())
 
 
-def _half(drawn: NDArray[np.float64]) -> NDArray[np.float64]:
+def _half_width(drawn: NDArray[np.float64]) -> NDArray[np.float64]:
     low, high = np.quantile(drawn, [0.025, 0.975], axis=-1)
     return np.asarray((high - low) / 2, dtype=np.float64)
 
 
-def _p(first: Values, second: Values) -> Values:
+def _two_sample_p(first: Values, second: Values) -> Values:
     """Two-sample t-test along the last axis."""
     n, m = first.shape[-1], second.shape[-1]
     pooled = (first.var(axis=-1, ddof=1) * (n - 1) + second.var(axis=-1, ddof=1) * (m - 1)) / (n + m - 2)
-    return _tail(first.mean(axis=-1) - second.mean(axis=-1), np.sqrt(pooled * (1 / n + 1 / m)), n + m - 2)
+    return _two_sided_p(first.mean(axis=-1) - second.mean(axis=-1), np.sqrt(pooled * (1 / n + 1 / m)), n + m - 2)
 
 
-def _p_chance(values: Values, chance: float) -> Values:
+def _one_sample_p(values: Values, chance: float) -> Values:
     """One-sample t-test along the last axis."""
     n = values.shape[-1]
-    return _tail(values.mean(axis=-1) - chance, values.std(axis=-1, ddof=1) / math.sqrt(n), n - 1)
+    return _two_sided_p(values.mean(axis=-1) - chance, values.std(axis=-1, ddof=1) / math.sqrt(n), n - 1)
 
 
-def _tail(effect: Values, error: Values, df: int) -> Values:
+def _two_sided_p(effect: Values, error: Values, df: int) -> Values:
     """Two-sided p; without any spread 1 for no effect and 0 for one."""
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(error > 0, effect / error, np.where(effect == 0, 0.0, np.inf))
@@ -188,10 +188,10 @@ def power(
     needed to find it with chance `wanted`; with `budget`, the half-width when so many annotations are spread over
     documents ("ten annotators or three?"). Without any of them the budget is that of the pilot.
     """
-    _check(half_width, difference, budget, annotators, wanted, runs)
+    _check_plan_options(half_width, difference, budget, annotators, wanted, runs)
     pilot = as_view(study)
     values = pilot_values(pilot, measure, label)
-    findings = components(values)
+    findings = estimate_variance_components(values)
     fields = {"statistic": "power", "measure": measure, "label": label, **pilot.fields}
     fields |= {"annotators": values.shape[1], "documents": values.shape[0], "runs": runs, "seed": seed}
     rows = component_findings(values, findings, fields)
@@ -199,15 +199,15 @@ def power(
         return rows
     planner = Planner(sampler(findings), statistic, runs, seed)
     if half_width is not None:
-        rows += [_documents_for(planner, half_width, number, fields) for number in annotators]
+        rows += [_documents_for_half_width(planner, half_width, number, fields) for number in annotators]
     if difference is not None:
-        rows += [_documents_to_find(planner, difference, number, wanted, fields) for number in annotators]
+        rows += [_documents_for_difference(planner, difference, number, wanted, fields) for number in annotators]
     if budget is not None or (half_width is None and difference is None):
-        rows += curve(planner, budget or int((~np.isnan(values)).sum()), annotators, fields)
+        rows += half_width_curve(planner, budget or int((~np.isnan(values)).sum()), annotators, fields)
     return rows
 
 
-def _check(
+def _check_plan_options(
     half_width: float | None,
     difference: float | None,
     budget: int | None,
@@ -246,27 +246,34 @@ def component_findings(
     if math.isnan(findings.residual):
         why = "documents, annotators and the rest cannot be told apart: two annotators must share two documents or more"
         return [
-            Finding(_row(f"sd of {name}"), Estimate(math.nan, math.nan, math.nan, signature, why))
+            Finding(_plan_columns(f"sd of {name}"), Estimate(math.nan, math.nan, math.nan, signature, why))
             for name in ("documents", "annotators", "the rest")
         ]
     rng = np.random.default_rng([int(str(fields["seed"])), 2])
     missing, sample = np.isnan(values), normal_sampler(findings)
     documents, people = values.shape
-    drawn = [components(np.where(missing, np.nan, sample(1, documents, people, rng)[0])) for _ in range(draws)]
+    drawn = [
+        estimate_variance_components(np.where(missing, np.nan, sample(1, documents, people, rng)[0]))
+        for _ in range(draws)
+    ]
     low, high = np.nanquantile(np.array(drawn), [0.025, 0.975], axis=0)
-    rows = [Finding(_row("mean"), Estimate(findings.mean, float(low[0]), float(high[0]), signature))]
+    rows = [Finding(_plan_columns("mean"), Estimate(findings.mean, float(low[0]), float(high[0]), signature))]
     for at, name in enumerate(("documents", "annotators", "the rest"), 1):
         sds = [math.sqrt(variance) for variance in (findings[at], low[at], high[at])]
-        rows.append(Finding(_row(f"sd of {name}"), Estimate(sds[0], sds[1], sds[2], signature)))
+        rows.append(Finding(_plan_columns(f"sd of {name}"), Estimate(sds[0], sds[1], sds[2], signature)))
     return rows
 
 
-def _row(measure: str, documents: int | None = None, annotators: int | None = None, **more: Any) -> dict[str, object]:
+def _plan_columns(
+    measure: str, documents: int | None = None, annotators: int | None = None, **more: Any
+) -> dict[str, object]:
     total = documents * annotators if documents is not None and annotators is not None else None
     return {"measure": measure, "annotators": annotators, "documents": documents, "annotations": total, **more}
 
 
-def curve(planner: Planner, budget: int, annotators: Sequence[int], fields: dict[str, object]) -> list[Finding]:
+def half_width_curve(
+    planner: Planner, budget: int, annotators: Sequence[int], fields: dict[str, object]
+) -> list[Finding]:
     """Half-width against the number of annotators of each document when the number of annotations is fixed."""
     rows = []
     for number in annotators:
@@ -277,24 +284,26 @@ def curve(planner: Planner, budget: int, annotators: Sequence[int], fields: dict
         else:
             low, high = planner.half_width_interval(documents, number)
             estimate = Estimate(planner.half_width(documents, number), low, high, signature)
-        rows.append(Finding(_row("half-width", documents, number), estimate))
+        rows.append(Finding(_plan_columns("half-width", documents, number), estimate))
     return rows
 
 
-def _documents_for(planner: Planner, half_width: float, annotators: int, fields: dict[str, object]) -> Finding:
+def _documents_for_half_width(
+    planner: Planner, half_width: float, annotators: int, fields: dict[str, object]
+) -> Finding:
     """Fewest documents whose half-width is small enough."""
     width = functools.cache(lambda documents: planner.half_width(documents, annotators))
     signature = Signature.of(**fields, half_width=half_width)
-    why = f"{_MOST_DOCUMENTS:,} documents are not enough; ask for a wider interval or take more annotators"
-    need = _fewest(width, half_width)
+    why = f"{_MAX_DOCUMENTS:,} documents are not enough; ask for a wider interval or take more annotators"
+    need = _smallest_sufficient(width, half_width)
     if need is None:
-        return _needed("documents needed", None, None, None, annotators, signature, why)
+        return _needed_documents_finding("documents needed", None, None, None, annotators, signature, why)
     noise = [edge / width(need) for edge in planner.half_width_interval(need, annotators)]  # of the simulation
-    low, high = (_fewest(width, half_width / factor) for factor in noise)
-    return _needed("documents needed", need, low, high, annotators, signature, why)
+    low, high = (_smallest_sufficient(width, half_width / factor) for factor in noise)
+    return _needed_documents_finding("documents needed", need, low, high, annotators, signature, why)
 
 
-def _documents_to_find(
+def _documents_for_difference(
     planner: Planner, difference: float, annotators: int, wanted: float, fields: dict[str, object]
 ) -> Finding:
     """Fewest documents per system with which a difference is found often enough."""
@@ -302,12 +311,12 @@ def _documents_to_find(
     signature = Signature.of(**fields, difference=difference, power=wanted, level=0.05)
     noise = 1.96 * math.sqrt(wanted * (1 - wanted) / planner.runs)
     chances = (1 - wanted + noise, 1 - wanted, max(1 - wanted - noise, 0))
-    low, need, high = (_fewest(missed, chance, least=2) for chance in chances)
-    why = f"more than {_MOST_DOCUMENTS:,} documents per system"
-    return _needed("documents per system needed", need, low, high, annotators, signature, why)
+    low, need, high = (_smallest_sufficient(missed, chance, least=2) for chance in chances)
+    why = f"more than {_MAX_DOCUMENTS:,} documents per system"
+    return _needed_documents_finding("documents per system needed", need, low, high, annotators, signature, why)
 
 
-def _needed(
+def _needed_documents_finding(
     measure: str,
     need: int | None,
     low: int | None,
@@ -318,15 +327,15 @@ def _needed(
 ) -> Finding:
     value, *ends = (math.nan if number is None else float(number) for number in (need, low, high))
     estimate = Estimate(value, ends[0], ends[1], signature, why if need is None else "")
-    return Finding(_row(measure, need, annotators), estimate)
+    return Finding(_plan_columns(measure, need, annotators), estimate)
 
 
-def _fewest(falling: Callable[[int], float], bound: float, least: int = 1) -> int | None:
+def _smallest_sufficient(falling: Callable[[int], float], bound: float, least: int = 1) -> int | None:
     """The smallest number at which a function is at most `bound`, by doubling and halving; within 2%."""
     high = least
     while falling(high) > bound:
         high *= 2
-        if high > _MOST_DOCUMENTS:
+        if high > _MAX_DOCUMENTS:
             return None
     low = high // 2 if high > least else least - 1
     while high - low > max(1, high // 50):
@@ -356,9 +365,12 @@ def score_power(
     rows = []
     for accuracy in accuracies:
         rng = np.random.default_rng([seed, round(1e6 * accuracy)])
-        first = _scores(accuracy, evaluators, texts, spread, runs, rng)
-        second = _scores(other, evaluators, texts, spread, runs, rng)
-        tests = {"one-sample t against .5": _p_chance(first, 0.5), f"two-sample t against {other:g}": _p(first, second)}
+        first = _simulate_scores(accuracy, evaluators, texts, spread, runs, rng)
+        second = _simulate_scores(other, evaluators, texts, spread, runs, rng)
+        tests = {
+            "one-sample t against .5": _one_sample_p(first, 0.5),
+            f"two-sample t against {other:g}": _two_sample_p(first, second),
+        }
         for test, p in tests.items():
             signature = Signature.of(
                 statistic="score-power", test=test, spread=spread, level=alpha, annotators=evaluators, texts=texts,
@@ -371,7 +383,7 @@ def score_power(
     return rows
 
 
-def _scores(
+def _simulate_scores(
     accuracy: float, evaluators: int, texts: int, spread: float, runs: int, rng: np.random.Generator
 ) -> NDArray[np.float64]:
     """Evaluators' scores, (runs, evaluators): binomial, or beta-binomial when they differ in skill."""

@@ -16,9 +16,9 @@ from finecomb.core.options import option
 from finecomb.core.study import Study
 from finecomb.statistics.measures.annotation_measures import IntervalOptions
 from finecomb.statistics.measures.count_variation import variation
-from finecomb.statistics.measures.cross_tables import Normalise, crossed
-from finecomb.statistics.measures.mark_overlap import depth, noticed
-from finecomb.statistics.measures.rating_correlation import count_rating
+from finecomb.statistics.measures.cross_tables import Normalise, cross_tabulate
+from finecomb.statistics.measures.mark_overlap import mark_depth_shares, vote_share_by_severity
+from finecomb.statistics.measures.rating_correlation import count_rating_correlation
 from finecomb.statistics.measures.unit_grid import Level
 from finecomb.statistics.power import power, score_power
 from finecomb.statistics.selection.view import ANY, Filters, View
@@ -50,14 +50,14 @@ class VariationOptions(IntervalOptions):
 
 
 @dataclass(frozen=True)
-class NoticedOptions(IntervalOptions):
+class VoteShareOptions(IntervalOptions):
     """Options of what is noticed."""
 
     tokens: str = option("words", "words, whitespace, or spacy:NAME.")
 
 
 @dataclass(frozen=True)
-class DepthOptions(NoticedOptions):
+class DepthOptions(VoteShareOptions):
     """Options of depth."""
 
     level: Level = option("token", "What is covered or counted in the text.")
@@ -80,38 +80,48 @@ class CrossedOptions(IntervalOptions):
     normalise: Normalise = option("column", "For crossed: shares of each column, or of each label.")
 
 
-def _variation(view: View, options: VariationOptions) -> list[Finding]:
+def _run_count_variation(view: View, options: VariationOptions) -> list[Finding]:
     return variation(view, options.sizes, options.by, replace=options.replace, draws=options.draws, seed=options.seed)
 
 
-def _depth(view: View, options: DepthOptions) -> list[Finding]:
-    return depth(view, options.by, level=options.level, tokens=options.tokens, draws=options.draws, seed=options.seed)
+def _run_mark_depth(view: View, options: DepthOptions) -> list[Finding]:
+    return mark_depth_shares(
+        view, options.by, level=options.level, tokens=options.tokens, draws=options.draws, seed=options.seed
+    )
 
 
-def _noticed(view: View, options: NoticedOptions) -> list[Finding]:
-    return noticed(view, options.by, tokens=options.tokens, draws=options.draws, seed=options.seed)
+def _run_vote_share(view: View, options: VoteShareOptions) -> list[Finding]:
+    return vote_share_by_severity(view, options.by, tokens=options.tokens, draws=options.draws, seed=options.seed)
 
 
-def _count_rating(view: View, options: CountRatingOptions) -> list[Finding]:
+def _run_count_rating(view: View, options: CountRatingOptions) -> list[Finding]:
     other = None
     if options.ratings:
         other = view_of(view.source or view.study, Filters(protocol=options.ratings))
-    return count_rating(view, options.question, ratings=other, draws=options.draws, seed=options.seed)
+    return count_rating_correlation(view, options.question, ratings=other, draws=options.draws, seed=options.seed)
 
 
-def _crossed(view: View, options: CrossedOptions) -> list[Finding]:
+def _run_cross_table(view: View, options: CrossedOptions) -> list[Finding]:
     column = options.by[0] if options.by else "topic"
-    return crossed(view, column, normalise=options.normalise, draws=options.draws, seed=options.seed)
+    return cross_tabulate(view, column, normalise=options.normalise, draws=options.draws, seed=options.seed)
 
 
 STATISTICS: dict[str, Statistic] = {
-    "variation": Statistic(_variation, VariationOptions, "how steady counts are with fewer texts", "variation"),
-    "depth": Statistic(_depth, DepthOptions, "share of the tokens that 0, 1, 2, ... annotators marked", "overlap"),
-    "noticed": Statistic(_noticed, NoticedOptions, "how many others marked the same words, by severity", "overlap"),
-    "count-rating": Statistic(
-        _count_rating, CountRatingOptions, "correlation of marks and ratings of one text", "counts-and-rates"
+    "variation": Statistic(
+        _run_count_variation, VariationOptions, "how steady counts are with fewer texts", "variation"
     ),
-    "crossed": Statistic(_crossed, CrossedOptions, "coverage by label and one column, as shares", "counts-and-rates"),
+    "depth": Statistic(
+        _run_mark_depth, DepthOptions, "share of the tokens that 0, 1, 2, ... annotators marked", "overlap"
+    ),
+    "noticed": Statistic(
+        _run_vote_share, VoteShareOptions, "how many others marked the same words, by severity", "overlap"
+    ),
+    "count-rating": Statistic(
+        _run_count_rating, CountRatingOptions, "correlation of marks and ratings of one text", "counts-and-rates"
+    ),
+    "crossed": Statistic(
+        _run_cross_table, CrossedOptions, "coverage by label and one column, as shares", "counts-and-rates"
+    ),
 }
 """Rows of `finecomb measure` beside the means over annotations."""
 
@@ -148,7 +158,7 @@ class EvaluatorOptions(SimulationOptions):
     texts: int = option(5, "Without a pilot: texts each.")
 
 
-def _from_pilot(view: View, options: PilotOptions) -> list[Finding]:
+def _plan_from_pilot(view: View, options: PilotOptions) -> list[Finding]:
     return power(
         view,
         options.measure,
@@ -163,15 +173,17 @@ def _from_pilot(view: View, options: PilotOptions) -> list[Finding]:
     )
 
 
-def _without_pilot(nothing: None, options: EvaluatorOptions) -> list[Finding]:
+def _plan_without_pilot(nothing: None, options: EvaluatorOptions) -> list[Finding]:
     return score_power(evaluators=options.evaluators, texts=options.texts, runs=options.runs, seed=options.seed)
 
 
 WITH_PILOT, WITHOUT_PILOT = "a plan from a pilot", "a plan without a pilot"
 PLANS: dict[str, Statistic] = {
-    WITH_PILOT: Statistic(_from_pilot, PilotOptions, "documents and annotators, from what varies in a pilot", "power"),
+    WITH_PILOT: Statistic(
+        _plan_from_pilot, PilotOptions, "documents and annotators, from what varies in a pilot", "power"
+    ),
     WITHOUT_PILOT: Statistic(
-        _without_pilot, EvaluatorOptions, "power of the tests of a human-or-machine study", "power", None
+        _plan_without_pilot, EvaluatorOptions, "power of the tests of a human-or-machine study", "power", None
     ),
 }
 """Rows of `finecomb power`."""

@@ -30,8 +30,8 @@ from finecomb.annotators.detectors.spans.options import SpanTrainingOptions
 from finecomb.annotators.detectors.spans.training import span_texts
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Document, Mark
-from finecomb.core.study import Item, Study
-from finecomb.protocols import shipped
+from finecomb.core.study import Study, StudyItem
+from finecomb.protocols import load_shipped
 from tests.annotators.detectors import tiny_models
 from tests.annotators.detectors.coherence.test_training import NAMES, fitted, toy_parse, toy_study, written
 from tests.test_cli import refused, run
@@ -42,7 +42,7 @@ FEATURES_ALONE = CoherenceOptions(encoder="none", test_folds=0)
 @pytest.fixture
 def without_parser(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (embedded_detector, training_recipes, sentence_verdicts):
-        monkeypatch.setattr(module, "parsed", toy_parse)
+        monkeypatch.setattr(module, "parse", toy_parse)
 
 
 def relabelled(study: Study, label: str, marks: int) -> list[Annotation]:
@@ -54,7 +54,7 @@ def relabelled(study: Study, label: str, marks: int) -> list[Annotation]:
         for mark in annotation.marks:
             changed.append(mark.model_copy(update={"label": label}) if remaining > 0 else mark)
             remaining -= 1
-        annotations.append(annotation.model_copy(update={"marks": tuple(changed), "protocol": shipped("snac").id}))
+        annotations.append(annotation.model_copy(update={"marks": tuple(changed), "protocol": load_shipped("snac").id}))
     return annotations
 
 
@@ -143,7 +143,7 @@ def test_an_encoder_that_is_not_there_is_said_before_the_long_work(
 
 def copied(study: Study, copies: int) -> tuple[Study, list[Annotation]]:
     """A study in which the first texts stand twice, under other ids and with other blanks, and its gold."""
-    items: list[Item] = [*study.protocols.values(), *study.iter_annotators(), *study.iter_documents()]
+    items: list[StudyItem] = [*study.protocols.values(), *study.iter_annotators(), *study.iter_documents()]
     items += study.iter_annotations()
     documents, gold = list(study.iter_documents()), {row.document: row for row in study.iter_annotations()}
     for document in documents[:copies]:
@@ -249,7 +249,7 @@ def test_meaning_holds_one_row_of_a_long_text_at_a_time(monkeypatch: pytest.Monk
 )
 def test_fitted_detectors_read_texts_without_words(tmp_path: Path, name: str, options: SplitOptions) -> None:
     detector = named(name).make(
-        shipped("snac"), SentenceDetectorOptions(written(fitted(name, options), tmp_path / "m"))
+        load_shipped("snac"), SentenceDetectorOptions(written(fitted(name, options), tmp_path / "m"))
     )
     for text in ("", " \n\t "):
         annotation = detector(Document(id="e", text=text))
@@ -281,9 +281,9 @@ def test_fitted_detectors_read_100_000_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, options: SplitOptions
 ) -> None:
     for module in (embedded_detector, training_recipes, sentence_verdicts):
-        monkeypatch.setattr(module, "parsed", wordy_parse)
+        monkeypatch.setattr(module, "parse", wordy_parse)
     folder = written(fitted(name, options), tmp_path / "m")
-    detector = named(name).make(shipped("snac"), SentenceDetectorOptions(folder, 0.0))
+    detector = named(name).make(load_shipped("snac"), SentenceDetectorOptions(folder, 0.0))
     sentences = [f"{NAMES[number % 10]}{number % 400} sees {'boats ' * 18}{number}." for number in range(WORDS // 20)]
     annotation = detector(Document(id="d", text=" ".join(sentences)))
     assert len(annotation.units) == len(sentences)
@@ -301,7 +301,7 @@ def test_the_span_classifier_reads_an_empty_text_and_100_000_words(tmp_path: Pat
     options = SpanTrainingOptions(encoder=tiny_models.encoder(tmp_path / "encoder"), epochs=1, test_folds=0)
     result = training.fit(study(), list(study().iter_annotations()), "", options)
     folder = written(result, tmp_path / "m")
-    detector = named("spans").make(shipped("snac"), SentenceDetectorOptions(folder, 0.0))
+    detector = named("spans").make(load_shipped("snac"), SentenceDetectorOptions(folder, 0.0))
     assert detector(Document(id="e", text="")).marks == ()
     (mark,) = detector(Document(id="d", text="letter garden " * (WORDS // 2))).marks
     assert (mark.spans[0].start, mark.spans[0].end) == (0, 14 * (WORDS // 2) - 1)
@@ -312,7 +312,7 @@ def test_the_span_classifier_reads_an_empty_text_and_100_000_words(tmp_path: Pat
 
 def test_one_text_that_fails_leaves_the_marks_of_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     good = "He saw the the boat."
-    items: list[Item] = [shipped("scarecrow"), *(Document(id=f"d{number}", text=good) for number in range(3))]
+    items: list[StudyItem] = [load_shipped("scarecrow"), *(Document(id=f"d{number}", text=good) for number in range(3))]
     fc.write(Study.from_items([*items, Document(id="bad", text="poison " + good)]), tmp_path / "study")
     rule = RULES["doubled-words"]
 
@@ -346,4 +346,4 @@ def test_rules_load_nothing_that_is_not_asked_for() -> None:
     )
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert output.stdout.strip() == "[]"
-    assert RuleDetector(shipped("scarecrow"), RulesOptions()).rules.keys().isdisjoint({"grammar", "meaning"})
+    assert RuleDetector(load_shipped("scarecrow"), RulesOptions()).rules.keys().isdisjoint({"grammar", "meaning"})

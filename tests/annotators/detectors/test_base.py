@@ -11,7 +11,7 @@ import pytest
 
 import finecomb as fc
 from finecomb.core.study import Study
-from finecomb.protocols import shipped
+from finecomb.protocols import load_shipped
 from tests.annotators.detectors.games import document
 
 ADD_A_ROW = """
@@ -33,7 +33,7 @@ def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def study(tmp_path: Path) -> Path:
-    fc.write(Study.from_items([shipped("accuracy"), document("Dario Vance had 27 points .")]), tmp_path / "games")
+    fc.write(Study.from_items([load_shipped("accuracy"), document("Dario Vance had 27 points .")]), tmp_path / "games")
     return tmp_path / "games"
 
 

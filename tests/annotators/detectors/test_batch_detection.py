@@ -12,7 +12,7 @@ from finecomb.annotators.detectors.batch_detection import DocumentMarking, mark_
 from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol
 from finecomb.engine.engines import LocalEngine
-from finecomb.engine.partitions import WorkSpread
+from finecomb.engine.partitions import Executor
 from finecomb.protocols import load
 from tests.engine.works import MischiefOptions, documents, marked
 
@@ -55,7 +55,7 @@ def test_a_detector_that_cannot_be_made_is_no_fault_of_the_texts(tmp_path: Path)
     marking = DocumentMarking("m", unmakable, load("scarecrow"), None)
     with pytest.raises(FinecombError, match="no weights"):
         mark_corpus(
-            documents(2), marking, "s", WorkSpread.into(LocalEngine(), tmp_path / "p"), lambda counts, _: counts
+            documents(2), marking, "s", Executor.from_folder(LocalEngine(), tmp_path / "p"), lambda counts, _: counts
         )
     assert not (tmp_path / "p").exists()
 

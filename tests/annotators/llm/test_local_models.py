@@ -12,7 +12,7 @@ from finecomb.annotators.llm.endpoint import CallError
 from finecomb.annotators.llm.local_models import LocalEndpoint, has_runtime, install_hint, is_local, model_file
 from finecomb.annotators.llm.prompt import PromptTemplate
 from finecomb.core.errors import FinecombError
-from finecomb.core.model_notes import note_of
+from finecomb.core.model_notes import read_reply_note
 from finecomb.core.records import Document, ModelSettings
 from finecomb.core.study import Study
 from finecomb.protocols import load
@@ -49,8 +49,8 @@ def test_a_local_model_reads_a_text_in_process_and_over_http(tmp_path: Path) -> 
     for run in (inside, outside):
         assert run.unasked == {}
         (annotation,) = run.annotations
-        assert note_of(annotation).completion_tokens > 0
-        assert note_of(annotation).state in ("answered", "truncated", "unreadable")
+        assert read_reply_note(annotation).completion_tokens > 0
+        assert read_reply_note(annotation).state in ("answered", "truncated", "unreadable")
     again = annotate(study, settings, runs=tmp_path, endpoint=endpoint)
     assert (again.calls, again.annotations) == (0, inside.annotations)
 

@@ -20,10 +20,10 @@ from finecomb.annotators.llm.prompt import PromptTemplate
 from finecomb.annotators.llm.run_folder import RunBusyError, TextRetry, only_run, read_status, write_status
 from finecomb.annotators.llm.runs import ModelRun, execute, plan, verify
 from finecomb.core.errors import FinecombError
-from finecomb.core.model_notes import note_of
+from finecomb.core.model_notes import read_reply_note
 from finecomb.core.records import Annotation, Annotator, Document, Mark, ModelSettings, Segment
 from finecomb.core.span import Span
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check
 from finecomb.protocols import load
 from tests.annotators.llm.scripted import Answer, Script, ScriptedServer, text_of
@@ -41,7 +41,7 @@ MARK = {
 }
 
 
-def study_of(texts: list[str] = TEXTS, *more: Item, protocol: str = "scarecrow") -> Study:
+def study_of(texts: list[str] = TEXTS, *more: StudyItem, protocol: str = "scarecrow") -> Study:
     documents = [Document(id=f"d{number}", text=text) for number, text in enumerate(texts)]
     return Study.from_items([load(protocol), *documents, *more])
 
@@ -97,13 +97,13 @@ def test_a_reply_that_cannot_be_read_is_never_no_errors(answer: Answer, state: s
     assert annotation.excluded
     assert annotation.excluded.reason.startswith(f"reply {state}")
     assert reason in annotation.excluded.reason
-    assert note_of(annotation).state == state
-    assert note_of(annotation).reply == answer.text
+    assert read_reply_note(annotation).state == state
+    assert read_reply_note(annotation).reply == answer.text
 
 
 def test_no_errors_is_a_reading() -> None:
     annotation = one(Answer('{"marks": []}'))
-    assert (annotation.status, note_of(annotation).state) == ("submitted", "no errors")
+    assert (annotation.status, read_reply_note(annotation).state) == ("submitted", "no errors")
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_no_errors_is_a_reading() -> None:
 def test_sloppy_json_is_read_and_flagged(text: str, flag: str | None) -> None:
     annotation = one(Answer(text))
     assert len(annotation.marks) == 1
-    assert note_of(annotation).flags == ((flag,) if flag else ())
+    assert read_reply_note(annotation).flags == ((flag,) if flag else ())
 
 
 def test_wrong_offsets_invented_labels_and_impossible_answers_lose_nothing() -> None:
@@ -130,7 +130,7 @@ def test_wrong_offsets_invented_labels_and_impossible_answers_lose_nothing() -> 
     note: Any = first.meta["llm"]
     assert note["label"] == "made-up"
     assert (second.spans, second.quotes, second.unlocated) == ((), ("is not there",), "is not in the text")
-    assert note_of(annotation).malformed == 1
+    assert read_reply_note(annotation).malformed == 1
 
 
 def test_a_changed_number_is_kept_without_a_place() -> None:

@@ -6,11 +6,11 @@ import pytest
 from finecomb.annotators.simulated.demo_study import DemoText, demo_study, demo_texts
 from finecomb.core.records import Annotation, Mark
 from finecomb.core.sentences import sentences
-from finecomb.core.span import TEXT, snap
+from finecomb.core.span import TEXT, snap_to_tokens
 from finecomb.core.study import Study
 from finecomb.core.study_checks import check
 from finecomb.core.tokens import words
-from finecomb.protocols import shipped
+from finecomb.protocols import load_shipped
 
 SYSTEMS = ["human", "comb-small", "comb-medium", "comb-large"]
 ERRORS = {"human": (0, 1), "comb-small": (6, 8), "comb-medium": (4, 5), "comb-large": (2, 3)}
@@ -28,7 +28,7 @@ def marks_by_text() -> dict[str, tuple[Mark, ...]]:
 
 def test_every_label_of_the_protocol_is_used() -> None:
     used = {error.label for text in demo_texts() for error in text.errors}
-    assert used == {label.name for label in shipped("scarecrow").labels}
+    assert used == {label.name for label in load_shipped("scarecrow").labels}
 
 
 def test_there_are_four_systems_with_four_texts_each() -> None:
@@ -68,7 +68,7 @@ def test_marks_begin_and_end_on_word_boundaries(text: DemoText) -> None:
     for mark in marks_by_text()[text.id]:
         for span, quote in zip(mark.spans, mark.quotes, strict=True):
             assert span.part == TEXT
-            assert snap(span, words(text.text)) == span, quote
+            assert snap_to_tokens(span, words(text.text)) == span, quote
 
 
 @each_text
@@ -76,7 +76,7 @@ def test_antecedents_stand_on_word_boundaries_before_the_mark_or_in_the_prompt(t
     for mark in marks_by_text()[text.id]:
         for span in mark.antecedents.spans if mark.antecedents else ():
             whole = text.text if span.part == TEXT else text.prompt
-            assert snap(span, words(whole)) == span
+            assert snap_to_tokens(span, words(whole)) == span
             assert span.part != TEXT or span.end <= mark.spans[0].start
 
 

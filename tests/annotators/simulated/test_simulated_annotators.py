@@ -19,8 +19,8 @@ from finecomb.core.span import TEXT, Span, token_range
 from finecomb.core.study import Study
 from finecomb.core.study_checks import check
 from finecomb.core.tokens import words
-from finecomb.engine.seeds import generator
-from finecomb.protocols import names, shipped
+from finecomb.engine.seeds import seeded_generator
+from finecomb.protocols import load_shipped, names
 
 PROTOCOL = Protocol.model_validate(
     {
@@ -173,7 +173,7 @@ def test_seeds_decide() -> None:
 
 
 def test_generators_depend_on_every_part() -> None:
-    drawn = {generator(*parts).random() for parts in [(0,), (1,), (0, "a"), ("0a",), ("a", 0), ("", "0", "a")]}
+    drawn = {seeded_generator(*parts).random() for parts in [(0,), (1,), (0, "a"), ("0a",), ("a", 0), ("", "0", "a")]}
     assert len(drawn) == 6
 
 
@@ -239,9 +239,9 @@ def test_texts_without_words_stay_without_errors() -> None:
     assert not any(each.marks for each in simulate(documents, truth, [PERSON], PROTOCOL))
 
 
-@pytest.mark.parametrize("name", [name for name in names() if shipped(name).labels])
+@pytest.mark.parametrize("name", [name for name in names() if load_shipped(name).labels])
 def test_simulated_work_conforms_to_every_shipped_protocol(name: str) -> None:
-    protocol = shipped(name)
+    protocol = load_shipped(name)
     documents = DOCUMENTS[:6]
     truth = {each.document: each for each in plant(documents, protocol, 12)}
     people = crowd(3, PERSON, 0.1, seed=0)

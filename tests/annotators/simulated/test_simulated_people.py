@@ -4,7 +4,7 @@ import pytest
 
 from finecomb import protocols
 from finecomb.annotators.simulated.simulated_people import CrowdTraits, SimulatedPerson, person, read_text, truth_of
-from finecomb.collection.screening import folded, in_passages, passages
+from finecomb.collection.screening import copied_word_flags, fold_words, passage_ngrams
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 
@@ -57,7 +57,7 @@ def test_copiers_write_words_of_the_text() -> None:
     truth = truth_of(document, TURING, [], None, 0)
     answers = read_text(SimulatedPerson(1, "copies", None, 0), CrowdTraits(), "", document, TURING, truth).answers
     reason = str(answers.get("why") or answers["change"])
-    assert all(in_passages(folded(reason), passages(TEXT)))
+    assert all(copied_word_flags(fold_words(reason), passage_ngrams(TEXT)))
 
 
 def test_shares_of_habits_and_leavers_are_those_asked_for() -> None:

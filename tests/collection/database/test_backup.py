@@ -17,16 +17,16 @@ import finecomb as fc
 from finecomb.cli import app
 from finecomb.collection.database import backup
 from finecomb.collection.database.connection import Database
-from finecomb.collection.database.location import FILE, place
-from finecomb.collection.database.serving_lock import only_process
+from finecomb.collection.database.location import DATABASE_FILENAME, parse_location
+from finecomb.collection.database.serving_lock import hold_study_lock
 from finecomb.core.errors import FinecombError
 from tests.databases import KINDS, Clocked, new_place, opened
 
 
 @pytest.fixture
 def study(tmp_path: Path) -> Path:
-    file = tmp_path / FILE
-    with opened(place(file), list(fc.demo().items()), Clocked()):
+    file = tmp_path / DATABASE_FILENAME
+    with opened(parse_location(file), list(fc.demo().items()), Clocked()):
         pass
     return file
 
@@ -113,7 +113,7 @@ def test_a_restored_study_carries_no_seal_and_its_replaced_one_is_private(study:
 def test_nothing_is_put_back_while_a_server_runs(study: Path, tmp_path: Path) -> None:
     file = tmp_path / "copy.db"
     run("backup", study, "-o", file)
-    with only_process(place(study), "serve"):
+    with hold_study_lock(parse_location(study), "serve"):
         code, output = run("restore", file, study, "--force")
     assert code != 0
     assert "in use by finecomb serve" in output
@@ -156,7 +156,7 @@ def test_verify_stands_alone(study: Path) -> None:
 
 
 def test_every_backup_is_taken_from_one_moment(study: Path, tmp_path: Path) -> None:
-    database = Database(place(study), readonly=True)
+    database = Database(parse_location(study), readonly=True)
     backup.back_up(database, tmp_path / "a.db")
     backup.back_up(database, tmp_path / "b.db")
     database.close()

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from finecomb.collection import access_storage, arrivals_storage, researcher_actions_storage
 from finecomb.collection.database.store import Store, open_store
 from finecomb.server.app import create_app
-from finecomb.server.auth import TOKEN
+from finecomb.server.auth import CSRF_HEADER
 from tests.databases import Client, demo_items, new_place
 
 
@@ -30,7 +30,7 @@ def stores(tmp_path: Path) -> Iterator[tuple[Store, Store]]:
 def same_browser(client: Client, store: Store) -> fastapi.testclient.TestClient:
     """The browser of `client`, answered by another process."""
     other = fastapi.testclient.TestClient(create_app(store), base_url="http://study.test")
-    other.cookies, other.headers[TOKEN] = client.cookies, client.headers[TOKEN]
+    other.cookies, other.headers[CSRF_HEADER] = client.cookies, client.headers[CSRF_HEADER]
     return other
 
 
@@ -41,19 +41,19 @@ def test_a_pause_holds_everywhere_at_once(stores: tuple[Store, Store]) -> None:
     elsewhere = same_browser(reader, two)
     body = {"change": "a", "base": 0, "body": {"no_errors": True}}
     assert elsewhere.put(f"/api/tasks/{task}/answers", json=body).status_code == 200
-    one.change_now(researcher_actions_storage.set_state, "tests", "paused")
+    one.change_study_sync(researcher_actions_storage.set_state, "tests", "paused")
     assert elsewhere.put(f"/api/tasks/{task}/answers", json=body | {"change": "b", "base": 1}).status_code == 423
     assert elsewhere.put(f"/api/tasks/{task}/finish", json={"change": "c"}).status_code == 423
 
 
 def test_a_revoked_link_signs_out_everywhere(stores: tuple[Store, Store]) -> None:
     one, two = stores
-    (link,) = one.change_now(researcher_actions_storage.make_links, "tests", 0, ("ann",))
+    (link,) = one.change_study_sync(researcher_actions_storage.make_links, "tests", 0, ("ann",))
     reader = Client(one).joined(link.token)
     task = reader.next()["id"]
     elsewhere = same_browser(reader, two)
     assert elsewhere.get("/api/me").status_code == 200
-    one.change_now(researcher_actions_storage.revoke_links, "tests", "ann")
+    one.change_study_sync(researcher_actions_storage.revoke_links, "tests", "ann")
     body = {"change": "a", "base": 0, "body": {"no_errors": True}}
     assert elsewhere.put(f"/api/tasks/{task}/answers", json=body).status_code == 401
     assert elsewhere.get("/api/me").status_code == 401
@@ -61,7 +61,7 @@ def test_a_revoked_link_signs_out_everywhere(stores: tuple[Store, Store]) -> Non
 
 def test_tries_are_counted_together(stores: tuple[Store, Store]) -> None:
     one, two = stores
-    counts = [store.do_now(access_storage.count_attempt, "wrong-link", "here") for store in (one, two, one, two)]
+    counts = [store.run_job_sync(access_storage.record_attempt, "wrong-link", "here") for store in (one, two, one, two)]
     assert counts == [1, 2, 3, 4]
 
 
@@ -86,7 +86,7 @@ def test_another_role_holds_everywhere(stores: tuple[Store, Store]) -> None:
     reader = Client(one).researching("editor", "ann")
     elsewhere = same_browser(reader, two)
     assert elsewhere.put("/api/admin/state", json={"state": "open"}).status_code == 200
-    again = one.do_now(researcher_actions_storage.invite, "tests", "ann", "viewer")
+    again = one.run_job_sync(researcher_actions_storage.invite_researcher, "tests", "ann", "viewer")
     assert Client(one).post(f"/sign-in/{again}", follow_redirects=False).status_code == 303
     assert elsewhere.put("/api/admin/state", json={"state": "open"}).status_code == 403
 
@@ -115,11 +115,11 @@ def test_a_renewed_open_link_brings_the_worker_id_through_every_process(stores: 
     one, two = stores
     settings = one.head.settings
     recruitment = settings.recruitment.model_copy(update={"platform": "prolific"})
-    one.change_now(
+    one.change_study_sync(
         researcher_actions_storage.set_settings, "tests", settings.model_copy(update={"recruitment": recruitment})
     )
-    one.change_now(researcher_actions_storage.set_joining, "tests", True)
-    token = access_storage.open_token(one)
+    one.change_study_sync(researcher_actions_storage.set_open_link, "tests", True)
+    token = access_storage.open_link_token(one)
     visitor = fastapi.testclient.TestClient(create_app(two), base_url="http://study.test")
     parameters = {"PROLIFIC_PID": "w1", "STUDY_ID": "s", "SESSION_ID": "t"}
     assert visitor.get(f"/api/join/{token}", params=parameters).status_code == 200
@@ -133,7 +133,7 @@ def test_few_connections_serve_many_readers_also_who_read_while_reading(
 ) -> None:
     """Every thread had a connection of its own before, and many workers more than PostgreSQL gives."""
     database = stores[0].database
-    monkeypatch.setattr("finecomb.collection.database.connection._WAIT", 60)
+    monkeypatch.setattr("finecomb.collection.database.connection._READER_WAIT_SECONDS", 60)
     opened: list[object] = []
     connect = database.connect
 
@@ -151,7 +151,7 @@ def test_few_connections_serve_many_readers_also_who_read_while_reading(
     with ThreadPoolExecutor(60) as pool:
         assert sorted(pool.map(read, range(300))) == list(range(300))
     assert len(opened) <= 16
-    monkeypatch.setattr("finecomb.collection.database.connection._WAIT", 0.05)
+    monkeypatch.setattr("finecomb.collection.database.connection._READER_WAIT_SECONDS", 0.05)
     with contextlib.ExitStack() as stack:
         for _ in range(18):  # more than there are places: the last ones wait, then go on
             stack.enter_context(database.reading())

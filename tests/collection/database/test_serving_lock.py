@@ -6,17 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from finecomb.collection.database.location import FILE, place
-from finecomb.collection.database.serving_lock import ServedError, lock_file, only_process
+from finecomb.collection.database.location import DATABASE_FILENAME, parse_location
+from finecomb.collection.database.serving_lock import StudyInUseError, hold_study_lock, lock_file
 from tests.databases import Client, Clocked, demo_items, opened
 
 
 def test_a_second_process_is_refused_by_name(tmp_path: Path) -> None:
-    where = place(tmp_path / FILE)
+    where = parse_location(tmp_path / DATABASE_FILENAME)
     message = r"is in use by finecomb serve, process \d+; stop that one first"
-    with only_process(where, "serve"), pytest.raises(ServedError, match=message), only_process(where, "restore"):
+    with (
+        hold_study_lock(where, "serve"),
+        pytest.raises(StudyInUseError, match=message),
+        hold_study_lock(where, "restore"),
+    ):
         pass
-    with only_process(where, "restore"):
+    with hold_study_lock(where, "restore"):
         pass
     path = lock_file(where)
     assert path is not None
@@ -24,15 +28,15 @@ def test_a_second_process_is_refused_by_name(tmp_path: Path) -> None:
 
 
 def test_several_may_serve_from_postgresql() -> None:
-    where = place("postgresql://db.example/lab#harbour")
-    with only_process(where, "serve"), only_process(where, "serve"):
+    where = parse_location("postgresql://db.example/lab#harbour")
+    with hold_study_lock(where, "serve"), hold_study_lock(where, "serve"):
         pass
 
 
 @pytest.mark.parametrize("how", ["moved", "deleted", "replaced"])
 def test_a_file_that_is_gone_is_noticed_before_the_next_acknowledgement(tmp_path: Path, how: str) -> None:
-    file = tmp_path / FILE
-    with opened(place(file), demo_items(), Clocked()) as store:
+    file = tmp_path / DATABASE_FILENAME
+    with opened(parse_location(file), demo_items(), Clocked()) as store:
         reader = Client(store).joined()
         task = reader.next()["id"]
         assert reader.save(task, "answers", {"no_errors": True}, change="first")[0] == 200

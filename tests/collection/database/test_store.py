@@ -18,12 +18,12 @@ import finecomb as fc
 from finecomb import formats
 from finecomb.collection.database import backup, migrations, rows, tables
 from finecomb.collection.database.connection import Database, Transaction
-from finecomb.collection.database.location import FILE, StudyLocation, place
-from finecomb.collection.database.store import Store, prepare, read_items
+from finecomb.collection.database.location import DATABASE_FILENAME, StudyLocation, parse_location
+from finecomb.collection.database.store import Store, migrate_database, read_items
 from finecomb.collection.database.writer import Writer
 from finecomb.core.errors import FinecombError, StudyError
 from finecomb.core.records import Annotation, Annotator, Document, Settings
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 from tests.databases import KINDS, Clocked, new_place, opened
 from tests.strategies import PROTOCOL, studies
 
@@ -33,7 +33,7 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> StudyLocation:
     return new_place(request.param, tmp_path)
 
 
-def taken(where: StudyLocation, items: list[Item]) -> Study:
+def taken(where: StudyLocation, items: list[StudyItem]) -> Study:
     with opened(where, items, Clocked()) as store:
         return store.study()
 
@@ -44,7 +44,7 @@ def taken(where: StudyLocation, items: list[Item]) -> Study:
 @pytest.mark.parametrize("kind", KINDS)
 @given(items=studies())
 @settings(max_examples=25)
-def test_what_goes_in_comes_out(kind: str, items: list[Item], tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_what_goes_in_comes_out(kind: str, items: list[StudyItem], tmp_path_factory: pytest.TempPathFactory) -> None:
     where = new_place(kind, tmp_path_factory.mktemp("study"))
     assert taken(where, items) == Study.from_items(items)
     assert Study.from_items(read_items(where)) == Study.from_items(items)
@@ -79,7 +79,14 @@ FULL = Annotation.model_validate(
 
 def test_every_field_of_an_annotation_comes_back(where: StudyLocation) -> None:
     other = Annotation(id="other", document="d", annotator="a", protocol=PROTOCOL.id)
-    items: list[Item] = [Settings(), PROTOCOL, Document(id="d", text="x"), Annotator(id="a", kind="human"), other, FULL]
+    items: list[StudyItem] = [
+        Settings(),
+        PROTOCOL,
+        Document(id="d", text="x"),
+        Annotator(id="a", kind="human"),
+        other,
+        FULL,
+    ]
     with opened(where, items, Clocked()) as store:
         assert store.annotations(tables.annotation.c.id == "full") == [FULL]
 
@@ -88,7 +95,7 @@ def test_that_nothing_was_found_can_be_taken_back_after_a_move(where: StudyLocat
     draft = FULL.model_copy(update={"answers": {}, "about": None, "status": "draft", "excluded": None})
     entries = [(kind, body) for kind, _, body in rows.annotation_entries(draft)]
     assert entries[-1] == ("answers", '{"answers":{},"no_errors":true}')
-    items: list[Item] = [Settings(), PROTOCOL, Document(id="d", text="x"), Annotator(id="a", kind="human"), draft]
+    items: list[StudyItem] = [Settings(), PROTOCOL, Document(id="d", text="x"), Annotator(id="a", kind="human"), draft]
     with opened(where, items, Clocked()) as store:
         assert store.annotations(tables.annotation.c.id == "full") == [draft]
 
@@ -97,7 +104,7 @@ def test_a_folder_and_its_database_are_read_together(tmp_path: Path) -> None:
     folder = tmp_path / "study"
     fc.write(fc.demo(), folder)
     before = fc.read(folder)
-    with opened(place(folder / FILE), list(before.items()), Clocked()):
+    with opened(parse_location(folder / DATABASE_FILENAME), list(before.items()), Clocked()):
         pass
     assert fc.read(folder) == before
     with (folder / "documents.jsonl").open("a", encoding="utf-8") as file:
@@ -119,11 +126,11 @@ def test_a_database_converts_like_any_other_format(where: StudyLocation, target:
 # --- starting again ----------------------------------------------------------------------------------------------
 
 
-def base(**document: Any) -> list[Item]:
+def base(**document: Any) -> list[StudyItem]:
     return [Settings(title="one"), PROTOCOL, Document(**({"id": "d", "text": "abc"} | document))]
 
 
-WORK: list[Item] = [
+WORK: list[StudyItem] = [
     Annotator(id="a", kind="human"),
     Annotation(id="n", document="d", annotator="a", protocol=PROTOCOL.id),
 ]
@@ -164,7 +171,7 @@ def test_settings_edited_in_the_folder_are_taken_over_field_by_field(where: Stud
 
     with opened(where, [Settings(title="one", seed=1), PROTOCOL], Clocked()) as store:
         changed = store.head.settings.model_copy(update={"annotators": 7})
-        store.change_now(researcher_actions_storage.set_settings, "ann", changed)
+        store.change_study_sync(researcher_actions_storage.set_settings, "ann", changed)
     with opened(where, [Settings(title="two", seed=1), PROTOCOL], Clocked()) as store:
         assert (store.head.settings.title, store.head.settings.annotators) == ("two", 7)
         assert store.head.settings.protocols == (PROTOCOL.id,)
@@ -207,24 +214,24 @@ def test_migrations_make_exactly_the_tables(where: StudyLocation) -> None:
 
 
 def test_a_pending_migration_is_run_after_a_backup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    where = place(tmp_path / FILE)
+    where = parse_location(tmp_path / DATABASE_FILENAME)
     taken(where, base())
     database = Database(where)
-    assert prepare(database) is None
-    real = migrations.head()
-    monkeypatch.setattr(migrations, "head", lambda: "next")
+    assert migrate_database(database) is None
+    real = migrations.latest_version()
+    monkeypatch.setattr(migrations, "latest_version", lambda: "next")
     monkeypatch.setattr(migrations, "upgrade", lambda _: None)
-    saved = prepare(database)
+    saved = migrate_database(database)
     database.close()
-    monkeypatch.setattr(migrations, "head", lambda: real)
+    monkeypatch.setattr(migrations, "latest_version", lambda: real)
     assert saved is not None
-    assert Study.from_items(read_items(place(saved))) == Study.from_items(read_items(where))
+    assert Study.from_items(read_items(parse_location(saved))) == Study.from_items(read_items(where))
 
 
 def test_a_database_of_a_later_finecomb_is_refused(tmp_path: Path) -> None:
-    where = place(tmp_path / FILE)
+    where = parse_location(tmp_path / DATABASE_FILENAME)
     taken(where, base())
-    with Database(where).writing() as transaction:
+    with Database(where).write_transaction() as transaction:
         transaction.command("UPDATE alembic_version SET version_num = 'future'")
     with pytest.raises(FinecombError, match="made by a later Finecomb"):
         taken(where, base())
@@ -236,7 +243,7 @@ def test_a_database_of_a_later_finecomb_is_refused(tmp_path: Path) -> None:
 def test_what_is_no_study_is_said_in_words(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "x.db").write_bytes(content)
     with pytest.raises(FinecombError, match=r"cannot be opened|holds no study"):
-        list(read_items(place(tmp_path / "x.db")))
+        list(read_items(parse_location(tmp_path / "x.db")))
 
 
 # --- backup ------------------------------------------------------------------------------------------------------
@@ -247,19 +254,21 @@ def test_a_backup_is_a_file_and_can_be_put_back(where: StudyLocation, tmp_path: 
     other = replace(where, study=f"{where.study}-other")
     taken(other, base())
     target = tmp_path / "backup.db"
-    with backup.opened(where) as database:
+    with backup.open_migrated_database(where) as database:
         backup.back_up(database, target)
         with pytest.raises(FinecombError, match="exists already"):
             backup.back_up(database, target)
     if where.file:
-        assert len(Study.from_items(read_items(StudyLocation(place(target).url, "study", target))).marks) == len(
-            whole.marks
-        )
+        assert len(
+            Study.from_items(read_items(StudyLocation(parse_location(target).url, "study", target))).marks
+        ) == len(whole.marks)
     else:
-        assert Study.from_items(read_items(place(target))) == whole, "of PostgreSQL, only the study that was named"
+        assert Study.from_items(read_items(parse_location(target))) == whole, (
+            "of PostgreSQL, only the study that was named"
+        )
     with pytest.raises(FinecombError, match="say --force"):
         backup.restore(target, where)
-    fresh = place(tmp_path / "fresh.db") if where.file else replace(where, study=f"{where.study}-fresh")
+    fresh = parse_location(tmp_path / "fresh.db") if where.file else replace(where, study=f"{where.study}-fresh")
     assert backup.restore(target, fresh) is None
     assert Study.from_items(read_items(replace(fresh, study=fresh.study or "study"))) == whole
     assert list(Study.from_items(read_items(other)).documents["id"]) == ["d"]
@@ -270,7 +279,7 @@ def test_restoring_keeps_what_was_there(kind: str, tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path)
     where = new_place(kind, tmp_path)
     before = taken(where, base())
-    with backup.opened(where) as database:
+    with backup.open_migrated_database(where) as database:
         backup.back_up(database, tmp_path / "old.db")
     after = taken(where, [*base(), *WORK])
     kept = backup.restore(tmp_path / "old.db", where, force=True)
@@ -306,7 +315,7 @@ def test_a_failing_change_does_not_hurt_those_beside_it(store: Store) -> None:
     def ask(text: str) -> None:
         ready.wait()
         try:
-            answers[text + str(len(answers))] = store.do_now(title, text)
+            answers[text + str(len(answers))] = store.run_job_sync(title, text)
         except FinecombError as error:
             answers[text] = str(error)
 
@@ -335,9 +344,9 @@ def test_nobody_is_told_before_the_commit(store: Store, monkeypatch: pytest.Monk
     monkeypatch.setattr(Transaction, "command", command)
     statement = sa.update(tables.study).values(state="paused").where(tables.study.c.key == store.key)
     with pytest.raises(OSError, match="disk full"):
-        writer.write_now(lambda transaction: transaction.run(statement))
+        writer.run_job_sync(lambda transaction: transaction.run(statement))
     assert _state(store) == "open"
-    writer.write_now(lambda transaction: transaction.run(statement) and None)
+    writer.run_job_sync(lambda transaction: transaction.run(statement) and None)
     writer.close()
     assert _state(store) == "paused"
 

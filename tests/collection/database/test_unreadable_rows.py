@@ -13,8 +13,8 @@ import finecomb as fc
 from finecomb.cli import app
 from finecomb.collection.database import tables
 from finecomb.collection.database.connection import Database
-from finecomb.collection.database.incremental_read import read_again
-from finecomb.collection.database.location import FILE, StudyLocation, place
+from finecomb.collection.database.incremental_read import refresh_snapshot
+from finecomb.collection.database.location import DATABASE_FILENAME, StudyLocation, parse_location
 from finecomb.collection.database.repair import repair
 from finecomb.collection.database.store import open_store, read_items
 from finecomb.core.records import Annotation, Note
@@ -35,7 +35,7 @@ def served(tmp_path: Path) -> tuple[StudyLocation, Annotation]:
     """The demo study in a file, and one of its annotations with a mark."""
     study = fc.demo()
     victim = next(annotation for annotation in study.iter_annotations() if annotation.marks)
-    where = place(tmp_path / FILE)
+    where = parse_location(tmp_path / DATABASE_FILENAME)
     with opened(where, list(study.items()), Clocked()):
         pass
     return where, victim
@@ -69,8 +69,8 @@ def test_the_server_reads_the_rest(served: tuple[StudyLocation, Annotation], sta
     store = open_store(where)
     try:
         assert Client(store).researching().get("/api/admin/overview").status_code == 200
-        first = read_again(store)
-        assert len(read_again(store, first).study.annotations) == len(list(fc.demo().iter_annotations())) - 1
+        first = refresh_snapshot(store)
+        assert len(refresh_snapshot(store, first).study.annotations) == len(list(fc.demo().iter_annotations())) - 1
     finally:
         store.close()
 

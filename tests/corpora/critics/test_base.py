@@ -24,22 +24,22 @@ from finecomb.corpora.critics import (
     Gaussian,
     GaussianPrior,
     Markov,
-    Point,
+    PointPosterior,
     Posterior,
     PriorCritic,
     ProjectionError,
     Samples,
+    critic_class,
     latent_nll,
     latent_ppl,
     load,
-    named,
-    parts,
     save,
-    scores,
+    score_documents,
+    state_steps,
 )
-from finecomb.corpora.critics.base import kl, nll, plugin
-from finecomb.corpora.critics.priors import State, transition_counts
-from finecomb.corpora.critics.storage import checked_options
+from finecomb.corpora.critics.base import kl_divergence, nll, plugin_nll
+from finecomb.corpora.critics.priors import SavedState, transition_counts
+from finecomb.corpora.critics.storage import parse_fit_options
 
 
 class Letters(PriorCritic):
@@ -57,14 +57,14 @@ class Letters(PriorCritic):
     def project(self, document: Document) -> Posterior:
         words = document.text.split()
         starts = [2 * at for at in range(len(words))]
-        return Point(tuple(words), tuple((start, start + 1) for start in starts))
+        return PointPosterior(tuple(words), tuple((start, start + 1) for start in starts))
 
-    def state(self) -> State:
+    def state(self) -> SavedState:
         assert isinstance(self.prior, Markov)
         return {"prior": self.prior.state()}
 
     @classmethod
-    def from_state(cls, state: State) -> Self:
+    def from_state(cls, state: SavedState) -> Self:
         return cls(Markov.from_state(state["prior"]))
 
 
@@ -82,7 +82,7 @@ class Vectors(PriorCritic):
         return cls(GaussianPrior.fit(np.array([[float(x) for x in document.text.split()] for document in real])))
 
     def project(self, document: Document) -> Posterior:
-        return Point(np.array([float(x) for x in document.text.split()]))
+        return PointPosterior(np.array([float(x) for x in document.text.split()]))
 
 
 def texts(*lines: str) -> list[Document]:
@@ -97,7 +97,7 @@ def test_the_nll_of_a_document_is_the_sum_over_its_transitions_with_the_one_into
     critic = Letters.fit(REAL, RNG)
     # begin: a 3, b 1, end 0; after a: a 1, b 3, end 0; after b: end 4; one is added to each of the three
     expected = -math.log(4 / 7 * 4 / 7 * 5 / 7)
-    result = scores(critic, texts("a b"))
+    result = score_documents(critic, texts("a b"))
     assert result.values.tolist() == pytest.approx([expected])
     assert result.steps.tolist() == [3]
     assert latent_nll(result).value == pytest.approx(expected)
@@ -106,20 +106,20 @@ def test_the_nll_of_a_document_is_the_sum_over_its_transitions_with_the_one_into
 
 def test_without_an_end_state_there_is_one_transition_less() -> None:
     critic = Letters.fit(REAL, RNG, ends=False)
-    result = scores(critic, texts("a b"))
+    result = score_documents(critic, texts("a b"))
     assert result.values.tolist() == pytest.approx([-math.log(4 / 6 * 4 / 6)])
     assert result.steps.tolist() == [2]
 
 
 def test_latent_ppl_is_exp_of_summed_nll_over_summed_steps_not_a_mean_of_perplexities() -> None:
     critic = Letters.fit(REAL, RNG)
-    result = scores(critic, texts("a b", "b b b b a"))
+    result = score_documents(critic, texts("a b", "b b b b a"))
     assert latent_ppl(result).value == pytest.approx(math.exp(result.values.sum() / result.steps.sum()))
 
 
 def test_latent_ppl_is_refused_where_z_is_a_vector() -> None:
     critic = Vectors.fit(texts("0 1", "1 0", "2 2", "1 1"), RNG)
-    result = scores(critic, texts("1 1", "0 0"))
+    result = score_documents(critic, texts("1 1", "0 0"))
     assert math.isnan(latent_ppl(result).value)
     assert "vector" in latent_ppl(result).why
     assert latent_nll(result).value == pytest.approx(float(result.values.mean()))
@@ -127,7 +127,7 @@ def test_latent_ppl_is_refused_where_z_is_a_vector() -> None:
 
 def test_what_has_no_score_is_listed_with_its_reason() -> None:
     critic = Letters.fit(REAL, RNG)
-    result = scores(critic, texts("a b", "", "a c", "b"))
+    result = score_documents(critic, texts("a b", "", "a c", "b"))
     assert result.ids == ("d0", "d3")
     assert [(loss.id, loss.why) for loss in result.dropped] == [
         ("d1", "has no steps"),
@@ -137,30 +137,30 @@ def test_what_has_no_score_is_listed_with_its_reason() -> None:
 
 def test_a_step_of_probability_zero_is_a_reason_and_not_an_infinite_perplexity() -> None:
     critic = Letters.fit(REAL, RNG, add=0)
-    assert scores(critic, texts("b a")).dropped[0].why == "a step has probability 0 under the prior; smooth it"
+    assert score_documents(critic, texts("b a")).dropped[0].why == "a step has probability 0 under the prior; smooth it"
 
 
 def test_a_corpus_of_which_nothing_could_be_projected_is_undefined_with_a_reason() -> None:
-    result = scores(Letters.fit(REAL, RNG), texts("", "c"))
+    result = score_documents(Letters.fit(REAL, RNG), texts("", "c"))
     assert math.isnan(latent_nll(result).value)
     assert latent_nll(result).why == "no document could be projected"
 
 
 def test_kl_of_a_point_among_vectors_is_undefined() -> None:
     critic = Vectors.fit(texts("0 1", "1 0", "2 2", "1 1"), RNG)
-    assert "not a number" in scores(critic, texts("1 1"), "kl").dropped[0].why
+    assert "not a number" in score_documents(critic, texts("1 1"), "kl").dropped[0].why
 
 
 def test_parts_have_their_text_and_what_the_critic_expected() -> None:
     critic = Letters.fit(REAL, RNG)
-    rows = parts(critic, texts("a a")[0])
+    rows = state_steps(critic, texts("a a")[0])
     assert [(row.text, row.state, row.likeliest) for row in rows] == [
         ("a", "a", "a"),
         ("a", "a", "b"),
         ("", "</s>", "b"),
     ]
     assert rows[2].start is None
-    assert sum(row.nll for row in rows) == pytest.approx(scores(critic, texts("a a")).values[0])
+    assert sum(row.nll for row in rows) == pytest.approx(score_documents(critic, texts("a a")).values[0])
     assert rows[1].likeliest_nll == pytest.approx(-math.log(4 / 7))
 
 
@@ -189,7 +189,7 @@ def test_the_expectation_under_factors_is_the_sum_over_all_paths(case: tuple[Mar
 @given(factors())
 def test_a_certain_posterior_equals_the_point(case: tuple[Markov, Factorised]) -> None:
     prior, posterior = case
-    path = posterior.point()
+    path = posterior.point_estimate()
     certain = Factorised(prior.states, np.eye(len(prior.states))[[prior.states.index(state) for state in path]])
     assert prior.expected(certain) == pytest.approx(prior.log_prob(path))
     assert certain.entropy() == 0
@@ -240,10 +240,10 @@ def test_the_dirichlet_prior_finds_the_alpha_it_was_drawn_from() -> None:
 def test_statistics_of_a_gaussian_are_the_formula_the_plug_in_and_the_divergence() -> None:
     critic = Vectors(GaussianPrior(np.zeros(2), np.eye(2)))
     posterior = Gaussian(np.array([1.0, 0.0]), np.array([0.5, 0.5]))
-    assert plugin(critic, posterior)[0] == pytest.approx(math.log(2 * math.pi) + 0.5)
+    assert plugin_nll(critic, posterior)[0] == pytest.approx(math.log(2 * math.pi) + 0.5)
     assert nll(critic, posterior)[0] == pytest.approx(math.log(2 * math.pi) + 0.5 + 0.5)
     divergence = 0.5 * (1 + 1 - 2 - 2 * math.log(0.5))  # trace + distance - K - log det
-    assert kl(critic, posterior)[0] == pytest.approx(divergence)
+    assert kl_divergence(critic, posterior)[0] == pytest.approx(divergence)
 
 
 def test_samples_give_the_mean_over_samples() -> None:
@@ -251,7 +251,7 @@ def test_samples_give_the_mean_over_samples() -> None:
     zs = [("a", "b"), ("a", "b"), ("b", "b")]
     expected = np.mean([critic.log_prior(z).sum() for z in zs])
     assert critic.expected_log_prior(Samples(zs)).sum() == pytest.approx(expected)
-    assert Samples(zs).point() == ("a", "b")
+    assert Samples(zs).point_estimate() == ("a", "b")
 
 
 def test_transition_counts_are_those_of_pairs() -> None:
@@ -266,7 +266,7 @@ def test_a_saved_critic_scores_as_before(tmp_path: Path) -> None:
     critic = Letters.fit(REAL, RNG)
     save(critic, tmp_path / "critic")
     again = load(tmp_path / "critic", code=["tests.corpora.critics.test_base:Letters"])
-    assert scores(again, REAL).values.tolist() == scores(critic, REAL).values.tolist()
+    assert score_documents(again, REAL).values.tolist() == score_documents(critic, REAL).values.tolist()
     assert {path.name for path in (tmp_path / "critic").iterdir()} == {"critic.json", "arrays.npz"}
 
 
@@ -299,15 +299,15 @@ def test_a_pickle_in_the_arrays_is_refused(tmp_path: Path) -> None:
 )
 def test_a_critic_that_is_not_there_is_one_clear_line(name: str, message: str) -> None:
     with pytest.raises(FinecombError, match=message):
-        named(name)
+        critic_class(name)
 
 
 def test_options_are_checked_against_what_fit_takes() -> None:
-    assert checked_options(Letters.fit, {"add": "0.5", "ends": "no"}, "letters") == {"add": 0.5, "ends": False}
+    assert parse_fit_options(Letters.fit, {"add": "0.5", "ends": "no"}, "letters") == {"add": 0.5, "ends": False}
     with pytest.raises(FinecombError, match="no option 'ad'; did you mean 'add'"):
-        checked_options(Letters.fit, {"ad": "1"}, "letters")
+        parse_fit_options(Letters.fit, {"ad": "1"}, "letters")
     with pytest.raises(FinecombError, match="add=x: input should be a valid number"):
-        checked_options(Letters.fit, {"add": "x"}, "letters")
+        parse_fit_options(Letters.fit, {"add": "x"}, "letters")
 
 
 def test_a_critic_must_say_its_expectation_for_other_posteriors() -> None:
@@ -326,4 +326,4 @@ def test_a_critic_must_say_its_expectation_for_other_posteriors() -> None:
 
     with pytest.raises(TypeError, match="Gaussian"):
         Bare().expected_log_prior(Gaussian(np.zeros(1), np.ones(1)))
-    assert scores(Bare(), REAL).dropped[0].why == "never"
+    assert score_documents(Bare(), REAL).dropped[0].why == "never"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from finecomb.corpora.critics.batched_lbfgs import Floats, Ints, minimised
+from finecomb.corpora.critics.batched_lbfgs import Floats, Ints, minimise_rows
 
 
 def test_quadratics_of_every_shape_are_solved_together() -> None:
@@ -18,7 +18,7 @@ def test_quadratics_of_every_shape_are_solved_together() -> None:
         return (points * (images / 2 - lines[rows])).sum(axis=1), images - lines[rows]
 
     scale = 1 / np.einsum("nii->ni", curvatures)
-    reached = minimised(objective, np.zeros((20, 6)), scale, 1e-12, 500)
+    reached = minimise_rows(objective, np.zeros((20, 6)), scale, 1e-12, 500)
     assert reached == pytest.approx(np.linalg.solve(curvatures, lines[..., None])[..., 0], abs=1e-4)
 
 
@@ -30,4 +30,6 @@ def test_a_curved_valley_is_followed_to_its_end() -> None:
         )
 
     start = np.array([[-1.2, 1.0], [2.0, 2.0], [1.0, 1.0]])
-    assert minimised(objective, start, np.full((3, 2), 1e-3), 1e-12, 500) == pytest.approx(np.ones((3, 2)), abs=1e-4)
+    assert minimise_rows(objective, start, np.full((3, 2), 1e-3), 1e-12, 500) == pytest.approx(
+        np.ones((3, 2)), abs=1e-4
+    )

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from finecomb.core.records import Document
-from finecomb.corpora.critics import compare, scores
-from finecomb.corpora.critics.criticism import criticize, split
+from finecomb.corpora.critics import compare, score_documents
+from finecomb.corpora.critics.criticism import criticize, split_for_fitting
 from tests.corpora.critics.worlds import sectioned
 
 STATES = "abcdefgh"
@@ -47,7 +47,7 @@ def p_values(seed: int) -> tuple[float, float]:
     table = process(rng)
     real, generated = (corpus(rng, table, count, name) for count, name in ((80, "real"), (40, "generated")))
     honest = criticize("sections", real, {"s": generated}, seed=seed, min_count=2, smoothing="add:0.01")
-    fitted_on = scores(honest.critic, split(real, seed=seed)[0])
+    fitted_on = score_documents(honest.critic, split_for_fitting(real, seed=seed)[0])
     sides = honest.real, fitted_on
     first, second = (compare(side, honest.systems, draws=DRAWS, seed=seed)[0].p for side in sides)
     return first, second

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from finecomb.corpora.critics.classifier import LogisticRegression, TfIdf, classifier_from
+from finecomb.corpora.critics.classifier import LogisticRegression, TfIdf, classifier_from_state
 
 TEXTS = ["wool and wool", "wool and comb", "sea and salt", "salt of the sea", "comb the wool", "sea"]
 LABELS = ["cloth", "cloth", "coast", "coast", "cloth", "coast"]
@@ -58,4 +58,4 @@ def test_probabilities_sum_to_one_and_know_the_classes_apart() -> None:
 def test_a_stored_classifier_says_the_same() -> None:
     features = TfIdf.fit(TEXTS)
     classifier = LogisticRegression.fit(features(TEXTS), LABELS, features)
-    assert classifier_from(classifier.state())(TEXTS).tolist() == classifier(TEXTS).tolist()
+    assert classifier_from_state(classifier.state())(TEXTS).tolist() == classifier(TEXTS).tolist()

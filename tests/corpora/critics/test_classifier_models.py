@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from finecomb.core.errors import FinecombError
-from finecomb.corpora.critics import load, save, scores
-from finecomb.corpora.critics.classifier import LogisticRegression, classifier_from
+from finecomb.corpora.critics import load, save, score_documents
+from finecomb.corpora.critics.classifier import LogisticRegression, classifier_from_state
 from finecomb.corpora.critics.classifier_models import Encoder, Transformer
-from finecomb.corpora.critics.criticism import fitted
+from finecomb.corpora.critics.criticism import fit_critic
 from tests.corpora.critics.test_classifier import LABELS, TEXTS
 from tests.corpora.critics.test_sections import articles
 
@@ -41,13 +41,13 @@ def test_an_encoder_that_is_not_installed_says_what_to_do() -> None:
 @pytest.mark.skipif(has("transformers"), reason="it is installed")
 def test_a_transformer_that_is_not_installed_says_what_to_do() -> None:
     with pytest.raises(FinecombError, match="needs the package transformers; pip install"):
-        Transformer.ready("some-model")
+        Transformer.from_pretrained_classifier("some-model")
 
 
 def test_models_are_stored_by_name_and_weights_as_arrays() -> None:
     assert Encoder("e").state() == {"features": "encoder", "name": "e"}
     tuned = Transformer("t", ("a", "b"), {"layer": np.ones(2)})
-    again = classifier_from(tuned.state())
+    again = classifier_from_state(tuned.state())
     assert isinstance(again, Transformer)
     assert again == tuned
     assert again.weights is not None
@@ -102,7 +102,7 @@ def test_a_model_that_cannot_be_had_is_one_line(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_classifier_of_no_known_kind_is_refused() -> None:
     with pytest.raises(FinecombError, match="classifier=bert: is none of tfidf, encoder:NAME and transformer:NAME"):
-        fitted("sections", articles(0, 10), 0, {"classifier": "bert", "min_count": 2})
+        fit_critic("sections", articles(0, 10), 0, {"classifier": "bert", "min_count": 2})
 
 
 def small_model(folder: Path, head: bool) -> str:
@@ -128,28 +128,30 @@ def small_model(folder: Path, head: bool) -> str:
 def test_a_transformer_is_fine_tuned_and_stored(tmp_path: Path) -> None:
     name = small_model(tmp_path / "bert", head=False)
     options = {"classifier": f"transformer:{name}", "epochs": 20, "rate": 0.01, "min_count": 5}
-    critic = fitted("sections", articles(0, 60), 0, options)
+    critic = fit_critic("sections", articles(0, 60), 0, options)
     assert critic.facts["accuracy"] > 0.9  # type: ignore[attr-defined]
-    again = fitted("sections", articles(0, 60), 0, options)
+    again = fit_critic("sections", articles(0, 60), 0, options)
     texts = articles(1, 5)
-    assert scores(again, texts).values == pytest.approx(scores(critic, texts).values)
+    assert score_documents(again, texts).values == pytest.approx(score_documents(critic, texts).values)
     save(critic, tmp_path / "kept")
-    assert scores(load(tmp_path / "kept"), texts).values == pytest.approx(scores(critic, texts).values)
+    assert score_documents(load(tmp_path / "kept"), texts).values == pytest.approx(
+        score_documents(critic, texts).values
+    )
 
 
 @needs_transformers
 @pytest.mark.filterwarnings("ignore")
 def test_a_classifier_that_is_ready_is_taken_as_it_is(tmp_path: Path) -> None:
     name = small_model(tmp_path / "bert", head=True)
-    ready = Transformer.ready(name)
+    ready = Transformer.from_pretrained_classifier(name)
     assert ready == Transformer(name, ("what", "how"))
     assert ready is not None
     texts = ["one two", "three " * 700, "four"]
     table = ready(texts)
     assert table.sum(axis=1) == pytest.approx(np.ones(3))
     assert table[2] == pytest.approx(ready(["four"])[0], abs=1e-6)  # whatever it is padded to
-    critic = fitted("sections", articles(0, 30), 0, {"classifier": f"transformer:{name}"})
-    assert set(scores(critic, articles(1, 5)).points[0]) <= {"what", "how"}
+    critic = fit_critic("sections", articles(0, 30), 0, {"classifier": f"transformer:{name}"})
+    assert set(score_documents(critic, articles(1, 5)).points[0]) <= {"what", "how"}
 
 
 @needs_minilm

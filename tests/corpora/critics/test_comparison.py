@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from finecomb.corpora.critics.base import CriticScores, Dropped, latent_ppl
+from finecomb.corpora.critics.base import CriticScores, DroppedDocument, latent_ppl
 from finecomb.corpora.critics.comparison import (
-    COPIED,
+    COPY_REASON,
     Comparison,
-    combined,
+    combine_splits,
     compare,
-    contrasts,
-    corrected,
-    dropped_words,
+    contrast_systems,
+    correct_p_values,
+    describe_dropped,
 )
-from finecomb.statistics.inference.permutation import unpaired
+from finecomb.statistics.inference.permutation import unpaired_permutation_test
 
 
 def scored(
@@ -37,7 +37,7 @@ def scored(
         steps=count,
         lengths=count,
         points=((),) * len(values),
-        dropped=tuple(Dropped(f"x{at}", "is empty") for at in range(dropped)),
+        dropped=tuple(DroppedDocument(f"x{at}", "is empty") for at in range(dropped)),
     )
 
 
@@ -71,7 +71,9 @@ def test_p_of_the_mean_is_near_the_exact_permutation_test(real: list[int], gener
     comparison = row(
         compare(scored(list(map(float, real))), {"a": scored(list(map(float, generated)))}, draws=draws), "nll"
     )
-    exact = unpaired(np.array(generated, float), np.array(real, float), draws, np.random.default_rng(0))
+    exact = unpaired_permutation_test(
+        np.array(generated, float), np.array(real, float), draws, np.random.default_rng(0)
+    )
     assert exact.exact
     assert comparison.p == pytest.approx(exact.p, abs=5 * math.sqrt(0.25 / draws))
     assert comparison.difference.value == pytest.approx(exact.difference)
@@ -132,7 +134,7 @@ def test_holm_goes_across_systems_and_critics_within_a_statistic() -> None:
         (comparison for comparison in rows if comparison.statistic == "nll"), key=lambda comparison: comparison.p
     )
     assert nll[0].p_adjusted == pytest.approx(min(1, 2 * nll[0].p))
-    both = corrected([*rows, *rows])
+    both = correct_p_values([*rows, *rows])
     assert min(comparison.p_adjusted for comparison in both) == pytest.approx(
         min(1, 4 * min(comparison.p for comparison in rows))
     )
@@ -158,12 +160,14 @@ def test_the_interval_covers_the_true_difference_about_as_often_as_it_says() -> 
 
 
 def test_what_was_lost_is_told_in_one_line() -> None:
-    assert dropped_words("real", scored([1])) == ""
-    assert dropped_words("real", scored([1], dropped=4)) == (
+    assert describe_dropped("real", scored([1])) == ""
+    assert describe_dropped("real", scored([1], dropped=4)) == (
         "real: 4 of 5 documents could not be judged by the letters critic: 4 x is empty (x0, x1, x2, ...)"
     )
-    unseen = tuple(Dropped(f"y{at}", f"state '{at}' was never seen") for at in range(2))
-    assert dropped_words("real", replace(scored([1], dropped=1), dropped=(Dropped("x", "is empty"), *unseen))) == (
+    unseen = tuple(DroppedDocument(f"y{at}", f"state '{at}' was never seen") for at in range(2))
+    assert describe_dropped(
+        "real", replace(scored([1], dropped=1), dropped=(DroppedDocument("x", "is empty"), *unseen))
+    ) == (
         "real: 3 of 4 documents could not be judged by the letters critic: 2 x like state '0' was never seen (y0, y1); "
         "1 x is empty (x)"
     )
@@ -262,13 +266,13 @@ def test_without_clusters_pairs_go_by_id() -> None:
 def test_systems_are_contrasted_with_each_other() -> None:
     rng = np.random.default_rng(1)
     systems = {name: scored(rng.normal(mean, 1, 80).tolist()) for name, mean in (("a", 10), ("b", 10), ("c", 12))}
-    rows = [contrast for contrast in contrasts(systems, draws=300) if contrast.statistic == "nll"]
+    rows = [contrast for contrast in contrast_systems(systems, draws=300) if contrast.statistic == "nll"]
     assert [(contrast.system, contrast.against) for contrast in rows] == [("a", "b"), ("a", "c"), ("b", "c")]
     assert rows[0].difference.low < 0 < rows[0].difference.high
     assert rows[1].difference.value == pytest.approx(systems["a"].values.mean() - systems["c"].values.mean())
     assert rows[1].p_adjusted < 0.02 < rows[0].p
     shared = {name: replace(scores, clusters=scores.ids) for name, scores in systems.items()}
-    assert "units:paired" in str(contrasts(shared, draws=20)[0].difference.signature)
+    assert "units:paired" in str(contrast_systems(shared, draws=20)[0].difference.signature)
 
 
 def test_splits_are_combined_by_medians() -> None:
@@ -277,7 +281,7 @@ def test_splits_are_combined_by_medians() -> None:
         compare(scored(rng.normal(10, 1, 40).tolist()), {"a": scored(rng.normal(10, 1, 40).tolist())}, draws=99)
         for _ in range(5)
     ]
-    result = combined(splits, "none")
+    result = combine_splits(splits, "none")
     assert [comparison.statistic for comparison in result] == [comparison.statistic for comparison in splits[0]]
     for place, comparison in enumerate(result):
         pvalues = [rows[place].p for rows in splits]
@@ -285,11 +289,11 @@ def test_splits_are_combined_by_medians() -> None:
         assert comparison.difference.value == pytest.approx(
             np.median([rows[place].difference.value for rows in splits])
         )
-    assert combined(splits[:1], "none") == splits[0][:0] + corrected(splits[0], "none")
+    assert combine_splits(splits[:1], "none") == splits[0][:0] + correct_p_values(splits[0], "none")
 
 
 def test_copies_of_fitted_texts_are_reported_as_copies() -> None:
-    losses = (Dropped("x", COPIED), Dropped("y", "is empty"))
+    losses = (DroppedDocument("x", COPY_REASON), DroppedDocument("y", "is empty"))
     comparison = compare(scored([1, 2, 3]), {"a": replace(scored([1, 2, 3]), dropped=losses)}, draws=20)[0]
     assert comparison.copies == comparison.row()["copies"] == 1
     assert "1 copies" in comparison.note

@@ -10,13 +10,13 @@ from finecomb.annotators.coreference.chains import Chains, b_cubed, muc, passage
 from finecomb.annotators.coreference.resolver import sieve
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
-from finecomb.corpora.critics.base import annotated, latent_ppl, parts
-from finecomb.corpora.critics.coreference import Coreference, gender_of, head, states
-from finecomb.corpora.critics.coreference_model import Kind
-from finecomb.corpora.critics.coreference_tables import contributions, shifted, unlikely
-from finecomb.corpora.critics.posteriors import Point
+from finecomb.corpora.critics.base import latent_ppl, render_annotated_text, state_steps
+from finecomb.corpora.critics.coreference import Coreference, chain_gender, head_start, mention_states
+from finecomb.corpora.critics.coreference_model import ModelKind
+from finecomb.corpora.critics.coreference_tables import ngram_contributions, shifted_ngrams, unlikely_ngrams
+from finecomb.corpora.critics.posteriors import PointPosterior
 from finecomb.corpora.critics.priors import ProjectionError
-from finecomb.corpora.critics.scoring import scores
+from finecomb.corpora.critics.scoring import score_documents
 from finecomb.corpora.critics.storage import load, save
 
 STORY = "Anna met Paul. She thanked him, and he smiled at her. "
@@ -64,48 +64,48 @@ def test_the_sieve_on_the_held_out_passages() -> None:
 
 def test_states_have_genders_by_majority_and_sentences() -> None:
     text = "Ann's mother left. He said she knew Ann. It rained."
-    sequence = states(text, [[(0, 3), (36, 39)], [(6, 12), (27, 30)]])
+    sequence = mention_states(text, [[(0, 3), (36, 39)], [(6, 12), (27, 30)]])
     assert sequence is not None
     assert sequence[0] == (".", "N:0", "F:1", ".", "she:1", "N:0", ".")
     assert [text[start:end] for start, end in sequence[1]] == ["", "Ann", "mother", "", "she", "Ann", ""]
 
 
 def test_chains_of_things_are_left_out() -> None:
-    assert states("The car stopped. It burned.", [[(4, 7), (17, 19)]]) is None
+    assert mention_states("The car stopped. It burned.", [[(4, 7), (17, 19)]]) is None
 
 
 def test_the_head_of_a_description_is_its_place() -> None:
     text = "the old mother of Ann, who sang"
-    assert text[head(text, (0, len(text))) :].startswith("mother")
+    assert text[head_start(text, (0, len(text))) :].startswith("mother")
 
 
 def test_gender_is_that_of_most_pronouns() -> None:
     text = "Sam he she he"
-    assert gender_of(text, [(0, 3), (4, 6), (7, 10), (11, 13)]) == "M"
-    assert gender_of(text, [(0, 3)]) == "N"
+    assert chain_gender(text, [(0, 3), (4, 6), (7, 10), (11, 13)]) == "M"
+    assert chain_gender(text, [(0, 3)]) == "N"
 
 
 @pytest.mark.parametrize("model", ["kneser-ney", "paper"])
-def test_odd_reference_is_less_likely(model: Kind) -> None:
+def test_odd_reference_is_less_likely(model: ModelKind) -> None:
     fitted_on = [*documents(STORY, 30), *documents("Maria saw Peter. He greeted her.", 1)]
     critic = Coreference.fit(fitted_on, rng(), model=model)
-    real, odd = scores(critic, documents(STORY, 9)), scores(critic, documents(ODD, 9))
+    real, odd = score_documents(critic, documents(STORY, 9)), score_documents(critic, documents(ODD, 9))
     assert latent_ppl(odd).value > 2 * latent_ppl(real).value
 
 
 def test_parts_name_their_text_and_what_was_expected() -> None:
     critic = Coreference.fit(documents(STORY, 30), rng())
     document = Document(id="x", text="Anna met Paul. She thanked him, and she smiled at him.")
-    steps = parts(critic, document)
+    steps = state_steps(critic, document)
     assert [part.text for part in steps if part.text] == ["Anna", "Paul", "She", "him", "she", "him"]
-    text = annotated(document.text, steps, below=-1.0)
+    text = render_annotated_text(document.text, steps, below=-1.0)
     assert text.startswith("[Anna]0{0.0}")
     assert "expected he:1" in text
 
 
 def test_tables_have_the_papers_columns() -> None:
     critic = Coreference.fit(documents(STORY, 30), rng())
-    real, odd = scores(critic, documents(STORY, 12)), scores(critic, documents(ODD, 12))
+    real, odd = score_documents(critic, documents(STORY, 12)), score_documents(critic, documents(ODD, 12))
     tables = critic.tables(real, {"odd": odd})
     assert tables["contributions"].columns == [
         "system", "z1", "z2", "z3", "z4", "z5", "real", "generated", "nll", "contribution"
@@ -117,8 +117,8 @@ def test_tables_have_the_papers_columns() -> None:
 
 def test_contributions_add_up_to_the_difference() -> None:
     critic = Coreference.fit(documents(STORY, 30), rng())
-    real, odd = scores(critic, documents(STORY, 12)), scores(critic, documents(ODD, 12))
-    table = contributions(critic.prior, real.points, odd.points, count=10_000)
+    real, odd = score_documents(critic, documents(STORY, 12)), score_documents(critic, documents(ODD, 12))
+    table = ngram_contributions(critic.prior, real.points, odd.points, count=10_000)
     difference = odd.values.sum() / odd.steps.sum() - real.values.sum() / real.steps.sum()
     assert table["contribution"].sum() == pytest.approx(difference)
     assert table["real"].sum() == pytest.approx(100)
@@ -126,11 +126,15 @@ def test_contributions_add_up_to_the_difference() -> None:
 
 def test_unlikely_and_shifted_keep_to_their_limits() -> None:
     critic = Coreference.fit(documents(STORY, 30), rng())
-    zs = [posterior.z for posterior in (critic.project(d) for d in documents(ODD, 6)) if isinstance(posterior, Point)]
-    table = unlikely(critic.prior, zs, below=-1.0)
+    zs = [
+        posterior.z
+        for posterior in (critic.project(d) for d in documents(ODD, 6))
+        if isinstance(posterior, PointPosterior)
+    ]
+    table = unlikely_ngrams(critic.prior, zs, below=-1.0)
     assert (table["log_p"] < -1).all()
     assert (table["expected_log_p"] >= table["log_p"]).all()
-    assert shifted(critic.prior, zs[:1], zs[:1], most=True).height == 0
+    assert shifted_ngrams(critic.prior, zs[:1], zs[:1], most=True).height == 0
 
 
 def test_chains_may_come_from_a_file(tmp_path: Path) -> None:
@@ -138,7 +142,7 @@ def test_chains_may_come_from_a_file(tmp_path: Path) -> None:
     texts = documents(STORY, 4)
     path.write_text(json.dumps({document.id: sieve(document.text) for document in texts}))
     ours, theirs = Coreference.fit(texts, rng()), Coreference.fit(texts, rng(), chains=path)
-    assert scores(theirs, texts).values == pytest.approx(scores(ours, texts).values)
+    assert score_documents(theirs, texts).values == pytest.approx(score_documents(ours, texts).values)
     with pytest.raises(ProjectionError, match="has no chains in"):
         theirs.project(Document(id="other", text=STORY))
     with pytest.raises(FinecombError, match="document 'other' has no chains in"):
@@ -174,7 +178,7 @@ def test_a_resolver_may_be_the_users_own() -> None:
 
 def test_a_document_without_persons_is_counted_with_its_reason() -> None:
     critic = Coreference.fit(documents(STORY, 5), rng())
-    result = scores(critic, [Document(id="rain", text="It rained."), *documents(STORY, 2)])
+    result = score_documents(critic, [Document(id="rain", text="It rained."), *documents(STORY, 2)])
     assert (
         Coreference.fit([Document(id="rain", text="It rained."), *documents(STORY, 2)], rng()).unused == result.dropped
     )
@@ -187,11 +191,13 @@ def test_a_critic_is_saved_without_pickle(tmp_path: Path) -> None:
     critic = Coreference.fit(documents(STORY, 5), rng(), order=3)
     save(critic, tmp_path / "critic")
     again = load(tmp_path / "critic")
-    assert scores(again, documents(ODD, 3)).values == pytest.approx(scores(critic, documents(ODD, 3)).values)
+    assert score_documents(again, documents(ODD, 3)).values == pytest.approx(
+        score_documents(critic, documents(ODD, 3)).values
+    )
 
 
 def test_you_is_plural_for_the_authors_program_only() -> None:
     text = "Anna spoke. You know her, said Paul. You do."
     chain = [[(0, 4), (12, 15), (37, 40)]]
-    assert [states(text, chain, kind)[0][1] for kind in ("kneser-ney", "paper")] == ["N:0", "P:0"]  # type: ignore[index]
-    assert gender_of("your friends", [(0, 4)], "paper") == "N"
+    assert [mention_states(text, chain, kind)[0][1] for kind in ("kneser-ney", "paper")] == ["N:0", "P:0"]  # type: ignore[index]
+    assert chain_gender("your friends", [(0, 4)], "paper") == "N"

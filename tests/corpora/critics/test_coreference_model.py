@@ -12,12 +12,12 @@ from finecomb.core.errors import FinecombError
 from finecomb.corpora.critics.coreference_model import (
     SYMBOLS,
     ChainModel,
-    Encoded,
-    canonical,
+    EncodedStates,
+    count_ngrams,
     encode,
+    format_windows,
+    relabel_entities,
     successors,
-    tally,
-    written,
 )
 from finecomb.corpora.critics.priors import END
 
@@ -181,7 +181,7 @@ def test_kneser_ney_sums_to_one_over_legal_successors(fitted: list[Chain], histo
     padded = encode([*history])
     symbols = np.concatenate([np.zeros(order, np.int64), padded.symbols])[-order:]
     entities = np.concatenate([np.full(order, -1), padded.entities])[-order:]
-    assert model.probabilities(successors(Encoded(symbols, entities))).sum() == pytest.approx(1)
+    assert model.probabilities(successors(EncodedStates(symbols, entities))).sum() == pytest.approx(1)
 
 
 def test_the_papers_model_does_not_sum_to_one() -> None:
@@ -190,12 +190,12 @@ def test_the_papers_model_does_not_sum_to_one() -> None:
     fitted = [[f"{rng.choice(['M', 'he', 'F', 'her'])}:{rng.integers(4)}" for _ in range(12)] for _ in range(20)]
     model = ChainModel.fit(fitted, "paper", 5)
     last = encode(["M:0", "M:0", "M:0", "F:0"])
-    assert model.probabilities(successors(Encoded(last.symbols, last.entities))).sum() < 0.9
+    assert model.probabilities(successors(EncodedStates(last.symbols, last.entities))).sum() < 0.9
 
 
 @given(st.lists(st.lists(st.integers(-1, 4), min_size=5, max_size=5), min_size=1, max_size=5))
 def test_canonical_numbers_persons_by_first_appearance(rows: list[list[int]]) -> None:
-    for row, ours in zip(rows, canonical(np.array(rows)).tolist(), strict=True):
+    for row, ours in zip(rows, relabel_entities(np.array(rows)).tolist(), strict=True):
         numbers: dict[int, int] = {}
         assert ours == [numbers.setdefault(entity, len(numbers)) if entity >= 0 else -1 for entity in row]
 
@@ -220,8 +220,8 @@ def test_likeliest_is_the_best_legal_successor() -> None:
 
 
 def test_tally_counts_relabelled_ngrams() -> None:
-    ngrams = tally([["M:3", "he:3"], ["M:1", "he:1"], ["M:1", "he:0"]], 2)
-    assert dict(zip(written(ngrams.windows), ngrams.counts.tolist(), strict=True)) == {
+    ngrams = count_ngrams([["M:3", "he:3"], ["M:1", "he:1"], ["M:1", "he:0"]], 2)
+    assert dict(zip(format_windows(ngrams.windows), ngrams.counts.tolist(), strict=True)) == {
         ("", "M:0"): 3, ("M:0", "he:0"): 2, ("M:0", "he:1"): 1, ("he:0", END): 3
     }  # fmt: skip
 

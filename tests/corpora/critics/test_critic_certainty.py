@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from finecomb.corpora.critics.critic_certainty import NOT_SAID, certainty, certainty_row
-from finecomb.corpora.critics.posteriors import Dirichlet, Factorised, Gaussian, Point, Samples
+from finecomb.corpora.critics.critic_certainty import NO_CERTAINTY_REASON, certainty, certainty_row
+from finecomb.corpora.critics.posteriors import Dirichlet, Factorised, Gaussian, PointPosterior, Samples
 from finecomb.corpora.critics.priors import DirichletPrior, GaussianPrior
-from finecomb.engine.partitions import WorkSpread
+from finecomb.engine.partitions import Executor
 from tests.corpora.critics.test_sections import articles, fit
 from tests.engine.works import (
     DeadlyEngine,
@@ -37,12 +37,12 @@ def test_each_posterior_by_hand() -> None:
     assert certainty(with_prior(GaussianPrior(np.zeros(2), np.diag([2.0, 1.0]))), gaussian) == pytest.approx(0.375)
     counts = Dirichlet(np.array([9.0, 1.0]))
     assert certainty(with_prior(DirichletPrior(np.array([0.5, 0.5]))), counts) == pytest.approx(0.9)
-    assert math.isnan(certainty(with_prior(None), Point(("a",))))
+    assert math.isnan(certainty(with_prior(None), PointPosterior(("a",))))
 
 
 def test_a_critic_that_reads_the_likeliest_types_still_says_how_sure_it_is() -> None:
     critic = fit(articles(0, 120))
-    assert isinstance(critic.project(articles(3, 1)[0]), Point)
+    assert isinstance(critic.project(articles(3, 1)[0]), PointPosterior)
     row = certainty_row(critic, "real", articles(3, 30))
     assert 0.5 < float(str(row["lowest 5%"])) <= float(str(row["certainty"])) < 1
     assert row["what"] == "mean probability of the most probable state"
@@ -52,13 +52,13 @@ def test_certainty_is_the_same_whoever_works_and_goes_on_after_a_run_was_cut_off
     critic, documents = fit(articles(0, 30)), articles(3, 10)
     critic.batch = 2
     alone = certainty_row(critic, "real", documents)
-    assert certainty_row(critic, "real", documents, WorkSpread(PicklingEngine())) == alone
+    assert certainty_row(critic, "real", documents, Executor(PicklingEngine())) == alone
     with pytest.raises(KeyboardInterrupt):
-        certainty_row(critic, "real", documents, WorkSpread.into(InterruptedEngine(3), tmp_path / "p"))
-    spread = WorkSpread.into(InterruptedEngine(), tmp_path / "p")
+        certainty_row(critic, "real", documents, Executor.from_folder(InterruptedEngine(3), tmp_path / "p"))
+    spread = Executor.from_folder(InterruptedEngine(), tmp_path / "p")
     assert certainty_row(critic, "real", documents, spread) == alone
     assert spread.found == 6
-    other = WorkSpread.into(InterruptedEngine(), tmp_path / "p")
+    other = Executor.from_folder(InterruptedEngine(), tmp_path / "p")
     certainty_row(fit(articles(1, 30)), "real", documents, other)
     assert other.found == 0
 
@@ -67,7 +67,7 @@ def test_documents_at_which_a_critic_breaks_down_are_left_out() -> None:
     documents = records(texts(4, d1="poison here", d3="death"))
     critic = MischievousCritic(MischiefOptions())
     assert certainty_row(critic, "real", documents[:3])["documents"] == 2
-    lost = certainty_row(critic, "real", documents[2:], WorkSpread(DeadlyEngine()))
+    lost = certainty_row(critic, "real", documents[2:], Executor(DeadlyEngine()))
     assert lost["documents"] == 1
 
 
@@ -75,4 +75,4 @@ def test_a_critic_that_believes_titles_cannot_say() -> None:
     critic = fit(articles(0, 60), labels="title")
     row = certainty_row(critic, "real", articles(3, 10))
     assert math.isnan(float(str(row["certainty"])))
-    assert row["what"] == NOT_SAID
+    assert row["what"] == NO_CERTAINTY_REASON

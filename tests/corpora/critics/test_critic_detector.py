@@ -9,13 +9,13 @@ import pytest
 
 from finecomb import formats, protocols
 from finecomb.core.errors import FinecombError
-from finecomb.core.records import PHASES, Annotation, Annotator, Document, Mark, Offer, Settings
+from finecomb.core.records import ONBOARDING_PHASES, Annotation, Annotator, Document, Mark, Offer, Settings
 from finecomb.core.span import Span
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.corpora.critics.critic_detector import CriticDetector, CriticDetectorOptions
-from finecomb.corpora.critics.criticism import fitted
+from finecomb.corpora.critics.criticism import fit_critic
 from finecomb.corpora.critics.storage import save
-from finecomb.corpora.critics.surprising_spans import calibrated
+from finecomb.corpora.critics.surprising_spans import calibrate_surprises
 from tests.cli.test_criticize import write
 from tests.corpora.critics.test_sections import articles
 from tests.databases import Client, Clocked, new_place, opened
@@ -27,8 +27,8 @@ WRONG = ("why", "what", "how", "so")
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("critic") / "kept"
-    critic = fitted("sections", articles(0, 120), 0, {})
-    save(calibrated(critic, articles(3, 60)), folder)
+    critic = fit_critic("sections", articles(0, 120), 0, {})
+    save(calibrate_surprises(critic, articles(3, 60)), folder)
     return folder
 
 
@@ -77,7 +77,7 @@ def test_a_text_that_the_critic_was_fitted_on_is_named(kept: Path) -> None:
 
 
 def test_a_critic_that_does_not_know_what_is_usual_is_refused(tmp_path: Path) -> None:
-    save(fitted("sections", articles(0, 40), 0, {"min_count": "5"}), tmp_path / "raw")
+    save(fit_critic("sections", articles(0, 40), 0, {"min_count": "5"}), tmp_path / "raw")
     with pytest.raises(FinecombError, match="does not say how surprising people's own texts are"):
         detector(tmp_path / "raw")
     with pytest.raises(FinecombError, match="needs a fitted critic"):
@@ -85,7 +85,7 @@ def test_a_critic_that_does_not_know_what_is_usual_is_refused(tmp_path: Path) ->
 
 
 def test_a_threshold_that_nothing_can_reach_is_refused(tmp_path: Path) -> None:
-    save(calibrated(fitted("sections", articles(0, 60), 0, {}), articles(3, 5)), tmp_path / "small")
+    save(calibrate_surprises(fit_critic("sections", articles(0, 60), 0, {}), articles(3, 5)), tmp_path / "small")
     with pytest.raises(FinecombError, match="knows 20 spans of real texts, which make it at most"):
         detector(tmp_path / "small")
     assert detector(tmp_path / "small", threshold=0.9)(articles(1, 1, WRONG)[0]).marks
@@ -127,8 +127,8 @@ def test_annotators_confirm_a_critics_marks_on_the_page(kept: Path, tmp_path: Pa
     asked = protocols.load("scarecrow")
     (document,) = articles(1, 1, WRONG)
     program = detector(kept, "scarecrow")
-    items: list[Item] = [
-        Settings(protocols=(asked.id,), skip=PHASES, offer=Offer(annotator=program.annotator_id, blind=0)),
+    items: list[StudyItem] = [
+        Settings(protocols=(asked.id,), skip=ONBOARDING_PHASES, offer=Offer(annotator=program.annotator_id, blind=0)),
         *(asked, document, Annotator(id=program.annotator_id, kind="detector"), program(document)),
     ]
     with opened(new_place("sqlite", tmp_path), items, Clocked()) as store:

@@ -6,9 +6,9 @@ import pytest
 from finecomb.core.records import Document
 from finecomb.corpora.critics import critic_power
 from finecomb.corpora.critics.base import Critic
-from finecomb.corpora.critics.critic_power import DAMAGES, PowerPoint, power_curve, power_words
-from finecomb.corpora.critics.storage import CRITICS, named
-from finecomb.statistics.inference.permutation import unpaired
+from finecomb.corpora.critics.critic_power import DAMAGES, PowerPoint, describe_power, power_curve
+from finecomb.corpora.critics.storage import CRITICS, critic_class
+from finecomb.statistics.inference.permutation import unpaired_permutation_test
 from tests.corpora.critics.test_sections import articles, fit
 from tests.corpora.critics.worlds import titled
 
@@ -57,7 +57,7 @@ def test_what_cannot_be_damaged_is_left_out(name: str) -> None:
 
 
 def test_every_critic_names_damage_that_there_is() -> None:
-    for damages in [Critic.damages, *(named(name).damages for name in CRITICS)]:
+    for damages in [Critic.damages, *(critic_class(name).damages for name in CRITICS)]:
         assert set(damages) <= set(DAMAGES)
 
 
@@ -71,7 +71,7 @@ def test_power_grows_with_damage_and_documents_and_false_alarms_stay_rare() -> N
     assert swapped[2.0, 0.1].seen >= swapped[0.5, 0.1].seen
     assert swapped[1.0, 1.0].low < 0.95
     assert swapped[1.0, 1.0].high == pytest.approx(1)
-    assert power_words(rows)[0] == (
+    assert describe_power(rows)[0] == (
         "the sections critic: with your 40 held-out real and 20 generated documents, two sections swapped in each is "
         "seen in 100% of runs"
     )
@@ -82,7 +82,7 @@ def test_a_damage_that_cannot_be_done_is_said() -> None:
     object.__setattr__(critic, "damages", ("he and she exchanged",))
     rows = power_curve(critic, articles(3, 10), runs=5)
     assert all(np.isnan(row.seen) and row.tried == 0 for row in rows)
-    assert power_words(rows) == [
+    assert describe_power(rows) == [
         "the sections critic: no held-out real document can have he and she exchanged and be scored"
     ]
 
@@ -90,9 +90,11 @@ def test_a_damage_that_cannot_be_done_is_said() -> None:
 def test_p_is_that_of_the_permutation_test_and_of_its_limit() -> None:
     rng = np.random.default_rng(4)
     first, second = rng.normal(size=120), rng.normal(0.25, size=120)
-    oracle = unpaired(first, second, 20_000, rng).p
-    assert critic_power._p_of_many(first, second, rng) == pytest.approx(oracle, abs=0.01)
-    assert np.mean([critic_power._p(first, second, rng) for _ in range(30)]) == pytest.approx(oracle, abs=0.02)
+    oracle = unpaired_permutation_test(first, second, 20_000, rng).p
+    assert critic_power._normal_p_value(first, second, rng) == pytest.approx(oracle, abs=0.01)
+    assert np.mean([critic_power._permutation_p_value(first, second, rng) for _ in range(30)]) == pytest.approx(
+        oracle, abs=0.02
+    )
 
 
 def test_rejections_without_damage_are_those_of_the_level() -> None:

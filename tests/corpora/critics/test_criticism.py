@@ -10,8 +10,16 @@ import pytest
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.corpora.critics import compare, load, save
-from finecomb.corpora.critics.comparison import COPIED
-from finecomb.corpora.critics.criticism import FITTED, REPEATED, criticism, criticize, fingerprint, fitted, split
+from finecomb.corpora.critics.comparison import COPY_REASON
+from finecomb.corpora.critics.criticism import (
+    FITTED_REASON,
+    REPEATED_REASON,
+    criticize,
+    fingerprint,
+    fit_critic,
+    score_real_and_systems,
+    split_for_fitting,
+)
 from tests.corpora.critics.test_sections import articles
 from tests.corpora.critics.worlds import titled
 
@@ -32,52 +40,52 @@ def test_a_fingerprint_is_of_what_a_document_says() -> None:
 def test_a_saved_critic_remembers_what_it_was_fitted_on(tmp_path: Path) -> None:
     """By the old hint, untouched documents that had been fitted on were compared and got a small p."""
     real = articles(0, 120)
-    save(fitted("sections", real, 0, {"min_count": 5}), tmp_path / "kept")
+    save(fit_critic("sections", real, 0, {"min_count": 5}), tmp_path / "kept")
     critic = load(tmp_path / "kept")
     assert len(critic.fitted_on) == 120
     with pytest.raises(
         FinecombError, match=r"all 120 real documents, e\.g\. 'x0-0', have texts that the critic was fitted on"
     ):
-        criticism(critic, renamed(real, "x"), {})
-    result = criticism(critic, [*renamed(real[:30], "x"), *articles(5, 40)], {})
+        score_real_and_systems(critic, renamed(real, "x"), {})
+    result = score_real_and_systems(critic, [*renamed(real[:30], "x"), *articles(5, 40)], {})
     assert len(result.real.ids) == 40
-    assert {loss.why for loss in result.real.dropped} == {FITTED}
+    assert {loss.why for loss in result.real.dropped} == {FITTED_REASON}
 
 
 def test_texts_that_stand_twice_are_held_out_once() -> None:
     real = articles(0, 100)
-    fit, held_out = split(real, 0.5, 0)
+    fit, held_out = split_for_fitting(real, 0.5, 0)
     copies = [*real, *renamed(fit[:10], "again-"), *renamed(held_out[:10], "again-")]
     kept = [document for document in copies if not document.id.startswith("again-") or document not in fit]
     result = criticize("sections", kept, {}, fit=fit, min_count=5)
     assert sorted(result.real.ids) == sorted(document.id for document in held_out)
     reasons = [loss.why for loss in result.real.dropped]
-    assert (reasons.count(FITTED), reasons.count(REPEATED)) == (len(fit) + 10, 10)
+    assert (reasons.count(FITTED_REASON), reasons.count(REPEATED_REASON)) == (len(fit) + 10, 10)
 
 
 def test_copies_in_generated_documents_are_reported_and_not_judged() -> None:
     real = articles(0, 100)
-    fit, held_out = split(real, 0.5, 0)
+    fit, held_out = split_for_fitting(real, 0.5, 0)
     generated = [*renamed(fit[:7], "copy-"), *articles(3, 20)]
     result = criticize("sections", held_out, {"parrot": generated}, fit=fit, min_count=5)
     assert len(result.systems["parrot"].ids) == 20
-    assert [loss.why for loss in result.systems["parrot"].dropped] == [COPIED] * 7
+    assert [loss.why for loss in result.systems["parrot"].dropped] == [COPY_REASON] * 7
     assert compare(result.real, result.systems, draws=20)[0].copies == 7
 
 
 def test_a_critic_that_was_never_told_has_no_memory() -> None:
-    critic = fitted("sections", articles(0, 60), 0, {"min_count": 5})
+    critic = fit_critic("sections", articles(0, 60), 0, {"min_count": 5})
     object.__setattr__(critic, "fitted_on", frozenset())
-    assert len(criticism(critic, articles(0, 60), {}).real.ids) == 60
+    assert len(score_real_and_systems(critic, articles(0, 60), {}).real.ids) == 60
 
 
 def test_titles_never_seen_skip_a_transition_and_not_a_document() -> None:
     real = [titled(str(at), ["a", "b", "c"]) for at in range(30)]
-    critic = fitted("sections", real, 0, {"labels": "title", "smoothing": "add:1"})
+    critic = fit_critic("sections", real, 0, {"labels": "title", "smoothing": "add:1"})
     table = np.exp(critic.prior.log_transitions)  # type: ignore[attr-defined]
-    result = criticism(critic, [titled("odd", ["a", "zzz", "b", "c"])], {}).real
+    result = score_real_and_systems(critic, [titled("odd", ["a", "zzz", "b", "c"])], {}).real
     # begin-a, b-c and c-end count; a-zzz and zzz-b do not
     assert result.values[0] == pytest.approx(-np.log(table[0, 0] * table[2, 2] * table[3, 3]))
     assert (result.steps[0], result.dropped) == (3, ())
-    nothing = criticism(critic, [titled("x", ["zzz"])], {}).real
+    nothing = score_real_and_systems(critic, [titled("x", ["zzz"])], {}).real
     assert nothing.dropped[0].why == "has no transition between section types that were seen in fitting"

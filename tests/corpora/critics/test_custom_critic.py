@@ -11,10 +11,10 @@ import pytest
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
-from finecomb.corpora.critics import latent_ppl, load, parts, save, scores
-from finecomb.corpora.critics.base import Dropped
-from finecomb.corpora.critics.comparison import unused_words
-from finecomb.corpora.critics.custom_critic import CustomCritic, Kind, NgramPrior
+from finecomb.corpora.critics import latent_ppl, load, save, score_documents, state_steps
+from finecomb.corpora.critics.base import DroppedDocument
+from finecomb.corpora.critics.comparison import describe_unused
+from finecomb.corpora.critics.custom_critic import CustomCritic, NgramPrior, PriorKind
 
 HERE = "tests.corpora.critics.test_custom_critic"
 
@@ -43,54 +43,56 @@ def texts(*lines: str) -> list[Document]:
     return [Document(id=f"d{at}", text=line) for at, line in enumerate(lines)]
 
 
-def fit(function: str, kind: Kind, *lines: str, **options: float) -> CustomCritic:
+def fit(function: str, kind: PriorKind, *lines: str, **options: float) -> CustomCritic:
     return CustomCritic.fit(texts(*lines), np.random.default_rng(0), f"{HERE}:{function}", kind, **options)  # type: ignore[arg-type]
 
 
 def test_labels_and_a_chain() -> None:
     critic = fit("letters", "markov", "ab", "ab", "aab", add=0.5)
     assert critic.name == "letters"
-    result = scores(critic, texts("ab"))
+    result = score_documents(critic, texts("ab"))
     # begin: a 3 of 3; after a: a 1, b 3; after b: end 3; a half is added to each of three
     assert result.values[0] == pytest.approx(-math.log(3.5 / 4.5 * 3.5 / 5.5 * 3.5 / 4.5))
 
 
 def test_labels_and_n_grams_sum_to_one_and_name_what_they_expected() -> None:
     critic = fit("letters", "ngram", *["abab"] * 6, "abb", order=2)
-    rows = parts(critic, texts("ab")[0])
+    rows = state_steps(critic, texts("ab")[0])
     assert [row.state for row in rows] == ["a", "b", "</s>"]
     assert rows[1].likeliest == "b"
     assert isinstance(critic.prior, NgramPrior)
     assert critic.prior.ngrams.next_probs(np.array([0])).sum() == pytest.approx(1)
-    assert scores(critic, texts("bbbb")).rates[0] > scores(critic, texts("abab")).rates[0]
+    assert score_documents(critic, texts("bbbb")).rates[0] > score_documents(critic, texts("abab")).rates[0]
 
 
 def test_numbers_and_a_gaussian() -> None:
     critic = fit("numbers", "gaussian", "0 0", "1 1", "0 1", "1 0.5")
-    result = scores(critic, texts("0.5 0.5", "9 9"))
+    result = score_documents(critic, texts("0.5 0.5", "9 9"))
     assert result.values[1] > result.values[0]
     assert math.isnan(latent_ppl(result).value)
 
 
 def test_proportions_and_a_dirichlet() -> None:
     critic = fit("letters", "dirichlet", *["aaaaab", "aaaab", "aaab", "aaaaaab"] * 3)
-    usual, odd = scores(critic, texts("aaaaab", "abbbbb"), "kl").values
+    usual, odd = score_documents(critic, texts("aaaaab", "abbbbb"), "kl").values
     assert odd > usual
 
 
 @pytest.mark.parametrize("kind", ["markov", "ngram", "gaussian", "dirichlet"])
-def test_it_is_stored_by_the_name_of_its_function(kind: Kind, tmp_path: Path) -> None:
+def test_it_is_stored_by_the_name_of_its_function(kind: PriorKind, tmp_path: Path) -> None:
     lines = ("0 1", "1 0", "2 2", "1 1") if kind == "gaussian" else ("ab", "aab", "b", "abab")
     critic = fit("numbers" if kind == "gaussian" else "letters", kind, *lines)
     save(critic, tmp_path / "c")
     again = load(tmp_path / "c", code=[critic.function])
-    assert scores(again, texts(*lines)).values.tolist() == scores(critic, texts(*lines)).values.tolist()
+    assert (
+        score_documents(again, texts(*lines)).values.tolist() == score_documents(critic, texts(*lines)).values.tolist()
+    )
 
 
 @pytest.mark.parametrize("kind", ["markov", "ngram", "dirichlet"])
-def test_a_label_never_seen_and_a_text_without_labels_are_reasons(kind: Kind) -> None:
+def test_a_label_never_seen_and_a_text_without_labels_are_reasons(kind: PriorKind) -> None:
     critic = fit("letters", kind, "ab", "ba")
-    assert [loss.why for loss in scores(critic, texts("ac", "")).dropped] == [
+    assert [loss.why for loss in score_documents(critic, texts("ac", "")).dropped] == [
         "state 'c' was never seen when the critic was fitted",
         "letters gives nothing for it",
     ]
@@ -117,7 +119,7 @@ def test_a_label_never_seen_and_a_text_without_labels_are_reasons(kind: Kind) ->
     ],
 )
 def test_what_cannot_be_fitted_is_one_clear_line(
-    function: str, kind: Kind, lines: tuple[str, ...], message: str
+    function: str, kind: PriorKind, lines: tuple[str, ...], message: str
 ) -> None:
     with pytest.raises(FinecombError, match=message):
         fit(function, kind, *lines)
@@ -125,15 +127,15 @@ def test_what_cannot_be_fitted_is_one_clear_line(
 
 def test_texts_that_cannot_be_fitted_on_are_counted() -> None:
     critic = fit("letters", "markov", "ab", "", "ba")
-    assert critic.unused == (Dropped("d1", "letters gives nothing for it"),)
-    assert unused_words(critic) == (
+    assert critic.unused == (DroppedDocument("d1", "letters gives nothing for it"),)
+    assert describe_unused(critic) == (
         "fitting: 1 documents could not be used by the letters critic: 1 x letters gives nothing for it (d1)"
     )
 
 
 def test_a_vector_of_another_size_or_of_nan_is_a_reason() -> None:
     critic = fit("numbers", "gaussian", "0 0", "1 1", "0 1")
-    assert [loss.why for loss in scores(critic, texts("1", "nan 1")).dropped] == [
+    assert [loss.why for loss in score_documents(critic, texts("1", "nan 1")).dropped] == [
         "has a vector of 1 numbers where the critic has 2",
         "numbers gives NaN or an infinity for it",
     ]

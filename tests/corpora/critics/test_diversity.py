@@ -9,7 +9,7 @@ import pytest
 
 from finecomb.corpora.critics.base import CriticScores
 from finecomb.corpora.critics.criticism import Criticism
-from finecomb.corpora.critics.diversity import coverage, diversity_rows, entropy, unused_rows
+from finecomb.corpora.critics.diversity import coverage, diversity_rows, entropy, never_used_rows
 from finecomb.corpora.critics.sections import Sections
 from tests.corpora.critics.worlds import titled
 
@@ -66,13 +66,13 @@ def test_entropy_and_coverage_are_worked_by_hand() -> None:
 def test_what_a_system_never_uses_is_listed() -> None:
     real = [("intro", "method")] * 50 + [("intro", "result")] * 50
     result = criticism(real, ours=[("intro", "method")] * 30)  # type: ignore[arg-type]
-    rows = list(unused_rows(result))
+    rows = list(never_used_rows(result))
     assert [(row["kind"], row["never used"]) for row in rows] == [
         ("state", "result"),
         ("organisation", "intro > result"),
     ]
     assert rows[0]["p"] == pytest.approx(0.5**30)
-    assert list(unused_rows(criticism(real, ours=[("intro", "method")] * 3))) == []  # type: ignore[arg-type]
+    assert list(never_used_rows(criticism(real, ours=[("intro", "method")] * 3))) == []  # type: ignore[arg-type]
 
 
 def test_few_documents_are_said() -> None:

@@ -23,7 +23,7 @@ HUMAN = {"lm2-without": 0.50, "lm2-with": 0.66, "lm1-without": 0.71, "lm1-with":
 
 
 def study() -> Study:
-    protocol = protocols.shipped("sections")
+    protocol = protocols.load_shipped("sections")
     items: list[object] = [protocol, Annotator(id="r", kind="human")]
     judged = {
         ("a", "x"): (["introduction", "result"], False),
@@ -96,10 +96,10 @@ def test_too_few_systems_or_no_spread_is_nan_with_a_reason() -> None:
 
 def test_other_figures_come_from_a_table() -> None:
     table = pl.DataFrame({"system": ["a", "b"], "ppl": [11.0, None]})
-    figures = human_judgments.figures_from_table(table, "m.csv")
+    figures = human_judgments.metric_values_from_table(table, "m.csv")
     assert figures["ppl"]["a"] == 11
     assert math.isnan(figures["ppl"]["b"])
     with pytest.raises(FinecombError, match=r"m.csv: needs a column 'system'; it has x"):
-        human_judgments.figures_from_table(pl.DataFrame({"x": [1]}), "m.csv")
+        human_judgments.metric_values_from_table(pl.DataFrame({"x": [1]}), "m.csv")
     with pytest.raises(FinecombError, match=r"m.csv: ppl of a: expected a number, found 'n/a'"):
-        human_judgments.figures_from_table(pl.DataFrame({"system": ["a"], "ppl": ["n/a"]}), "m.csv")
+        human_judgments.metric_values_from_table(pl.DataFrame({"system": ["a"], "ppl": ["n/a"]}), "m.csv")

@@ -15,8 +15,14 @@ from numpy.typing import NDArray
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.corpora.critics.languages import Languages
-from finecomb.corpora.critics.languages_gibbs import Gibbs, chosen, fitted, folded_in, side_by_side
-from finecomb.corpora.critics.scoring import scores
+from finecomb.corpora.critics.languages_gibbs import (
+    GibbsSampler,
+    fold_in_texts,
+    iterate_sweeps,
+    sample_columns,
+    token_schedule,
+)
+from finecomb.corpora.critics.scoring import score_documents
 from finecomb.corpora.critics.storage import load, save
 from finecomb.reporting.figures.critic_figures import critic_figures
 
@@ -56,7 +62,7 @@ def documents(rng: np.random.Generator, count: int, mixed: bool = False, name: s
 @given(st.lists(st.integers(0, 1), min_size=5, max_size=5))
 def test_the_joint_likelihood_equals_its_definition(topics: list[int]) -> None:
     rows = texts([0, 1, 1], [2, 0])
-    gibbs = Gibbs.start(rows, 3, np.array([0.4, 0.7]), 0.1, np.random.default_rng(0))
+    gibbs = GibbsSampler.start(rows, 3, np.array([0.4, 0.7]), 0.1, np.random.default_rng(0))
     gibbs.topics = np.array(topics)
     gibbs.by_document, gibbs.by_word = np.zeros((2, 2)), np.zeros((3, 2))
     np.add.at(gibbs.by_document, (gibbs.documents, gibbs.topics), 1)
@@ -69,7 +75,7 @@ def test_one_lane_samples_the_posterior_exactly() -> None:
     configurations = list(itertools.product(range(2), repeat=4))
     weights = np.exp([slow_log_joint(rows, configuration, alpha.tolist(), 0.3, 3) for configuration in configurations])
     rng = np.random.default_rng(1)
-    gibbs, steps = Gibbs.start(rows, 3, alpha, 0.3, rng), side_by_side(rows, 1)
+    gibbs, steps = GibbsSampler.start(rows, 3, alpha, 0.3, rng), token_schedule(rows, 1)
     visits: Counter[tuple[int, ...]] = Counter()
     for _ in range(4000):
         gibbs.sweep(rng, steps)
@@ -81,7 +87,7 @@ def test_one_lane_samples_the_posterior_exactly() -> None:
 def test_counts_stay_those_of_the_topics() -> None:
     rng = np.random.default_rng(2)
     rows = [rng.integers(0, 6, length) for length in (9, 3, 0, 14, 5)]
-    gibbs = next(itertools.islice(fitted(rows, 6, 3, rng), 25, None))
+    gibbs = next(itertools.islice(iterate_sweeps(rows, 6, 3, rng), 25, None))
     by_document, by_word = np.zeros((5, 3)), np.zeros((6, 3))
     np.add.at(by_document, (gibbs.documents, gibbs.topics), 1)
     np.add.at(by_word, (gibbs.words, gibbs.topics), 1)
@@ -92,7 +98,7 @@ def test_counts_stay_those_of_the_topics() -> None:
 @given(st.lists(st.integers(0, 7), min_size=1, max_size=6), st.integers(1, 4))
 def test_every_token_is_drawn_once_and_no_document_twice_at_a_time(lengths: list[int], lanes: int) -> None:
     rows = [np.zeros(length, np.int64) for length in lengths]
-    steps = side_by_side(rows, lanes)
+    steps = token_schedule(rows, lanes)
     home = np.repeat(np.arange(len(rows)), lengths)
     assert sorted(np.concatenate([np.zeros(0, np.int64), *steps])) == list(range(sum(lengths)))
     assert all(len(set(home[step])) == len(step) for step in steps)
@@ -108,13 +114,13 @@ def test_folding_in_gives_the_posterior_mean() -> None:
         chance *= math.prod(math.gamma(a + n) / math.gamma(a) for a, n in zip(alpha, counts, strict=True))
         weight, mean = weight + chance, mean + chance * counts
     rngs = [np.random.default_rng(seed) for seed in range(500)]
-    means = folded_in([row] * 500, topic_words, alpha, rngs, 40)
+    means = fold_in_texts([row] * 500, topic_words, alpha, rngs, 40)
     assert means.mean(axis=0) == pytest.approx(mean / weight, abs=0.03)
 
 
 def test_draws_have_the_given_weights() -> None:
     rng = np.random.default_rng(3)
-    drawn = chosen(np.tile([1.0, 0.0, 3.0], (40_000, 1)), rng.random(40_000))
+    drawn = sample_columns(np.tile([1.0, 0.0, 3.0], (40_000, 1)), rng.random(40_000))
     assert np.bincount(drawn, minlength=3) / 40_000 == pytest.approx([0.25, 0, 0.75], abs=0.01)
 
 
@@ -125,7 +131,7 @@ def critic() -> Languages:
 
 
 def test_languages_are_found(critic: Languages) -> None:
-    table = critic.tables(scores(critic, documents(np.random.default_rng(1), 9)), {})["languages"]
+    table = critic.tables(score_documents(critic, documents(np.random.default_rng(1), 9)), {})["languages"]
     assert {frozenset(words.split()[:8]) for words in table["words"]} == {frozenset(words.split()) for words in TONGUES}
     assert (critic.prior.alpha < 0.2).all()
 
@@ -133,14 +139,14 @@ def test_languages_are_found(critic: Languages) -> None:
 @pytest.mark.parametrize("statistic", ["nll", "plugin", "kl"])
 def test_mixed_documents_are_unlikely(critic: Languages, statistic: str) -> None:
     rng = np.random.default_rng(2)
-    real = scores(critic, documents(rng, 40), statistic)  # type: ignore[arg-type]
-    mixed = scores(critic, documents(rng, 40, mixed=True), statistic)  # type: ignore[arg-type]
+    real = score_documents(critic, documents(rng, 40), statistic)  # type: ignore[arg-type]
+    mixed = score_documents(critic, documents(rng, 40, mixed=True), statistic)  # type: ignore[arg-type]
     assert mixed.values.min() > np.median(real.values)
 
 
 def test_mixing_and_the_simplex_show_it(critic: Languages) -> None:
     rng = np.random.default_rng(4)
-    real, mixed = scores(critic, documents(rng, 20)), scores(critic, documents(rng, 10, mixed=True))
+    real, mixed = score_documents(critic, documents(rng, 20)), score_documents(critic, documents(rng, 10, mixed=True))
     table = critic.tables(real, {"model": mixed})["mixing"]
     assert table["system"].to_list() == ["real", "model"]
     assert table["outside"][0] < 0.05 < 0.4 < table["outside"][1]
@@ -150,19 +156,21 @@ def test_mixing_and_the_simplex_show_it(critic: Languages) -> None:
 
 def test_a_projection_depends_on_the_text_alone(critic: Languages) -> None:
     batch = documents(np.random.default_rng(5), 7)
-    together, alone = scores(critic, batch), scores(critic, [batch[4]])
+    together, alone = score_documents(critic, batch), score_documents(critic, [batch[4]])
     assert together.values[4] == alone.values[0]
 
 
 def test_a_document_without_known_words_is_counted(critic: Languages) -> None:
-    result = scores(critic, [Document(id="odd", text="zzz"), Document(id="empty", text="")])
+    result = score_documents(critic, [Document(id="odd", text="zzz"), Document(id="empty", text="")])
     assert [loss.why for loss in result.dropped] == ["has no word of the critic's vocabulary"] * 2
 
 
 def test_a_critic_is_saved_without_pickle(critic: Languages, tmp_path: Path) -> None:
     save(critic, tmp_path / "critic")
     batch = documents(np.random.default_rng(6), 4)
-    assert scores(load(tmp_path / "critic"), batch).values == pytest.approx(scores(critic, batch).values)
+    assert score_documents(load(tmp_path / "critic"), batch).values == pytest.approx(
+        score_documents(critic, batch).values
+    )
 
 
 def test_one_language_is_refused() -> None:

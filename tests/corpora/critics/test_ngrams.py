@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError
-from finecomb.corpora.critics.ngrams import Ngrams, _argsort
+from finecomb.corpora.critics.ngrams import KneserNeyModel, _argsort
 
 Gram = tuple[int, ...]
 SIZE = 4
@@ -68,7 +68,7 @@ def discounts(counts: list[int]) -> list[float]:
 
 @given(sequences, st.integers(1, 5), sequences)
 def test_log_probs_equal_the_definition(fitted: list[list[int]], order: int, scored: list[list[int]]) -> None:
-    model, slow = Ngrams.fit(arrays(fitted), order, SIZE), SlowKneserNey(fitted, order)
+    model, slow = KneserNeyModel.fit(arrays(fitted), order, SIZE), SlowKneserNey(fitted, order)
     expected = [[math.log(slow.probability(t, tuple(s[:i]))) for i, t in enumerate(s)] for s in scored]
     for ours, theirs in zip(model.log_probs(arrays(scored)), expected, strict=True):
         assert ours == pytest.approx(theirs)
@@ -76,7 +76,7 @@ def test_log_probs_equal_the_definition(fitted: list[list[int]], order: int, sco
 
 @given(sequences, st.integers(1, 5), st.lists(st.integers(0, SIZE - 1), max_size=6))
 def test_next_probs_sum_to_one_and_equal_log_probs(fitted: list[list[int]], order: int, history: list[int]) -> None:
-    model = Ngrams.fit(arrays(fitted), order, SIZE)
+    model = KneserNeyModel.fit(arrays(fitted), order, SIZE)
     after = model.next_probs(np.array(history, np.int64))
     logs = [model.log_probs(arrays([[*history, token]]))[0][-1] for token in range(SIZE)]
     assert after.sum() == pytest.approx(1)
@@ -86,7 +86,7 @@ def test_next_probs_sum_to_one_and_equal_log_probs(fitted: list[list[int]], orde
 @settings(max_examples=10)
 @given(sequences, st.integers(1, 4))
 def test_samples_have_the_frequencies_of_the_model(fitted: list[list[int]], order: int) -> None:
-    model = Ngrams.fit(arrays(fitted), order, SIZE)
+    model = KneserNeyModel.fit(arrays(fitted), order, SIZE)
     drawn = np.stack(model.sample(np.random.default_rng(0), 20_000, 2))
     first = model.next_probs(np.array([], np.int64))
     second = model.next_probs(np.array([drawn[0, 0]]))
@@ -97,15 +97,15 @@ def test_samples_have_the_frequencies_of_the_model(fitted: list[list[int]], orde
 
 
 def test_samples_stop_after_the_end_token() -> None:
-    model = Ngrams.fit(arrays([[0, 1, 2, 3]] * 50), 3, SIZE)
+    model = KneserNeyModel.fit(arrays([[0, 1, 2, 3]] * 50), 3, SIZE)
     drawn = model.sample(np.random.default_rng(1), 200, 30, end=3)
     assert all((sequence[:-1] != 3).all() for sequence in drawn)
     assert sum(sequence[-1] == 3 for sequence in drawn) > 150
 
 
 def test_a_model_is_made_again_from_its_arrays() -> None:
-    model = Ngrams.fit(arrays([[0, 1, 2, 1], [2, 2]]), 3, SIZE)
-    again = Ngrams.from_arrays(model.arrays())
+    model = KneserNeyModel.fit(arrays([[0, 1, 2, 1], [2, 2]]), 3, SIZE)
+    again = KneserNeyModel.from_arrays(model.arrays())
     assert again.log_probs(arrays([[1, 2, 3]]))[0] == pytest.approx(model.log_probs(arrays([[1, 2, 3]]))[0])
 
 
@@ -128,4 +128,4 @@ def test_packed_and_plain_sorting_agree(keys: list[int]) -> None:
 )
 def test_what_cannot_be_counted_is_refused(bad: list[list[int]], order: int, message: str) -> None:
     with pytest.raises(FinecombError, match=message):
-        Ngrams.fit(arrays(bad), order, SIZE)
+        KneserNeyModel.fit(arrays(bad), order, SIZE)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finecomb.corpora.critics.section_titles import normalised
+from finecomb.corpora.critics.section_titles import normalise_title
 
 
 @pytest.mark.parametrize(
@@ -37,9 +37,9 @@ from finecomb.corpora.critics.section_titles import normalised
     ],
 )
 def test_a_title_becomes_a_type(title: str, type: str) -> None:
-    assert normalised(title) == type
+    assert normalise_title(title) == type
 
 
 @given(st.text())
 def test_upper_case_numbers_and_spaces_make_no_difference(title: str) -> None:
-    assert normalised(f" 1.2 {title} ") == normalised(title)
+    assert normalise_title(f" 1.2 {title} ") == normalise_title(title)

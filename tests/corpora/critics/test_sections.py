@@ -16,9 +16,15 @@ import pytest
 from finecomb import formats
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document, Segment
-from finecomb.corpora.critics import Factorised, latent_nll, load, parts, save, scores
+from finecomb.corpora.critics import Factorised, latent_nll, load, save, score_documents, state_steps
 from finecomb.corpora.critics.base import Ints
-from finecomb.corpora.critics.sections import SectionOptions, Sections, _best_costs, _SectionFolds, expected_counts
+from finecomb.corpora.critics.sections import (
+    SectionOptions,
+    Sections,
+    _best_costs,
+    _SectionFolds,
+    expected_transition_counts,
+)
 from finecomb.corpora.critics.sections_tables import organisations, transition_errors
 from finecomb.corpora.critics.storage import option_names
 from finecomb.reporting.figures.critic_figures import critic_figures
@@ -73,7 +79,7 @@ def test_csabstruct_is_as_recomputed(
     data: Path, csabstruct: Sections, name: str, document: float, transition: float
 ) -> None:
     """The README of the data, section 8."""
-    result = scores(csabstruct, abstracts(data, name))
+    result = score_documents(csabstruct, abstracts(data, name))
     assert latent_nll(result, draws=0).value == pytest.approx(document, abs=5e-5)
     assert result.values.sum() / result.steps.sum() == pytest.approx(transition, abs=5e-5)
     assert result.dropped == ()
@@ -88,7 +94,7 @@ def test_permuting_labels_is_seen(data: Path, csabstruct: Sections, name: str) -
         shuffle.shuffle(titles)
         segments = [Segment(start=s.start, end=s.end, title=t) for s, t in zip(document.segments, titles, strict=True)]
         shuffled.append(Document(id=document.id, text=document.text, segments=tuple(segments)))
-    assert latent_nll(scores(csabstruct, shuffled), draws=0).value == pytest.approx(13.2, abs=0.6)
+    assert latent_nll(score_documents(csabstruct, shuffled), draws=0).value == pytest.approx(13.2, abs=0.6)
 
 
 # --- reading sections --------------------------------------------------------------------------------------------
@@ -116,7 +122,7 @@ def test_filters_of_appendix_e_say_what_they_left_out(choices: SectionOptions, w
 
 @pytest.mark.parametrize(("text", "why"), [("", "is empty"), (" \n", "is empty"), ("words", "has no segments")])
 def test_a_document_without_sections_is_dropped_with_a_reason(text: str, why: str) -> None:
-    result = scores(fit(REAL, min_count=5), [Document(id="x", text=text)])
+    result = score_documents(fit(REAL, min_count=5), [Document(id="x", text=text)])
     assert result.dropped[0].why.startswith(why)
 
 
@@ -132,14 +138,14 @@ def test_documents_without_segments_are_cut_at_a_marker() -> None:
 def test_equal_neighbours_are_joined_with_their_text() -> None:
     critic = fit([titled("1", ["a", "b"]), titled("2", ["a", "b"])], labels="title", merge_repeats=True)
     document = titled("x", ["a", "a", "b"])
-    rows = parts(critic, document)
+    rows = state_steps(critic, document)
     assert [row.state for row in rows] == ["a", "b", "</s>"]
     assert rows[0].text == "words of a\n\nwords of a"
 
 
 def test_section_types_of_which_none_was_seen_are_a_reason() -> None:
     critic = fit([titled("1", ["a", "b"]), titled("2", ["a", "b"])], labels="title")
-    losses = scores(critic, [titled("x", ["c"]), titled("y", ["a", "c"])]).dropped
+    losses = score_documents(critic, [titled("x", ["c"]), titled("y", ["a", "c"])]).dropped
     assert [(loss.id, loss.why) for loss in losses] == [
         ("x", "has no transition between section types that were seen in fitting")
     ]
@@ -172,12 +178,12 @@ def test_types_are_told_from_the_text_alone(critic: Sections) -> None:
     document = articles(9, 1)[0]
     untitled = tuple(Segment(start=segment.start, end=segment.end) for segment in document.segments)
     posterior = critic.project(Document(id="x", text=document.text, segments=untitled))
-    assert posterior.point() == ("why", "how", "what", "so")
+    assert posterior.point_estimate() == ("why", "how", "what", "so")
     assert critic.facts["accuracy"] > 0.9
 
 
 def test_a_swap_is_seen(critic: Sections) -> None:
-    real, swapped = (scores(critic, articles(seed, 60, order)) for seed, order in (
+    real, swapped = (score_documents(critic, articles(seed, 60, order)) for seed, order in (
         (1, ("why", "how", "what", "so")),
         (2, ("why", "what", "how", "so")),
     ))  # fmt: skip
@@ -197,12 +203,12 @@ def test_the_full_posterior_doubts(critic: Sections) -> None:
     posterior = full.project(articles(9, 1)[0])
     assert isinstance(posterior, Factorised)
     assert 0 < posterior.entropy() < math.log(4) * 4
-    assert scores(full, articles(9, 1)).values[0] > 0
+    assert score_documents(full, articles(9, 1)).values[0] > 0
 
 
 def test_expected_counts_of_a_certain_posterior_are_counts() -> None:
     certain = Factorised(("a", "b"), np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]))
-    assert expected_counts(certain).tolist() == [[1, 0, 0], [0, 1, 0], [0, 1, 1]]
+    assert expected_transition_counts(certain).tolist() == [[1, 0, 0], [0, 1, 0], [0, 1, 1]]
 
 
 def test_the_prior_of_titles_is_the_authors_way() -> None:
@@ -216,7 +222,7 @@ def test_a_critic_read_again_scores_as_before(critic: Sections, tmp_path: Path) 
     save(critic, tmp_path / "c")
     again = load(tmp_path / "c")
     documents = articles(5, 20)
-    assert scores(again, documents).values.tolist() == scores(critic, documents).values.tolist()
+    assert score_documents(again, documents).values.tolist() == score_documents(critic, documents).values.tolist()
 
 
 @pytest.mark.parametrize(
@@ -238,7 +244,7 @@ def test_what_cannot_be_fitted_is_one_clear_line(
 
 def test_all_documents_equal_is_no_trouble() -> None:
     same = [Document(id=str(at), text=REAL[0].text, segments=REAL[0].segments) for at in range(30)]
-    result = scores(fit(same, min_count=5), same[:3])
+    result = score_documents(fit(same, min_count=5), same[:3])
     assert len(set(result.values.tolist())) == 1
     assert np.isfinite(result.values).all()
 
@@ -248,7 +254,7 @@ def test_all_documents_equal_is_no_trouble() -> None:
 
 def test_transition_errors_are_counted_by_hand() -> None:
     critic = fit([titled(str(at), ["a", "b"]) for at in range(200)], labels="title", smoothing="add:0.1")
-    result = scores(critic, [titled("1", ["a", "a", "b"]), titled("2", ["a", "b"]), titled("3", ["b"])])
+    result = score_documents(critic, [titled("1", ["a", "a", "b"]), titled("2", ["a", "b"]), titled("3", ["b"])])
     rows = transition_errors(critic.prior, "s", result).rows(named=True)
     table = {(row["from"], row["to"]): row["percent"] for row in rows}
     assert table == pytest.approx(
@@ -263,13 +269,16 @@ def test_transition_errors_are_counted_by_hand() -> None:
 
 def test_organisations_are_counted() -> None:
     critic = fit([titled(str(at), ["a", "b"]) for at in range(9)], labels="title")
-    result = scores(critic, [titled("1", ["a", "b"]), titled("2", ["a", "b"]), titled("3", ["b"])])
+    result = score_documents(critic, [titled("1", ["a", "b"]), titled("2", ["a", "b"]), titled("3", ["b"])])
     assert organisations("s", result)["organisation"].to_list() == ["a > b", "b"]
     assert organisations("s", result)["percent"].to_list() == pytest.approx([200 / 3, 100 / 3])
 
 
 def test_tables_and_the_graph_come_out(critic: Sections) -> None:
-    real, swapped = scores(critic, articles(6, 40)), scores(critic, articles(7, 40, ("why", "why", "what", "so")))
+    real, swapped = (
+        score_documents(critic, articles(6, 40)),
+        score_documents(critic, articles(7, 40, ("why", "why", "what", "so"))),
+    )
     tables = critic.tables(real, {"swapped": swapped})
     assert set(tables) == {"data", "transition-errors", "organisations"}
     assert tables["data"]["documents"].to_list() == [120]
@@ -366,7 +375,7 @@ def test_the_cost_for_a_fold_knows_nothing_of_its_documents() -> None:
 
 def test_parts_of_a_document_with_an_unseen_title_keep_their_texts() -> None:
     critic = fit([titled(str(at), ["a", "b", "c"]) for at in range(20)], labels="title", smoothing="add:1")
-    rows = parts(critic, titled("odd", ["a", "zzz", "b", "c"]))
+    rows = state_steps(critic, titled("odd", ["a", "zzz", "b", "c"]))
     assert [(row.state, row.text) for row in rows] == [("a", "words of a"), ("c", "words of c"), ("</s>", "")]
-    table = transition_errors(critic.prior, "s", scores(critic, [titled("odd", ["a", "zzz", "b", "c"])]))
+    table = transition_errors(critic.prior, "s", score_documents(critic, [titled("odd", ["a", "zzz", "b", "c"])]))
     assert table.filter(table["from"] == "zzz").is_empty()

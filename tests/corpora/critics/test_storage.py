@@ -13,11 +13,11 @@ from finecomb.annotators.coreference.resolver import sieve
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.corpora.critics import load, save
-from finecomb.corpora.critics.coreference import Coreference, _resolver
+from finecomb.corpora.critics.coreference import Coreference, _load_resolver
 from finecomb.corpora.critics.custom_critic import CustomCritic
 from finecomb.corpora.critics.sections import Sections
-from finecomb.corpora.critics.storage import code_needed, imported
-from finecomb.corpora.critics.synthetic import Exact
+from finecomb.corpora.critics.storage import import_attribute, required_user_code
+from finecomb.corpora.critics.synthetic import ExactCritic
 from tests.cli.test_criticize import corpora  # noqa: F401
 from tests.corpora.critics.test_sections import articles
 from tests.test_cli import refused, run
@@ -82,8 +82,8 @@ def test_a_resolver_and_an_encoder_that_a_folder_names_are_not_loaded(tmp_path: 
 def test_code_that_the_user_names_is_used(tmp_path: Path) -> None:
     folder = saved(tmp_path / "kept")
     critic = load(folder, code=[WORDS])
-    assert critic.project(Document(id="x", text="a b")).point() == ("a", "b")
-    assert code_needed(critic) == [WORDS]
+    assert critic.project(Document(id="x", text="a b")).point_estimate() == ("a", "b")
+    assert required_user_code(critic) == [WORDS]
 
 
 @pytest.mark.parametrize(
@@ -113,5 +113,5 @@ def test_a_folder_that_has_a_shipped_critics_name_does_not_take_its_place(corpor
 
 
 def test_code_is_found_under_the_module_path_of_an_earlier_version() -> None:
-    assert imported("finecomb.critics.synthetic:Exact", "old") is Exact
-    assert _resolver("finecomb.critics.coreference_sieve:sieve") is sieve
+    assert import_attribute("finecomb.critics.synthetic:Exact", "old") is ExactCritic
+    assert _load_resolver("finecomb.critics.coreference_sieve:sieve") is sieve

@@ -10,28 +10,28 @@ import pytest
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
-from finecomb.corpora.critics import latent_ppl, scores
+from finecomb.corpora.critics import latent_ppl, score_documents
 from finecomb.corpora.critics.synthetic import (
-    STOP,
-    Exact,
+    STOP_TOKEN,
+    ExactCritic,
     Hsmm,
-    Model,
+    LanguageModel,
     NgramModel,
-    Process,
+    SyntheticProcess,
     as_document,
     as_tokens,
-    invalid,
+    invalid_shares,
     self_test,
 )
 
 
 @pytest.fixture(scope="module")
-def process() -> Process:
-    return Process.draw(np.random.default_rng(0), states=64, segments=2500, length=8)
+def process() -> SyntheticProcess:
+    return SyntheticProcess.draw(np.random.default_rng(0), states=64, segments=2500, length=8)
 
 
 def test_the_process_is_as_described() -> None:
-    process = Process.draw(np.random.default_rng(1))
+    process = SyntheticProcess.draw(np.random.default_rng(1))
     assert process.log_transitions.shape == (257, 256)
     assert len(set(process.segments)) == 10_000
     assert {len(segment) + 1 for segment in process.segments} == set(range(4, 12))
@@ -44,11 +44,11 @@ def test_the_process_is_as_described() -> None:
 
 def test_too_few_segments_for_the_states_is_an_error() -> None:
     with pytest.raises(FinecombError, match="too few"):
-        Process.draw(np.random.default_rng(0), states=50, segments=20)
+        SyntheticProcess.draw(np.random.default_rng(0), states=50, segments=20)
 
 
 def test_the_analytic_latent_ppl_is_the_sum_over_all_paths() -> None:
-    process = Process.draw(np.random.default_rng(3), states=3, segments=20, length=3)
+    process = SyntheticProcess.draw(np.random.default_rng(3), states=3, segments=20, length=3)
     total = 0.0
     for path in itertools.product(range(3), repeat=3):
         steps = zip((0, *(state + 1 for state in path)), path, strict=False)
@@ -57,31 +57,31 @@ def test_the_analytic_latent_ppl_is_the_sum_over_all_paths() -> None:
     assert process.latent_ppl() == pytest.approx(math.exp(total / 3))
 
 
-def test_drawn_texts_have_the_analytic_perplexities(process: Process) -> None:
+def test_drawn_texts_have_the_analytic_perplexities(process: SyntheticProcess) -> None:
     drawn = process.sample(np.random.default_rng(1), 4000)
     texts = process.tokens(drawn)
-    result = scores(Exact(process), (as_document(text, str(at), 8) for at, text in enumerate(texts)))
+    result = score_documents(ExactCritic(process), (as_document(text, str(at), 8) for at, text in enumerate(texts)))
     estimate = latent_ppl(result)
     assert estimate.low <= process.latent_ppl() <= estimate.high
     word = math.exp(-process.log_prob(drawn).sum() / sum(map(len, texts)))
     assert word == pytest.approx(process.word_ppl(), rel=0.02)
-    assert invalid(result) == (0, 0)
+    assert invalid_shares(result) == (0, 0)
 
 
-def test_looking_up_gives_the_states_back(process: Process) -> None:
+def test_looking_up_gives_the_states_back(process: SyntheticProcess) -> None:
     drawn = process.sample(np.random.default_rng(2), 5)
     for numbers, text in zip(drawn, process.tokens(drawn), strict=True):
         document = as_document(text, "x", 8)
-        posterior = Exact(process).project(document)
-        assert posterior.point() == tuple(str(state) for state in process.owner[numbers])
+        posterior = ExactCritic(process).project(document)
+        assert posterior.point_estimate() == tuple(str(state) for state in process.owner[numbers])
         assert [document.text[start:end] for start, end in posterior.spans] == [process.segments[at] for at in numbers]
 
 
-def test_an_invalid_segment_breaks_the_chain_and_is_counted(process: Process) -> None:
+def test_an_invalid_segment_breaks_the_chain_and_is_counted(process: SyntheticProcess) -> None:
     a, b, c = process.segments[:3]
-    critic = Exact(process)
+    critic = ExactCritic(process)
     whole, broken, first = (Document(id=text, text=text) for text in (f"{a} {b} {c}", f"{a} nope {b} {c}", f"nope {a}"))
-    result = scores(critic, [whole, broken, first])
+    result = score_documents(critic, [whole, broken, first])
     states = [str(process.owner[at]) for at in range(3)]
     assert result.steps.tolist() == [3, 2]
     assert critic.log_prior((states[0], "", states[1], states[2])).tolist() == [
@@ -89,26 +89,26 @@ def test_an_invalid_segment_breaks_the_chain_and_is_counted(process: Process) ->
         critic.log_prior(states)[2],
     ]
     assert result.dropped[0].why == "has no two valid segments in a row"
-    assert invalid(result) == (1 / 7, 2 / 3)
+    assert invalid_shares(result) == (1 / 7, 2 / 3)
 
 
-def test_tokens_and_text_are_one(process: Process) -> None:
+def test_tokens_and_text_are_one(process: SyntheticProcess) -> None:
     text = f"{process.segments[0]} {process.segments[1]} "
     assert as_document(as_tokens(text), "x", 8).text == text.strip()
     assert as_document(as_tokens("abc"), "x", 8).text == ""
-    assert as_tokens("a ").tolist() == [0, STOP]
+    assert as_tokens("a ").tolist() == [0, STOP_TOKEN]
 
 
-def test_a_model_that_sees_few_tokens_predicts_them_and_misses_the_structure(process: Process) -> None:
+def test_a_model_that_sees_few_tokens_predicts_them_and_misses_the_structure(process: SyntheticProcess) -> None:
     rng = np.random.default_rng(4)
     train, test = (process.tokens(process.sample(rng, count)) for count in (12_000, 500))
     total = sum(map(len, test))
     ppl = {}
-    models: dict[str, Model] = {"4-grams": NgramModel.fit(train, 4), "hsmm": Hsmm.fit(train)}
+    models: dict[str, LanguageModel] = {"4-grams": NgramModel.fit(train, 4), "hsmm": Hsmm.fit(train)}
     for name, model in models.items():
         word = math.exp(-model.log_prob(test) / total)
         texts = model.sample(rng, 1000, 8)
-        result = scores(Exact(process), (as_document(text, str(at), 8) for at, text in enumerate(texts)))
+        result = score_documents(ExactCritic(process), (as_document(text, str(at), 8) for at, text in enumerate(texts)))
         ppl[name] = word, latent_ppl(result).value
     assert ppl["4-grams"][0] == pytest.approx(process.word_ppl(), rel=0.35)
     assert ppl["4-grams"][1] > 1.5 * process.latent_ppl()
@@ -116,7 +116,7 @@ def test_a_model_that_sees_few_tokens_predicts_them_and_misses_the_structure(pro
     assert ppl["hsmm"][1] == pytest.approx(process.latent_ppl(), rel=0.12)
 
 
-def test_segments_of_one_state_are_clustered_together(process: Process) -> None:
+def test_segments_of_one_state_are_clustered_together(process: SyntheticProcess) -> None:
     train = process.tokens(process.sample(np.random.default_rng(5), 12_000))
     model = Hsmm.fit(train)
     owner = dict(zip(process.segments, process.owner, strict=True))
@@ -131,10 +131,10 @@ def test_segments_of_one_state_are_clustered_together(process: Process) -> None:
 
 def test_the_models_probabilities_sum_to_one() -> None:
     """Over all texts of one segment of at most two letters, with what is left for longer ones."""
-    process = Process.draw(np.random.default_rng(6), states=2, segments=10, length=2)
+    process = SyntheticProcess.draw(np.random.default_rng(6), states=2, segments=10, length=2)
     model = Hsmm.fit(process.tokens(process.sample(np.random.default_rng(7), 200)))
     total = sum(math.exp(model.log_prob([as_tokens(f"{segment} ")])) for segment in model.segments)
-    unseen = math.exp(model.log_prob([as_tokens("zz ")])) * (STOP + 1) ** 3  # P of its cluster
+    unseen = math.exp(model.log_prob([as_tokens("zz ")])) * (STOP_TOKEN + 1) ** 3  # P of its cluster
     assert total + unseen == pytest.approx(1)
 
 

@@ -13,12 +13,12 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.corpora.critics.base import latent_ppl
 from finecomb.corpora.critics.outliers import outliers
-from finecomb.corpora.critics.scoring import scores
+from finecomb.corpora.critics.scoring import score_documents
 from finecomb.corpora.critics.storage import load, save
 from finecomb.corpora.critics.topics import Topics
-from finecomb.corpora.critics.vocabulary import Vocabulary, terms
+from finecomb.corpora.critics.vocabulary import Vocabulary, extract_terms
 from finecomb.reporting.figures.critic_figures import critic_figures
-from finecomb.reporting.figures.topic_covariance import cluster_order, colours, covariance_figure, png
+from finecomb.reporting.figures.topic_covariance import cluster_order, covariance_figure, encode_png, map_colours
 
 THEMES = ["sea ship sail wind harbour captain", "bread oven flour yeast baker dough", "court judge law trial jury plea"]
 
@@ -39,7 +39,7 @@ def critic() -> Topics:
 
 
 def test_topics_are_the_themes(critic: Topics) -> None:
-    real = scores(critic, documents(np.random.default_rng(1), 60))
+    real = score_documents(critic, documents(np.random.default_rng(1), 60))
     table = critic.tables(real, {})["topics"]
     themes = {frozenset(words.split()[:6]) for words in table["words"]}
     assert themes == {frozenset(theme.split()) for theme in THEMES}
@@ -48,31 +48,34 @@ def test_topics_are_the_themes(critic: Topics) -> None:
 
 def test_kl_rates_mixtures_of_all_themes_as_unlikely(critic: Topics) -> None:
     rng = np.random.default_rng(2)
-    real, mixed = scores(critic, documents(rng, 60)), scores(critic, documents(rng, 60, mixed=True))
+    real, mixed = score_documents(critic, documents(rng, 60)), score_documents(critic, documents(rng, 60, mixed=True))
     assert real.statistic == "kl"
     assert np.median(mixed.values) > np.quantile(real.values, 0.9)
 
 
 def test_latent_ppl_is_refused_with_a_reason(critic: Topics) -> None:
-    assert latent_ppl(scores(critic, documents(np.random.default_rng(1), 5))).why.startswith(
+    assert latent_ppl(score_documents(critic, documents(np.random.default_rng(1), 5))).why.startswith(
         "Latent PPL is a mean over the states"
     )
 
 
 def test_a_document_without_known_words_is_counted(critic: Topics) -> None:
-    result = scores(critic, [Document(id="odd", text="zzz yyy"), *documents(np.random.default_rng(1), 2)])
+    result = score_documents(critic, [Document(id="odd", text="zzz yyy"), *documents(np.random.default_rng(1), 2)])
     assert [(loss.id, loss.why) for loss in result.dropped] == [("odd", "has no word of the critic's vocabulary")]
 
 
 def test_the_least_likely_document_is_an_outlier(critic: Topics) -> None:
     rng = np.random.default_rng(3)
-    real, mixed = scores(critic, documents(rng, 40)), scores(critic, documents(rng, 15, mixed=True, name="m"))
+    real, mixed = (
+        score_documents(critic, documents(rng, 40)),
+        score_documents(critic, documents(rng, 15, mixed=True, name="m")),
+    )
     assert outliers(real, mixed)[0].p == pytest.approx(1 / 41)
 
 
 def test_the_figure_has_a_panel_for_each_corpus(critic: Topics) -> None:
     rng = np.random.default_rng(3)
-    real, mixed = scores(critic, documents(rng, 40)), scores(critic, documents(rng, 15, mixed=True))
+    real, mixed = score_documents(critic, documents(rng, 40)), score_documents(critic, documents(rng, 15, mixed=True))
     svg = critic_figures(critic, real, {"a < b": mixed})["covariances"]
     root = ElementTree.fromstring(svg)
     texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
@@ -83,7 +86,9 @@ def test_the_figure_has_a_panel_for_each_corpus(critic: Topics) -> None:
 def test_a_critic_is_saved_without_pickle(critic: Topics, tmp_path: Path) -> None:
     save(critic, tmp_path / "critic")
     texts = documents(np.random.default_rng(4), 5)
-    assert scores(load(tmp_path / "critic"), texts).values == pytest.approx(scores(critic, texts).values)
+    assert score_documents(load(tmp_path / "critic"), texts).values == pytest.approx(
+        score_documents(critic, texts).values
+    )
 
 
 def test_the_seed_decides() -> None:
@@ -113,14 +118,14 @@ def test_vocabularies_keep_words_that_are_neither_rare_nor_everywhere() -> None:
 
 
 def test_formulas_and_commands_are_no_words() -> None:
-    assert terms(r"let \frac be @xmath12 or xmath3, see @xcite") == ["let", "be", "or", "see"]
+    assert extract_terms(r"let \frac be @xmath12 or xmath3, see @xcite") == ["let", "be", "or", "see"]
 
 
 @given(st.lists(st.lists(st.sampled_from("ab cd ef gh".split())).map(" ".join), min_size=1, max_size=5))
 def test_bags_count_words(texts: list[str]) -> None:
     vocabulary = Vocabulary(("ab", "ef", "gh"))
     expected = [[text.split().count(word) for word in vocabulary.words] for text in texts]
-    assert vocabulary.bags(texts).toarray().tolist() == expected
+    assert vocabulary.bags_of_words(texts).toarray().tolist() == expected
 
 
 def test_clustering_puts_alike_topics_side_by_side() -> None:
@@ -130,7 +135,7 @@ def test_clustering_puts_alike_topics_side_by_side() -> None:
 
 
 def test_colours_are_clamped() -> None:
-    shades = colours(np.array([[-9.0, -5, 0, 5, 9]]))
+    shades = map_colours(np.array([[-9.0, -5, 0, 5, 9]]))
     assert (shades[0, 0] == shades[0, 1]).all()
     assert (shades[0, 3] == shades[0, 4]).all()
     assert shades[0, 2].min() > 240
@@ -138,7 +143,7 @@ def test_colours_are_clamped() -> None:
 
 def test_images_are_png() -> None:
     pixels = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3)
-    data = png(pixels)
+    data = encode_png(pixels)
     start = data.index(b"IDAT") + 4
     size = int.from_bytes(data[start - 8 : start - 4], "big")
     lines = np.frombuffer(zlib.decompress(data[start : start + size]), np.uint8).reshape(2, 10)

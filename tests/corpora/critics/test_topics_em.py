@@ -12,7 +12,14 @@ from scipy.sparse import csr_array
 from scipy.special import logsumexp, softmax
 
 from finecomb.core.errors import FinecombError
-from finecomb.corpora.critics.topics_em import SMOOTHING, Beliefs, CorrelatedTopics, em, infer, word_log_likelihood
+from finecomb.corpora.critics.topics_em import (
+    SMOOTHING,
+    CorrelatedTopics,
+    VariationalPosteriors,
+    em_steps,
+    infer_posteriors,
+    word_log_likelihood,
+)
 
 Floats = NDArray[np.float64]
 
@@ -51,7 +58,7 @@ bags = st.lists(st.lists(st.integers(0, 4), min_size=6, max_size=6), min_size=2,
 def test_the_bound_equals_its_definition_and_never_falls(rows: list[list[int]], topics: int, seed: int) -> None:
     counts = np.array(rows, float)
     before = -np.inf
-    for step in itertools.islice(em(csr_array(counts), topics, np.random.default_rng(seed)), 6):
+    for step in itertools.islice(em_steps(csr_array(counts), topics, np.random.default_rng(seed)), 6):
         beliefs = zip(counts, step.beliefs.mean, step.beliefs.variance, strict=True)
         slow = sum(slow_bound(row, mean, variance, step.model) for row, mean, variance in beliefs)
         assert step.bound == pytest.approx(slow)
@@ -64,7 +71,7 @@ def test_inference_finds_the_best_bound() -> None:
     rng = np.random.default_rng(0)
     model = CorrelatedTopics(rng.dirichlet(np.ones(8), 3), np.zeros(3), np.eye(3) + 0.5)
     counts = rng.multinomial(30, np.full(8, 1 / 8), 5).astype(float)
-    beliefs = infer(model, csr_array(counts))
+    beliefs = infer_posteriors(model, csr_array(counts))
     for row, mean, variance in zip(counts, *beliefs, strict=True):
 
         def loss(x: Floats, row: Floats = row) -> float:
@@ -99,7 +106,7 @@ def loss_and_slope(x: Floats, row: Floats, model: CorrelatedTopics) -> tuple[flo
 @pytest.mark.parametrize(("words", "length", "seed"), [(400, 200, 2), (200, 300, 3)])
 def test_inference_reaches_the_optimum_of_its_bound_as_l_bfgs_does(words: int, length: int, seed: int) -> None:
     model, counts = hard_problem(words, length, seed)
-    beliefs = infer(model, csr_array(counts))
+    beliefs = infer_posteriors(model, csr_array(counts))
     for row, mean, variance in zip(counts[:6], *beliefs, strict=False):
         start = np.concatenate([mean, np.log(variance)])
         value = slow_bound(row, mean, variance, model)
@@ -112,14 +119,14 @@ def test_a_document_is_inferred_as_if_it_were_alone() -> None:
     rng = np.random.default_rng(1)
     data, topics = planted(rng, 20)
     model = CorrelatedTopics(topics + 0.01, np.zeros(4), np.eye(4))
-    together, alone = infer(model, data), infer(model, csr_array(data[[3]]))
+    together, alone = infer_posteriors(model, data), infer_posteriors(model, csr_array(data[[3]]))
     assert together.mean[3] == pytest.approx(alone.mean[0])
     assert together.variance[3] == pytest.approx(alone.variance[0])
 
 
 def test_an_empty_document_keeps_the_prior_mean() -> None:
     model = CorrelatedTopics(np.full((2, 3), 1 / 3), np.array([1.0, -1.0]), np.diag([2.0, 3.0]))
-    beliefs = infer(model, csr_array(np.zeros((1, 3))))
+    beliefs = infer_posteriors(model, csr_array(np.zeros((1, 3))))
     assert beliefs.mean[0] == pytest.approx(model.mean)
     assert beliefs.variance[0] == pytest.approx([2, 3], rel=1e-3)
 
@@ -127,7 +134,7 @@ def test_an_empty_document_keeps_the_prior_mean() -> None:
 def test_planted_topics_and_their_correlations_are_found() -> None:
     rng = np.random.default_rng(2)
     data, topics = planted(rng)
-    step = next(itertools.islice(em(data, 4, rng), 60, None))
+    step = next(itertools.islice(em_steps(data, 4, rng), 60, None))
     likeness = step.model.topics @ topics.T * 10  # the share of each found topic within each planted one
     match = likeness.argmax(axis=0)
     assert sorted(match) == [0, 1, 2, 3]
@@ -143,7 +150,7 @@ def test_held_out_words_are_told_better_by_a_better_model() -> None:
     data, topics = planted(rng, 50)
     good = CorrelatedTopics(topics * 0.99 + 0.01 / 40, np.zeros(4), 4 * np.eye(4))
     flat = CorrelatedTopics(np.full((4, 40), 1 / 40), np.zeros(4), np.eye(4))
-    scores = [word_log_likelihood(model, data, infer(model, data)) for model in (good, flat)]
+    scores = [word_log_likelihood(model, data, infer_posteriors(model, data)) for model in (good, flat)]
     assert scores[0] > scores[1]
     assert scores[1] == pytest.approx(data.sum() * np.log(1 / 40))
 
@@ -152,10 +159,12 @@ def test_the_likelihood_of_words_is_that_of_the_mixture() -> None:
     model = CorrelatedTopics(np.array([[0.9, 0.1], [0.2, 0.8]]), np.zeros(2), np.eye(2))
     mean = np.array([[0.3, -0.2]])
     expected = logsumexp(mean[0] - logsumexp(mean[0]) + np.log(model.topics[:, 1]))
-    log_likelihood = word_log_likelihood(model, csr_array(np.array([[0.0, 2.0]])), Beliefs(mean, np.ones((1, 2))))
+    log_likelihood = word_log_likelihood(
+        model, csr_array(np.array([[0.0, 2.0]])), VariationalPosteriors(mean, np.ones((1, 2)))
+    )
     assert log_likelihood == pytest.approx(2 * expected)
 
 
 def test_one_topic_is_refused() -> None:
     with pytest.raises(FinecombError, match="at least 2 topics, not 1"):
-        next(em(csr_array(np.ones((2, 2))), 1, np.random.default_rng(0)))
+        next(em_steps(csr_array(np.ones((2, 2))), 1, np.random.default_rng(0)))

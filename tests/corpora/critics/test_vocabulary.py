@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from finecomb.core.records import Document
-from finecomb.corpora.critics.comparison import domain_words
+from finecomb.corpora.critics.comparison import domain_warning
 from finecomb.corpora.critics.criticism import criticize
 from finecomb.corpora.critics.topics import Topics
-from finecomb.corpora.critics.vocabulary import Vocabulary, prose, terms, word_count
+from finecomb.corpora.critics.vocabulary import Vocabulary, extract_terms, prose_words, word_count
 
 
 @pytest.mark.parametrize(
@@ -19,8 +19,8 @@ from finecomb.corpora.critics.vocabulary import Vocabulary, prose, terms, word_c
     ],
 )
 def test_scripts_without_spaces_are_read_by_our_own_tokens(text: str, expected: list[str]) -> None:
-    assert terms(text) == expected
-    assert prose(text) == expected
+    assert extract_terms(text) == expected
+    assert prose_words(text) == expected
     assert word_count(text) == len(expected)
 
 
@@ -52,8 +52,8 @@ def test_words_that_the_critic_does_not_know_are_a_warning() -> None:
 
     systems = {"near": documents("n", 0.0), "far": documents("f", 0.6)}
     result = criticize("topics", documents("r", 0.0), systems, topics=2, most=0.9)
-    assert domain_words("near", result.systems["near"], result.real) == ""
-    assert domain_words("far", result.systems["far"], result.real).startswith(
+    assert domain_warning("near", result.systems["near"], result.real) == ""
+    assert domain_warning("far", result.systems["far"], result.real).startswith(
         "far: out of domain? The topics critic knows"
     )
 

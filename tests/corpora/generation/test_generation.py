@@ -21,12 +21,12 @@ from finecomb.corpora.generation.decoding import Decoding, decoding_grid
 from finecomb.corpora.generation.generation import (
     GenerationPlan,
     GenerationSettings,
-    collect,
+    attempt_seed,
+    collect_run,
+    cut_reply,
     generate,
-    note_of,
-    plan,
-    seed_of,
-    verdict,
+    generation_note,
+    plan_generation,
 )
 from finecomb.corpora.generation.lengths import LengthRule
 from finecomb.corpora.generation.priming import Priming
@@ -64,7 +64,7 @@ def planned(
 ) -> GenerationPlan:
     model = ModelSettings.model_validate({"model": "m", "base_url": url, "attempts": 1, **more.pop("model", {})})  # type: ignore[dict-item]
     fields = {"runtime": "http", "decodings": (Decoding(),), "rule": RULE, "tries": 4, **more}
-    return plan(GenerationSettings.model_validate({"model": model, **fields}), prompts, priming)
+    return plan_generation(GenerationSettings.model_validate({"model": model, **fields}), prompts, priming)
 
 
 def good(request: ChatRequest) -> ChatReply:
@@ -89,7 +89,7 @@ def test_every_prompt_gets_a_text_for_each_setting_with_all_it_was_written_with(
         "temperature": 1.0,
         "frequency_penalty": 0.0,
     }
-    note = note_of(text)
+    note = generation_note(text)
     assert (note.prompt, note.run_seed, note.rule, note.words, note.attempt) == ("p0", 5, "6-12", 7, 1)
     sent = {request.seed: request for request in writer.requests}
     assert len(sent) == 42  # every text has a seed of its own
@@ -109,7 +109,7 @@ def test_texts_of_the_wrong_length_are_sampled_again_with_another_seed() -> None
 
     writer = Writer(answer)
     run = generate(planned(), endpoint=writer)
-    assert [note_of(text).attempt for text in run.documents] == [3, 3, 3]
+    assert [generation_note(text).attempt for text in run.documents] == [3, 3, 3]
     assert run.rejected == {"fewer than 6 words": 3, "no sentence ends within 6-12 words": 3}
     assert len({request.seed for request in writer.requests}) == 9
 
@@ -140,7 +140,7 @@ def test_copies_of_priming_texts_are_sampled_again() -> None:
     # a copy is a text whose words mostly stand in a priming text
     assert [text.text for text in run.documents] == ["All the passengers were asleep."]
     assert run.rejected == {"copies a priming text": 1}
-    assert note_of(run.documents[0]).priming == ("s",)
+    assert generation_note(run.documents[0]).priming == ("s",)
 
 
 def test_priming_comes_before_the_prompt_and_the_delimiter_ends_a_text() -> None:
@@ -175,8 +175,8 @@ def test_samples_differ_and_argmax_has_one() -> None:
 
 def test_seeds_depend_on_the_text_and_on_nothing_else() -> None:
     first, second = planned().tasks()[0], planned(PROMPTS[:1]).tasks()[0]
-    assert seed_of(0, first, 0) == seed_of(0, second, 0)
-    assert len({seed_of(seed, first, attempt) for seed in range(3) for attempt in range(3)}) == 9
+    assert attempt_seed(0, first, 0) == attempt_seed(0, second, 0)
+    assert len({attempt_seed(seed, first, attempt) for seed in range(3) for attempt in range(3)}) == 9
 
 
 def test_to_the_end_means_the_whole_text_or_none() -> None:
@@ -189,9 +189,10 @@ def test_to_the_end_means_the_whole_text_or_none() -> None:
         ("B", "Two."),
     ]
     assert (
-        verdict(ChatReply(text="On and on", finish="length"), None, Priming()).why == "did not end within --max-tokens"
+        cut_reply(ChatReply(text="On and on", finish="length"), None, Priming()).why
+        == "did not end within --max-tokens"
     )
-    assert verdict(ChatReply(text="No.", refusal="no"), RULE, Priming()).why == "refused by the model"
+    assert cut_reply(ChatReply(text="No.", refusal="no"), RULE, Priming()).why == "refused by the model"
 
 
 def test_a_second_run_asks_nothing_and_another_grid_only_what_is_new(tmp_path: Path) -> None:
@@ -224,7 +225,7 @@ def test_a_budget_is_never_passed_and_the_rest_comes_later(tmp_path: Path) -> No
     assert 0 < len(run.documents) < 3
     assert run.cost <= 0.00008
     assert set(run.unwritten.values()) == {"stopped at its budget"}
-    assert collect(planned(model=limits), tmp_path).documents == run.documents
+    assert collect_run(planned(model=limits), tmp_path).documents == run.documents
     richer = generate(planned(model=limits | {"budget": 1.0}), tmp_path, Writer(good))
     assert len(richer.documents) == 3
     with pytest.raises(FinecombError, match="--price"):
@@ -239,7 +240,7 @@ def test_an_endpoint_is_sent_the_settings_and_completions_are_read() -> None:
     body = server.requests[0]
     assert (body["top_p"], body["temperature"], body["frequency_penalty"]) == (0.4, 1.0, 1.0)
     assert body["prompt"].startswith("Ferry")
-    assert body["max_tokens"] == RULE.likely_tokens()
+    assert body["max_tokens"] == RULE.token_budget()
 
 
 def test_requests_of_annotators_keep_their_hashes() -> None:

@@ -17,7 +17,7 @@ from finecomb.core.records import Document, ModelSettings
 from finecomb.core.tokens import words
 from finecomb.corpora.generation import local_model
 from finecomb.corpora.generation.decoding import Decoding
-from finecomb.corpora.generation.generation import GenerationSettings, generate, plan
+from finecomb.corpora.generation.generation import GenerationSettings, generate, plan_generation
 from finecomb.corpora.generation.lengths import LengthRule
 from finecomb.corpora.generation.local_model import TransformersEndpoint
 from finecomb.corpora.generation.sampling import TokenSampler
@@ -76,7 +76,7 @@ def network(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture
 def endpoint(network: Any, monkeypatch: pytest.MonkeyPatch) -> TransformersEndpoint:
-    monkeypatch.setattr(local_model, "_loaded", lambda model: (Letters(), network))
+    monkeypatch.setattr(local_model, "_load_model", lambda model: (Letters(), network))
     return TransformersEndpoint("tiny", None, 4)
 
 
@@ -134,13 +134,13 @@ def test_a_batch_writes_what_each_text_would_be_alone(endpoint: TransformersEndp
 def test_a_prompt_that_does_not_fit_is_left_out_and_the_others_are_written(
     network: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(local_model, "_loaded", lambda model: (Letters(), network))
+    monkeypatch.setattr(local_model, "_load_model", lambda model: (Letters(), network))
     rule = LengthRule(least=1, most=15)
     settings = GenerationSettings(
         model=ModelSettings(model="tiny", concurrency=2), runtime="transformers", decodings=(Decoding(),), rule=rule
     )
     prompts = [Document(id="long", text="a " * 40), Document(id="short", text="a ferry")]
-    run = generate(plan(settings, prompts), tmp_path)
+    run = generate(plan_generation(settings, prompts), tmp_path)
     assert run.dropped["long/tiny/p0.96-t1-f0"] == "prompt longer than the context"
     assert "long" not in {text.meta["generation"]["prompt"] for text in run.documents}  # type: ignore[index,call-overload]
     assert run.unwritten == {}
@@ -176,7 +176,12 @@ def test_the_small_local_model_writes_texts_of_the_right_length(tmp_path: Path) 
         decodings=(Decoding(), Decoding(temperature=0.7, frequency_penalty=1)),
         rule=LengthRule(least=8, most=40),
     )
-    run = generate(plan(settings, [Document(id="p", text="The ferry left the harbour at noon.")]), tmp_path)
+    run = generate(plan_generation(settings, [Document(id="p", text="The ferry left the harbour at noon.")]), tmp_path)
     assert len(run.documents) == 2
     assert all(8 <= len(words(text.text)) <= 40 for text in run.documents)
-    assert generate(plan(settings, [Document(id="p", text="The ferry left the harbour at noon.")]), tmp_path).calls == 0
+    assert (
+        generate(
+            plan_generation(settings, [Document(id="p", text="The ferry left the harbour at noon.")]), tmp_path
+        ).calls
+        == 0
+    )

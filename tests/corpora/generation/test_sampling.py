@@ -9,20 +9,27 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from finecomb.corpora.generation.decoding import Decoding
-from finecomb.corpora.generation.sampling import Floats, TokenSampler, next_token, nucleus, penalised, probabilities
+from finecomb.corpora.generation.sampling import (
+    Floats,
+    TokenSampler,
+    apply_frequency_penalty,
+    next_token,
+    nucleus,
+    probabilities,
+)
 
 LOGITS = arrays(np.float64, st.integers(2, 40), elements=st.floats(-12, 12))
 
 
 def test_the_penalty_is_equation_1_on_logits() -> None:
     logits = np.array([2.0, 0.5, -1.0, 3.0])
-    assert penalised(logits, {0: 3, 3: 1}, 0.5).tolist() == [2.0 - 3 * 0.5, 0.5, -1.0, 3.0 - 0.5]
+    assert apply_frequency_penalty(logits, {0: 3, 3: 1}, 0.5).tolist() == [2.0 - 3 * 0.5, 0.5, -1.0, 3.0 - 0.5]
     assert logits.tolist() == [2.0, 0.5, -1.0, 3.0]  # the model's own output is left alone
-    assert penalised(logits, {0: 3}, 0.0) is logits
+    assert apply_frequency_penalty(logits, {0: 3}, 0.0) is logits
 
 
 def test_the_penalty_comes_before_the_temperature() -> None:
-    lowered = probabilities(penalised(np.array([1.0, 1.0]), {0: 1}, 1.0), 0.5)
+    lowered = probabilities(apply_frequency_penalty(np.array([1.0, 1.0]), {0: 1}, 1.0), 0.5)
     assert lowered[1] / lowered[0] == pytest.approx(np.exp(1 / 0.5))
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document, Segment
-from finecomb.corpora.generation.section_markers import marked_text, read_back
+from finecomb.corpora.generation.section_markers import add_section_markers, parse_section_markers
 
 ARTICLE = Document(
     id="a",
@@ -22,9 +22,9 @@ def texts_of(document: Document) -> list[tuple[str, str]]:
 
 
 def test_sections_come_back_as_they_were() -> None:
-    marked = marked_text(ARTICLE, "with-titles")
+    marked = add_section_markers(ARTICLE, "with-titles")
     assert marked.startswith("<|section|> Introduction\nWe ask.\n<|section|> Methods\n")
-    back = read_back(Document(id="b", text=marked))
+    back = parse_section_markers(Document(id="b", text=marked))
     assert texts_of(back) == texts_of(ARTICLE)
     assert back.text == ARTICLE.text
     assert "<|" not in back.text
@@ -32,17 +32,19 @@ def test_sections_come_back_as_they_were() -> None:
 
 
 def test_without_titles_the_sections_stay_and_the_titles_go() -> None:
-    back = read_back(Document(id="b", text=marked_text(ARTICLE, "without-titles")))
+    back = parse_section_markers(Document(id="b", text=add_section_markers(ARTICLE, "without-titles")))
     assert texts_of(back) == [("", text) for _, text in texts_of(ARTICLE)]
 
 
 def test_what_a_model_leaves_undone_is_read_as_it_is() -> None:
-    back = read_back(Document(id="b", text="Before. <|section|> Methods\nWe did.\n<|section|> Empty\n<|section|>"))
+    back = parse_section_markers(
+        Document(id="b", text="Before. <|section|> Methods\nWe did.\n<|section|> Empty\n<|section|>")
+    )
     assert texts_of(back) == [("", "Before."), ("Methods", "We did.")]
-    assert texts_of(read_back(Document(id="b", text="Plain."))) == [("", "Plain.")]
-    assert read_back(Document(id="b", text="")).segments == ()
+    assert texts_of(parse_section_markers(Document(id="b", text="Plain."))) == [("", "Plain.")]
+    assert parse_section_markers(Document(id="b", text="")).segments == ()
 
 
 def test_a_text_without_sections_cannot_be_marked() -> None:
     with pytest.raises(FinecombError, match="has no sections"):
-        marked_text(Document(id="x", text="Plain."), "with-titles")
+        add_section_markers(Document(id="x", text="Plain."), "with-titles")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from finecomb.core.records import Document
-from finecomb.corpora.stress.corruptions import CORRUPTIONS, Neighbours, split
+from finecomb.corpora.stress.corruptions import CORRUPTIONS, Neighbours, split_sentences
 
 TEXT = "Yesterday Ann Lee met Bob in Rome. She was 30 and he was not old. They had 4 plans. Then Bob left her."
 OTHER = "A storm came from the sea. It broke the dam. Nobody was hurt."
@@ -21,13 +21,13 @@ def test_shuffled_texts_have_the_same_sentences_in_another_order() -> None:
         text = damaged("shuffled", seed=seed)
         assert text is not None
         assert text != TEXT
-        assert sorted(split(text)) == sorted(split(TEXT))
+        assert sorted(split_sentences(text)) == sorted(split_sentences(TEXT))
 
 
 def test_half_of_the_sentences_come_twice() -> None:
     text = damaged("repeated")
     assert text is not None
-    assert sorted(text.count(sentence) for sentence in split(TEXT)) == [1, 1, 2, 2]
+    assert sorted(text.count(sentence) for sentence in split_sentences(TEXT)) == [1, 1, 2, 2]
 
 
 def test_names_keep_their_counts_and_bigrams_are_those_of_the_study() -> None:
@@ -59,14 +59,17 @@ def test_numbers_change_and_keep_their_shape() -> None:
 def test_a_sentence_in_the_middle_goes() -> None:
     text = damaged("dropped-sentence")
     assert text is not None
-    assert len(split(text)) == 3
-    assert (split(text)[0], split(text)[-1]) == (split(TEXT)[0], split(TEXT)[-1])
+    assert len(split_sentences(text)) == 3
+    assert (split_sentences(text)[0], split_sentences(text)[-1]) == (
+        split_sentences(TEXT)[0],
+        split_sentences(TEXT)[-1],
+    )
 
 
 def test_the_second_half_comes_from_another_text() -> None:
     text = damaged("switched-topic")
     assert text is not None
-    assert split(text) == [*split(TEXT)[:2], *split(OTHER)[1:]]
+    assert split_sentences(text) == [*split_sentences(TEXT)[:2], *split_sentences(OTHER)[1:]]
 
 
 def test_pronouns_become_somebody_elses() -> None:

@@ -12,14 +12,14 @@ import pytest
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.corpora.stress import stress_metrics
-from finecomb.corpora.stress.stress_metrics import METRICS, Candidate, matched_f1, metric_named, rouge_l, rouge_n
+from finecomb.corpora.stress.stress_metrics import METRICS, Candidate, greedy_match_f1, metric_by_name, rouge_l, rouge_n
 from tests.annotators.detectors import tiny_models
 
 DOCUMENT = Document(id="1", text="x")
 
 
 def score(metric: str, text: str, *references: str) -> float:
-    return metric_named(metric).score([Candidate(text, references, DOCUMENT)])[0]
+    return metric_by_name(metric).score([Candidate(text, references, DOCUMENT)])[0]
 
 
 def test_rouge_equals_its_definition_by_hand() -> None:
@@ -52,20 +52,20 @@ def test_sacrebleu_is_asked(metric: str) -> None:
 def test_token_states_are_matched_greedily() -> None:
     first, second = np.eye(3)[:2], np.eye(3)[[1, 2]]
     # precision: token 0 finds nothing (0), token 1 finds itself (1); recall likewise
-    assert matched_f1(first, second) == pytest.approx(0.5)
-    assert math.isnan(matched_f1(first, np.zeros((0, 3))))
+    assert greedy_match_f1(first, second) == pytest.approx(0.5)
+    assert math.isnan(greedy_match_f1(first, np.zeros((0, 3))))
 
 
 def test_an_unknown_metric_is_named() -> None:
     with pytest.raises(FinecombError, match="did you mean 'rouge2'"):
-        metric_named("rouge22")
+        metric_by_name("rouge22")
     with pytest.raises(FinecombError, match="needs a model"):
-        metric_named("bertscore")
+        metric_by_name("bertscore")
 
 
 def test_metrics_say_what_they_need() -> None:
     assert all(metric.needs_references for metric in METRICS.values())
-    assert not metric_named("perplexity:any").higher_is_better
+    assert not metric_by_name("perplexity:any").higher_is_better
 
 
 def test_mauve_is_asked_for_corpora_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,8 +76,8 @@ def test_mauve_is_asked_for_corpora_where_it_is_installed(monkeypatch: pytest.Mo
         return SimpleNamespace(mauve=0.75)
 
     monkeypatch.setitem(sys.modules, "mauve", SimpleNamespace(compute_mauve=compute_mauve))
-    monkeypatch.setattr(stress_metrics, "_encoder", lambda model: lambda text: np.ones((len(text.split()), 4)))
-    metric = metric_named("mauve:any")
+    monkeypatch.setattr(stress_metrics, "_load_encoder", lambda model: lambda text: np.ones((len(text.split()), 4)))
+    metric = metric_by_name("mauve:any")
     rows = [Candidate("a b", ("c d e",), DOCUMENT), Candidate("f", ("g",), DOCUMENT)]
     assert list(metric.score(rows)) == [0.75]
     assert calls == [((2, 4), (2, 4))]
@@ -86,11 +86,13 @@ def test_mauve_is_asked_for_corpora_where_it_is_installed(monkeypatch: pytest.Mo
 def test_mauve_that_is_not_installed_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mauve", None)
     with pytest.raises(FinecombError, match="needs the package mauve-text; pip install mauve-text"):
-        metric_named("mauve:any").score([Candidate("a", ("b",), DOCUMENT)])
+        metric_by_name("mauve:any").score([Candidate("a", ("b",), DOCUMENT)])
 
 
 def test_the_perplexity_of_a_corpus_is_by_words_or_by_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stress_metrics, "_surprisal", lambda model: lambda text: (6.0, 3, 2) if text else (0.0, 0, 0))
+    monkeypatch.setattr(
+        stress_metrics, "_load_surprisal_model", lambda model: lambda text: (6.0, 3, 2) if text else (0.0, 0, 0)
+    )
     assert stress_metrics.corpus_perplexity("any", ["a b", "c d"]) == pytest.approx(math.exp(3))
     assert stress_metrics.corpus_perplexity("any", ["a b", ""], words=False) == pytest.approx(math.exp(2))
     assert math.isnan(stress_metrics.corpus_perplexity("any", [""]))

@@ -9,8 +9,8 @@ from scipy import stats
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
-from finecomb.corpora.stress import Candidate, Metric, metric_named, stress, stressed_texts
-from finecomb.corpora.stress.stress_trial import HUMAN, NO_PAIRS, OF_CORPUS, spearman
+from finecomb.corpora.stress import Candidate, Metric, corrupt_documents, metric_by_name, run_stress_trial
+from finecomb.corpora.stress.stress_trial import CORPUS_METRIC_REASON, HUMAN, NO_PAIRS, spearman
 
 TEXTS = [
     f"In {1990 + number} Ann met Bob in town. They had {number + 2} plans. She was glad. It was not late."
@@ -24,14 +24,16 @@ KINDS = ["shuffled", "numbers", "dropped-sentence"]
 
 
 def test_a_text_is_damaged_the_same_way_whatever_stands_beside_it() -> None:
-    some = stressed_texts(DOCUMENTS[:3], ["numbers"], seed=1)
-    more = stressed_texts(DOCUMENTS, ["shuffled", "numbers"], seed=1)
+    some = corrupt_documents(DOCUMENTS[:3], ["numbers"], seed=1)
+    more = corrupt_documents(DOCUMENTS, ["shuffled", "numbers"], seed=1)
     assert some == [pair for pair in more if pair.corruption == "numbers"][:3]
-    assert some != stressed_texts(DOCUMENTS[:3], ["numbers"], seed=2)
+    assert some != corrupt_documents(DOCUMENTS[:3], ["numbers"], seed=2)
 
 
 def test_a_metric_that_cannot_see_order_does_not_fall_when_sentences_are_shuffled() -> None:
-    table = stress(stressed_texts(DOCUMENTS, KINDS, 0), [metric_named("rouge1"), metric_named("rougeL")], 200)
+    table = run_stress_trial(
+        corrupt_documents(DOCUMENTS, KINDS, 0), [metric_by_name("rouge1"), metric_by_name("rougeL")], 200
+    )
     falls = {(row.columns["metric"], row.columns["corruption"]): row for row in table.falls}
     blind, seeing = falls["rouge1", "shuffled"], falls["rougeL", "shuffled"]
     assert blind.estimate.value == 0
@@ -42,9 +44,9 @@ def test_a_metric_that_cannot_see_order_does_not_fall_when_sentences_are_shuffle
 
 
 def test_falls_equal_their_definition() -> None:
-    pairs = stressed_texts(DOCUMENTS, ["dropped-sentence"], 0)
-    (row,) = stress(pairs, [metric_named("rouge1")], 100).falls
-    rouge = metric_named("rouge1").score
+    pairs = corrupt_documents(DOCUMENTS, ["dropped-sentence"], 0)
+    (row,) = run_stress_trial(pairs, [metric_by_name("rouge1")], 100).falls
+    rouge = metric_by_name("rouge1").score
     differences = [rouge([pair.whole])[0] - rouge([pair.damaged])[0] for pair in pairs]
     assert row.estimate.value == pytest.approx(np.mean(differences))
     assert row.estimate.low <= row.estimate.value <= row.estimate.high
@@ -56,27 +58,27 @@ def length(candidates: list[Candidate]) -> list[float]:
 
 
 def test_lower_may_be_better() -> None:
-    pairs = stressed_texts(DOCUMENTS, ["repeated"], 0)
+    pairs = corrupt_documents(DOCUMENTS, ["repeated"], 0)
     short = Metric("short", length, higher_is_better=False)  # type: ignore[arg-type]
-    (row,) = stress(pairs, [short], 100).falls
+    (row,) = run_stress_trial(pairs, [short], 100).falls
     assert row.estimate.value > 0  # a repeated text is longer, so this metric noticed
     assert float(str(row.columns["after"])) > float(str(row.columns["before"])) > 0
 
 
 def test_a_human_text_is_scored_against_the_other_references() -> None:
     documents = [Document(id="1", text="something else", references=("one two", "one two three"))]
-    (pair,) = stressed_texts(documents, [HUMAN], 0)
+    (pair,) = corrupt_documents(documents, [HUMAN], 0)
     assert (pair.damaged.text, pair.damaged.references) == ("one two", ("one two three",))
-    (row,) = stress([pair], [metric_named("rouge1")]).falls
+    (row,) = run_stress_trial([pair], [metric_by_name("rouge1")]).falls
     assert row.columns["after"] == pytest.approx(0.8)
     assert row.estimate.why == "fewer than two documents, so no interval"
-    assert stressed_texts([documents[0].model_copy(update={"references": ("one",)})], [HUMAN], 0) == []
+    assert corrupt_documents([documents[0].model_copy(update={"references": ("one",)})], [HUMAN], 0) == []
 
 
 def test_damage_done_and_seen_are_ranked() -> None:
-    pairs = stressed_texts(DOCUMENTS, KINDS, 0)
-    (row,) = stress(pairs, [metric_named("rougeL")], 100).ranks
-    rouge = metric_named("rougeL").score
+    pairs = corrupt_documents(DOCUMENTS, KINDS, 0)
+    (row,) = run_stress_trial(pairs, [metric_by_name("rougeL")], 100).ranks
+    rouge = metric_by_name("rougeL").score
     falls = [rouge([pair.whole])[0] - rouge([pair.damaged])[0] for pair in pairs]
     assert row.estimate.value == pytest.approx(stats.spearmanr([pair.damage for pair in pairs], falls).statistic)
     assert row.estimate.low < row.estimate.value < row.estimate.high
@@ -88,14 +90,14 @@ def test_what_does_not_vary_has_no_rank() -> None:
 
 def test_a_metric_without_numbers_says_why() -> None:
     silent = Metric("silent", lambda candidates: [math.nan] * len(candidates))
-    table = stress(stressed_texts(DOCUMENTS, KINDS, 0), [silent])
+    table = run_stress_trial(corrupt_documents(DOCUMENTS, KINDS, 0), [silent])
     assert {row.estimate.why for row in table.falls} == {NO_PAIRS}
     assert math.isnan(table.ranks[0].estimate.value)
 
 
 def test_texts_without_references_are_not_scored_by_metrics_that_need_them() -> None:
     bare = [document.model_copy(update={"references": ()}) for document in DOCUMENTS]
-    table = stress(stressed_texts(bare, KINDS, 0), [metric_named("rouge1")])
+    table = run_stress_trial(corrupt_documents(bare, KINDS, 0), [metric_by_name("rouge1")])
     assert {row.columns["texts"] for row in table.falls} == {0}
 
 
@@ -104,8 +106,8 @@ def test_a_metric_that_fails_or_is_silent_is_one_line_and_the_others_are_kept() 
         raise ZeroDivisionError("no words")
 
     half = Metric("half", lambda rows: [math.nan if row.document.id == "0" else 1.0 for row in rows])
-    pairs = stressed_texts(DOCUMENTS, KINDS, 0)
-    table = stress(pairs, [Metric("broken", broken), half, metric_named("rouge1")], 50)
+    pairs = corrupt_documents(DOCUMENTS, KINDS, 0)
+    table = run_stress_trial(pairs, [Metric("broken", broken), half, metric_by_name("rouge1")], 50)
     assert {row.columns["metric"] for row in table.falls} == {"half", "rouge1"}
     assert table.failed == 1
     assert table.notes == (
@@ -113,17 +115,17 @@ def test_a_metric_that_fails_or_is_silent_is_one_line_and_the_others_are_kept() 
         "half: no number for 3 of 36 pairs of texts (0, shuffled); they are left out",
     )
     with pytest.raises(FinecombError, match="metric broken: failed: ZeroDivisionError: no words"):
-        stress(pairs, [Metric("broken", broken)])
+        run_stress_trial(pairs, [Metric("broken", broken)])
     with pytest.raises(FinecombError, match="metric short: gave 1 numbers for 12 texts"):
-        stress(pairs, [Metric("short", lambda rows: [1.0])])
+        run_stress_trial(pairs, [Metric("short", lambda rows: [1.0])])
 
 
 def test_a_metric_of_a_whole_corpus_has_one_fall_a_corruption() -> None:
     mean_length = Metric("mean", lambda rows: [float(np.mean([len(row.text) for row in rows]))], of_corpus=True)
-    pairs = stressed_texts(DOCUMENTS, ["dropped-sentence"], 0)
-    table = stress(pairs, [mean_length], 30)
+    pairs = corrupt_documents(DOCUMENTS, ["dropped-sentence"], 0)
+    table = run_stress_trial(pairs, [mean_length], 30)
     (row,) = table.falls
     assert row.estimate.value == pytest.approx(np.mean([len(p.whole.text) - len(p.damaged.text) for p in pairs]))
     assert row.estimate.low < row.estimate.value < row.estimate.high
     assert math.isnan(float(str(row.columns["fooled"])))
-    assert table.ranks[0].estimate.why == OF_CORPUS
+    assert table.ranks[0].estimate.why == CORPUS_METRIC_REASON

@@ -9,7 +9,7 @@ import pytest
 import finecomb as fc
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
-from finecomb.reporting.figures.estimate_plots import drawn, figures, plot
+from finecomb.reporting.figures.estimate_plots import build_figures, draw_findings_svg, save_plot
 from finecomb.reporting.figures.figure_model import DotFigure, PanelFigure
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -22,34 +22,34 @@ def finding(value: float, **columns: object) -> Finding:
 
 def test_every_estimate_has_its_dot_at_its_place() -> None:
     findings = [finding(0.2, model="a"), finding(0.4, model="b"), finding(math.nan, model="c")]
-    (figure,) = figures(findings)
+    (figure,) = build_figures(findings)
     assert isinstance(figure, DotFigure)
     assert [row.name for row in figure.rows] == ["a", "b"]
-    circles = [float(circle.attrib["cx"]) for circle in ET.fromstring(drawn(findings)).iter(f"{SVG}circle")]
+    circles = [float(circle.attrib["cx"]) for circle in ET.fromstring(draw_findings_svg(findings)).iter(f"{SVG}circle")]
     assert circles == pytest.approx([figure.axis.place(value, 520) for value in (0.2, 0.4)], abs=0.1)
 
 
 def test_labels_and_systems_become_panels() -> None:
     findings = [finding(0.1 * n, label=label, model=model) for n, label in enumerate("xyz", 1) for model in "ab"]
-    (figure,) = figures(findings)
+    (figure,) = build_figures(findings)
     assert isinstance(figure, PanelFigure)
     assert [panel.look.label for panel in figure.panels] == ["x", "y", "z"]
-    assert len(list(ET.fromstring(drawn(findings)).iter(f"{SVG}circle"))) == 6
+    assert len(list(ET.fromstring(draw_findings_svg(findings)).iter(f"{SVG}circle"))) == 6
 
 
 def test_the_ending_says_the_form(tmp_path: Path) -> None:
     findings = list(fc.measures(fc.demo(), ["coverage", "count"], ["model"], draws=20))
     for ending, magic in ((".svg", b"<svg"), (".png", b"\x89PNG"), (".pdf", b"%PDF")):
-        plot(findings, tmp_path / f"plot{ending}")
+        save_plot(findings, tmp_path / f"plot{ending}")
         assert (tmp_path / f"plot{ending}").read_bytes().startswith(magic)
     with pytest.raises(FinecombError, match="the ending says the form"):
-        plot(findings, tmp_path / "plot.gif")
+        save_plot(findings, tmp_path / "plot.gif")
 
 
 def test_nothing_to_draw_is_said() -> None:
     with pytest.raises(FinecombError, match="nothing to draw"):
-        drawn([finding(math.nan)])
+        draw_findings_svg([finding(math.nan)])
 
 
 def test_names_are_never_markup() -> None:
-    assert "<b>" not in drawn([finding(0.2, model="<b>"), finding(0.3, model="c")])
+    assert "<b>" not in draw_findings_svg([finding(0.2, model="<b>"), finding(0.3, model="c")])

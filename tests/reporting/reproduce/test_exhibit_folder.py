@@ -9,10 +9,10 @@ from finecomb import demo, formats
 from finecomb.cli import app
 from finecomb.core.records import Annotation, Annotator, Document
 from finecomb.core.study import Study
-from finecomb.protocols import shipped
-from finecomb.reporting.reproduce.exhibit_folder import outcomes, write_reproduction
+from finecomb.protocols import load_shipped
+from finecomb.reporting.reproduce.exhibit_folder import make_exhibits, write_reproduction
 from finecomb.reporting.reproduce.exhibits import PaperStudy
-from finecomb.reporting.reproduce.registry import PAPERS, paper_named
+from finecomb.reporting.reproduce.registry import PAPERS, find_paper
 
 
 def run(*arguments: object) -> str:
@@ -24,7 +24,7 @@ def run(*arguments: object) -> str:
 
 def test_the_page_shows_what_was_made_and_says_what_could_not_be(tmp_path: Path) -> None:
     write_reproduction(
-        paper_named("scarecrow"), PaperStudy(demo(), 20), "demo", tmp_path, True, ["Figure 17", "Figure 14", "Table 5"]
+        find_paper("scarecrow"), PaperStudy(demo(), 20), "demo", tmp_path, True, ["Figure 17", "Figure 14", "Table 5"]
     )
     page = (tmp_path / "index.html").read_text()
     assert {path.name for path in tmp_path.iterdir()} == {
@@ -38,20 +38,20 @@ def test_the_page_shows_what_was_made_and_says_what_could_not_be(tmp_path: Path)
 def test_names_and_texts_are_never_markup(tmp_path: Path) -> None:
     bad = "</script><script>alert(1)</script>"
     documents = [Document(id=f"{bad}{n}", text=f"One {bad} two.", meta={"model": bad}) for n in range(2)]
-    protocol = shipped("scarecrow")
+    protocol = load_shipped("scarecrow")
     work = [Annotation(id=f"a{n}", document=d.id, annotator="r", protocol=protocol.id) for n, d in enumerate(documents)]
     study = Study.from_items([protocol, *documents, Annotator(id="r", kind="human"), *work])
-    write_reproduction(paper_named("scarecrow"), PaperStudy(study, 0), bad, tmp_path, False, ["Table 6", "Figure 7"])
+    write_reproduction(find_paper("scarecrow"), PaperStudy(study, 0), bad, tmp_path, False, ["Table 6", "Figure 7"])
     assert "<script>alert" not in (tmp_path / "index.html").read_text()
 
 
 @pytest.mark.parametrize("name", [name for name in PAPERS if name != "deng"])
 def test_a_study_with_one_reader_and_one_text_gives_reasons_and_no_traceback(name: str) -> None:
     study = Study.from_items([
-        shipped("scarecrow"), Document(id="d", text="One two."), Annotator(id="r", kind="human"),
-        Annotation(id="a", document="d", annotator="r", protocol=shipped("scarecrow").id),
+        load_shipped("scarecrow"), Document(id="d", text="One two."), Annotator(id="r", kind="human"),
+        Annotation(id="a", document="d", annotator="r", protocol=load_shipped("scarecrow").id),
     ])  # fmt: skip
-    made = list(outcomes(paper_named(name), PaperStudy(study, 10), False))
+    made = list(make_exhibits(find_paper(name), PaperStudy(study, 10), False))
     assert all(outcome.rendering or outcome.why for outcome in made)
     assert any(outcome.why for outcome in made)
     assert not any(outcome.rendering for outcome in made if outcome.exhibit.title == "Agreement on tokens")

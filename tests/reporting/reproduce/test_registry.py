@@ -13,9 +13,9 @@ import vl_convert
 
 from finecomb.annotators.simulated.paper_studies import audit_of, paper_study
 from finecomb.core.errors import FinecombError
-from finecomb.reporting.figures.validation_charts import at_night, themed
+from finecomb.reporting.figures.validation_charts import apply_theme, recolour_for_dark
 from finecomb.reporting.reproduce.exhibits import Exhibit, PaperStudy, Rendering
-from finecomb.reporting.reproduce.registry import PAPERS, paper_named
+from finecomb.reporting.reproduce.registry import PAPERS, find_paper
 from tests.gallery import PAGE, PICTURES
 from tests.reporting.boxes import SVG, collisions, cut_words
 
@@ -39,7 +39,7 @@ def rendering(exhibit: Exhibit) -> Rendering:
 
 @functools.cache
 def drawn(exhibit: Exhibit) -> str:
-    spec = themed(rendering(exhibit).chart, dark=False)
+    spec = apply_theme(rendering(exhibit).chart, dark=False)
     return str(vl_convert.vegalite_to_svg(spec, vl_version=alt.SCHEMA_VERSION.removeprefix("v").rsplit(".", 1)[0]))
 
 
@@ -90,7 +90,7 @@ def test_no_words_of_a_chart_hide_others(exhibit: Exhibit) -> None:
 @pytest.mark.long
 def test_systems_of_an_audit_stand_in_one_order() -> None:
     """Each column was ordered by its own numbers, so that rows side by side were different systems."""
-    chart = rendering(paper_named("scarecrow").exhibit("Figure 16")).chart
+    chart = rendering(find_paper("scarecrow").exhibit("Figure 16")).chart
     assert chart is not None
     columns = chart.to_dict()["hconcat"]
     assert len({tuple(column["spec"]["layer"][0]["encoding"]["y"]["sort"]) for column in columns}) == 1
@@ -98,7 +98,7 @@ def test_systems_of_an_audit_stand_in_one_order() -> None:
 
 @pytest.mark.long
 def test_a_dot_stands_where_its_number_is() -> None:
-    exhibit = paper_named("scarecrow").exhibit("Figure 17")
+    exhibit = find_paper("scarecrow").exhibit("Figure 17")
     shapes = [one for one in ET.fromstring(drawn(exhibit)).iter(f"{SVG}path") if ": " in one.get("aria-label", "")]
     places = {
         shape.get("aria-label", ""): float(re.findall(r"-?[\d.]+", shape.get("transform", ""))[0]) for shape in shapes
@@ -111,7 +111,7 @@ def test_a_dot_stands_where_its_number_is() -> None:
 
 def test_at_night_ink_is_light() -> None:
     spec = {"mark": {"color": "#1a1d21"}, "scale": ["#204b7f"], "text": "#1a1d21 is a colour"}
-    turned = at_night(spec)
+    turned = recolour_for_dark(spec)
     assert turned == {"mark": {"color": "#e4e6e9"}, "scale": ["#5d92d6"], "text": "#1a1d21 is a colour"}
 
 
@@ -124,14 +124,14 @@ def test_numbers_are_unique_and_functions_are_named() -> None:
 
 def test_an_unknown_paper_or_exhibit_is_named_with_the_nearest() -> None:
     with pytest.raises(FinecombError, match="did you mean 'scarecrow'"):
-        paper_named("scarecow")
+        find_paper("scarecow")
     with pytest.raises(FinecombError, match="did you mean 'Figure 2'"):
-        paper_named("scarecrow").exhibit("Figur 2")
+        find_paper("scarecrow").exhibit("Figur 2")
 
 
 def test_the_gallery_shows_every_figure_that_is_drawn() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    drawings = [*CHARTS, *(paper_named("deng").exhibit(number) for number in ("Figure 6", "Figure 7"))]
+    drawings = [*CHARTS, *(find_paper("deng").exhibit(number) for number in ("Figure 6", "Figure 7"))]
     for exhibit in drawings:
         stem = f"{exhibit.paper}-{exhibit.file}"
         assert f"pictures/gallery/{stem}.svg" in page, name_of(exhibit)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from finecomb.reporting.reproduce.word_choice import terms, typical_words
+from finecomb.reporting.reproduce.word_choice import extract_terms, typical_words
 
 TEXTS = {
     "redundant": ["Already said above.", "It was already said.", "The same thing is said twice."],
@@ -30,6 +30,6 @@ def test_log_odds_are_as_counted_by_hand() -> None:
 
 
 def test_rare_words_and_common_words_alone_are_left_out() -> None:
-    assert "the" not in terms("The verb is missing.")
+    assert "the" not in extract_terms("The verb is missing.")
     assert all(row.occurrences >= 2 for row in typical_words(TEXTS))
     assert typical_words({}) == []

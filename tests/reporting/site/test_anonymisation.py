@@ -6,7 +6,7 @@ from finecomb.core.records import Annotation, Annotator, Document, Exclusion, Ma
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 from finecomb.protocols import load
-from finecomb.reporting.site.anonymisation import nameless
+from finecomb.reporting.site.anonymisation import anonymise_study
 
 
 def study() -> Study:
@@ -39,7 +39,7 @@ def study() -> Study:
 
 
 def test_no_name_of_a_person_is_left_and_references_still_fit() -> None:
-    made = nameless(study())
+    made = anonymise_study(study())
     text = "".join(item.model_dump_json() for item in made.items())
     for name in ("Ash", "Juniper", "Maple", "prolific", "browser", "2026-05"):
         assert name not in text.replace(load("scarecrow").model_dump_json(), ""), name

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from finecomb.core.records import Annotation, Annotator, Document, Kind, Mark
+from finecomb.core.records import Annotation, Annotator, AnnotatorKind, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 from finecomb.protocols import load
 from finecomb.reporting.figures import svg
 from finecomb.reporting.figures.figure_model import TableFigure
-from finecomb.reporting.site.report_content import source
+from finecomb.reporting.site.report_content import build_report_source
 from finecomb.reporting.site.report_folder import write_report
 
 SCARECROW = load("scarecrow")
@@ -23,7 +23,10 @@ WORDS = "Some old words and new words"
 
 
 def study(
-    texts: Mapping[str, tuple[str, str]], readers: Sequence[str], marked: Sequence[str] = (), kind: Kind = "human"
+    texts: Mapping[str, tuple[str, str]],
+    readers: Sequence[str],
+    marked: Sequence[str] = (),
+    kind: AnnotatorKind = "human",
 ) -> Study:
     """Texts by id as (system, words), everybody reads all of them, and marks the first letters of some."""
     documents = [
@@ -66,14 +69,14 @@ NO_PEOPLE = "nobody but machines has read these texts; name a gold standard with
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_report_is_written_and_nothing_in_it_is_empty(name: str, tmp_path: Path) -> None:
-    content = write_report(source(STUDIES[name], name, draws=30), tmp_path / "report", "today")
+    content = write_report(build_report_source(STUDIES[name], name, draws=30), tmp_path / "report", "today")
     page = (tmp_path / "report/index.html").read_text()
     words = re.sub(r"<[^>]*>", " ", page)
     assert not re.search(r"\b(nan|inf|none, at most nan)\b", words, re.IGNORECASE), name
     assert [note.rpartition(": ")[2] for note in content.notes] == ([NO_PEOPLE] if name == "machines only" else [])
     for figure in content.figures:
         if not figure.empty and not isinstance(figure, TableFigure):
-            drawn = svg.standalone(figure)
+            drawn = svg.standalone_svg(figure)
             assert "<circle" in drawn or "<rect x" in drawn or ">none" in drawn, (name, figure.id)
         assert "nan" not in (tmp_path / f"report/tables/{figure.id}.csv").read_text().lower()
     for file in (tmp_path / "report").rglob("*.html"):

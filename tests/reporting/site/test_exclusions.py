@@ -7,9 +7,9 @@ import polars as pl
 import finecomb as fc
 from finecomb.core.records import Annotation, Annotator, Exclusion
 from finecomb.core.study import Study
-from finecomb.reporting.site.exclusions import left_out_reasons, put_back, reasons_in_words
-from finecomb.reporting.site.front_page import first_page
-from finecomb.reporting.site.report_content import Source, report, source
+from finecomb.reporting.site.exclusions import count_exclusion_reasons, describe_exclusions, restore_excluded
+from finecomb.reporting.site.front_page import render_front_page
+from finecomb.reporting.site.report_content import ReportSource, build_report, build_report_source
 
 FAST, ASKED = Exclusion(by="us", reason="much too fast"), Exclusion(by="us", reason="by request")
 
@@ -28,21 +28,21 @@ def with_exclusions() -> Study:
     return Study.from_items(changed(item) for item in fc.demo().items())  # type: ignore[misc]
 
 
-def content_of(study: Study) -> Source:
-    return source(study, "demo", draws=100)
+def content_of(study: Study) -> ReportSource:
+    return build_report_source(study, "demo", draws=100)
 
 
 def test_reasons_are_counted_and_named() -> None:
     study = with_exclusions()
-    assert left_out_reasons(study) == {"by request": 16, "much too fast": 1}
-    assert reasons_in_words(study) == "17 annotations of 96: 16 by request, 1 much too fast"
+    assert count_exclusion_reasons(study) == {"by request": 16, "much too fast": 1}
+    assert describe_exclusions(study) == "17 annotations of 96: 16 by request, 1 much too fast"
 
 
 def test_with_everything_put_back_the_answer_is_that_of_the_whole_study() -> None:
     """The page once said how many were left out and not what the answer would be with them."""
     made_from = content_of(with_exclusions())
-    answer = report(made_from, "today", lambda id: "").answer
-    whole = report(content_of(fc.demo()), "today", lambda id: "").answer
+    answer = build_report(made_from, "today", lambda id: "").answer
+    whole = build_report(content_of(fc.demo()), "today", lambda id: "").answer
     assert answer.difference
     assert whole.difference
     first, second = answer.difference.rows
@@ -53,7 +53,7 @@ def test_with_everything_put_back_the_answer_is_that_of_the_whole_study() -> Non
         "17 annotations of 96: 16 by request, 1 much too fast. With them the difference is"
         in answer.statements[-1].text
     )
-    assert "open: with what was left out" in first_page(report(made_from, "today", lambda id: ""))
+    assert "open: with what was left out" in render_front_page(build_report(made_from, "today", lambda id: ""))
     assert len(whole.difference.rows) == 1
 
 
@@ -64,7 +64,7 @@ def test_what_machines_failed_at_is_named_and_not_put_back() -> None:
         excluded=Exclusion(by="finecomb", reason="reply refused: declines in words"),
     )  # fmt: skip
     both = Study.from_items([*study.items(), Annotator(id="judge", kind="llm"), failed])
-    answer = report(content_of(both), "today", lambda id: "").answer
+    answer = build_report(content_of(both), "today", lambda id: "").answer
     assert answer.statements[-1].text == "1 annotation of 97: 1 reply refused: declines in words."
     assert answer.difference
     assert len(answer.difference.rows) == 1
@@ -73,4 +73,4 @@ def test_what_machines_failed_at_is_named_and_not_put_back() -> None:
 def test_drafts_stay_drafts() -> None:
     study = fc.demo()
     draft = replace(study, annotations=study.annotations.head(1).with_columns(status=pl.lit("draft")))
-    assert put_back(draft, ("human", "gold")).annotations["status"].to_list() == ["draft"]
+    assert restore_excluded(draft, ("human", "gold")).annotations["status"].to_list() == ["draft"]

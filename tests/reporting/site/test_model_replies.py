@@ -11,8 +11,8 @@ from finecomb.core.records import Annotation, Annotator, Exclusion, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 from finecomb.reporting.figures.figure_model import BarFigure, DotFigure
-from finecomb.reporting.site.model_replies import model_replies, placement
-from finecomb.reporting.site.report_content import report, source
+from finecomb.reporting.site.model_replies import describe_placement, model_replies
+from finecomb.reporting.site.report_content import build_report, build_report_source
 from finecomb.reporting.site.report_folder import write_report
 
 RAW = '{"marks": [{"quote": "</script><b>ferry"}]}'
@@ -37,11 +37,11 @@ def mark(id: str, note: MarkNote, located: bool = True, quote: str = "") -> Mark
     ],
 )  # fmt: skip
 def test_how_a_quote_was_placed_is_said(note: MarkNote, located: bool, words: str) -> None:
-    assert placement(mark("m", note, located, "The")) == words
+    assert describe_placement(mark("m", note, located, "The")) == words
 
 
 def test_marks_of_people_say_nothing_about_quotes() -> None:
-    assert placement(Mark(id="m", spans=(Span(0, 3),), quotes=("The",), label=None)) == ""
+    assert describe_placement(Mark(id="m", spans=(Span(0, 3),), quotes=("The",), label=None)) == ""
 
 
 def judged() -> Study:
@@ -79,7 +79,7 @@ def test_replies_are_told_with_their_quotes_and_failures() -> None:
 
 
 def test_pages_of_texts_show_raw_replies_folded_and_as_words(tmp_path: Path) -> None:
-    made_from = replace(source(judged(), "demo", draws=20), replies={"c1": RAW})
+    made_from = replace(build_report_source(judged(), "demo", draws=20), replies={"c1": RAW})
     write_report(made_from, tmp_path / "report", "today")
     pages = [(tmp_path / f"report/texts/{number}.html").read_text() for number in (1, 2, 3)]
     assert "quote repaired, where the words are nearly the same; it wrote “Teh”" in pages[0]
@@ -93,7 +93,7 @@ def test_pages_of_texts_show_raw_replies_folded_and_as_words(tmp_path: Path) -> 
 
 
 def test_one_person_stands_beside_judges_and_tokens_beside_pay() -> None:
-    content = report(source(judged(), "demo", draws=50), "today", lambda id: "")
+    content = build_report(build_report_source(judged(), "demo", draws=50), "today", lambda id: "")
     judges = next(figure for figure in content.figures if isinstance(figure, DotFigure) and figure.id == "judges")
     person, judge = judges.rows
     assert (person.name, person.note, person.open, judge.name) == ("one person", "the yardstick", True, "judge-4")

@@ -7,8 +7,8 @@ from finecomb.core.span import Span
 from finecomb.core.study import Study
 from finecomb.protocols import load
 from finecomb.reporting.figures.figure_model import Axis, DotFigure
-from finecomb.reporting.site.front_page import first_page
-from finecomb.reporting.site.report_content import report, source
+from finecomb.reporting.site.front_page import render_front_page
+from finecomb.reporting.site.report_content import build_report, build_report_source
 
 SCARECROW = load("scarecrow")
 
@@ -31,7 +31,7 @@ def uneven_study(readers: int = 1) -> Study:
 
 def test_the_difference_is_that_of_the_rates_beside_it() -> None:
     """Rates were over all words and the difference over texts, so 5.1 against 5.3 differed by 0.6."""
-    content = report(source(uneven_study(), "uneven", draws=50), "today", lambda id: "")
+    content = build_report(build_report_source(uneven_study(), "uneven", draws=50), "today", lambda id: "")
     systems = next(figure for figure in content.figures if figure.id == "systems")
     assert isinstance(systems, DotFigure)
     values = {row.name: row.estimate.value for row in systems.rows}
@@ -42,11 +42,11 @@ def test_the_difference_is_that_of_the_rates_beside_it() -> None:
 
 
 def test_agreement_of_one_reader_is_a_sentence_and_no_empty_plot() -> None:
-    content = report(source(uneven_study(), "uneven", draws=20), "today", lambda id: "")
+    content = build_report(build_report_source(uneven_study(), "uneven", draws=20), "today", lambda id: "")
     trust = next(figure for figure in content.figures if figure.id == "trust")
     assert trust.empty == "There is nothing to draw: no text was read by two annotators."
-    assert trust.empty in first_page(content)
-    with_two = report(source(uneven_study(2), "uneven", draws=20), "today", lambda id: "")
+    assert trust.empty in render_front_page(content)
+    with_two = build_report(build_report_source(uneven_study(2), "uneven", draws=20), "today", lambda id: "")
     assert next(figure for figure in with_two.figures if figure.id == "trust").empty == ""
 
 

@@ -13,8 +13,8 @@ from finecomb.core.span import Span
 from finecomb.core.study import Study
 from finecomb.formats import read
 from finecomb.protocols import load
-from finecomb.reporting.site.report_content import Source, source
-from finecomb.reporting.site.report_folder import data_hash, data_hashes, verified, write_report
+from finecomb.reporting.site.report_content import ReportSource, build_report_source
+from finecomb.reporting.site.report_folder import hash_by_file, short_data_hash, verify_report, write_report
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'=cmd|"
 
@@ -34,7 +34,7 @@ class Tags(HTMLParser):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("report") / "report"
-    write_report(source(fc.demo(), "demo", draws=100), target, "1 May 2026", images=("png",))
+    write_report(build_report_source(fc.demo(), "demo", draws=100), target, "1 May 2026", images=("png",))
     return target
 
 
@@ -53,7 +53,7 @@ def test_every_link_of_the_first_page_leads_somewhere(folder: Path) -> None:
 
 
 def test_paper_and_the_last_section_name_the_hash_of_the_data(folder: Path) -> None:
-    data = data_hash(data_hashes(folder))
+    data = short_data_hash(hash_by_file(folder))
     assert f'· data {data}"' in (folder / "assets" / "report.css").read_text()
     assert f"sha256 {data}" in (folder / "index.html").read_text()
 
@@ -67,24 +67,24 @@ def test_nothing_is_fetched_and_no_script_is_inside_a_page(folder: Path) -> None
 
 
 def test_every_number_comes_out_again_and_a_changed_one_is_found(folder: Path) -> None:
-    def again(study: Study, manifest: object) -> Source:
-        return source(study, "demo", draws=100)
+    def again(study: Study, manifest: object) -> ReportSource:
+        return build_report_source(study, "demo", draws=100)
 
-    assert verified(folder, read, again) == []
+    assert verify_report(folder, read, again) == []
     table = folder / "tables" / "systems.csv"
     before = table.read_text()
     table.write_text(before.replace("0.", "1.", 1))
-    assert verified(folder, read, again) == ["tables/systems.csv: is not the table of the data"]
+    assert verify_report(folder, read, again) == ["tables/systems.csv: is not the table of the data"]
     table.write_text(before)
     for name in ("index.html", "texts/3.html", "figures/systems.svg", "datasheet.md"):
         kept = (folder / name).read_bytes()
         (folder / name).write_bytes(kept.replace(b"2", b"7"))  # `--verify` once looked at tables only
-        assert verified(folder, read, again) == [f"{name}: is not the page of the data"]
+        assert verify_report(folder, read, again) == [f"{name}: is not the page of the data"]
         (folder / name).write_bytes(kept)
     data = folder / "data" / "documents.jsonl"
     kept = data.read_bytes()
     data.write_bytes(kept.replace(b"ferry", b"merry", 1))
-    assert "data/documents.jsonl: is not the file that the report was made from" in verified(folder, read, again)
+    assert "data/documents.jsonl: is not the file that the report was made from" in verify_report(folder, read, again)
     data.write_bytes(kept)
     manifest = json.loads((folder / "report.json").read_text())
     assert set(manifest["figures"]) == {"systems", "kinds", "trust", "readers", "texts"}
@@ -99,7 +99,7 @@ def hostile_study() -> Study:
 
 
 def test_texts_names_and_answers_are_never_markup(tmp_path: Path) -> None:
-    write_report(source(hostile_study(), HOSTILE, draws=20), tmp_path / "report", "today")
+    write_report(build_report_source(hostile_study(), HOSTILE, draws=20), tmp_path / "report", "today")
     for file in (tmp_path / "report").rglob("*.html"):
         tags = {tag for tag, _ in Tags(file.read_text()).tags}
         assert "img" not in tags, file
@@ -109,7 +109,7 @@ def test_texts_names_and_answers_are_never_markup(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["turing", "likert"])
 def test_a_study_without_labels_or_readers_says_so(tmp_path: Path, name: str) -> None:
     empty = Study.from_items([load(name), Document(id="d", text="Words.")])
-    content = write_report(source(empty, name, draws=20), tmp_path / "report", "today")
+    content = write_report(build_report_source(empty, name, draws=20), tmp_path / "report", "today")
     assert content.answer.sentence == "Nobody has read these texts yet."
     assert "Nobody has read these texts yet." in (tmp_path / "report/index.html").read_text()
 
@@ -120,7 +120,7 @@ def test_one_text_one_reader_right_to_left_and_labels_never_used(tmp_path: Path)
     mark = Mark(id="m", spans=(Span(0, 5),), quotes=("מילים",), label="redundant")
     annotation = Annotation(id="a", document="d", annotator="r", protocol=protocol.id, marks=(mark,))
     study = Study.from_items([protocol, document, Annotator(id="r", kind="human"), annotation])
-    content = write_report(source(study, "one", draws=20), tmp_path / "report", "today")
+    content = write_report(build_report_source(study, "one", draws=20), tmp_path / "report", "today")
     assert content.answer.sentence == "All texts were read; there is nothing to compare them with."
     assert content.counts == "1 text, 1 annotation by 1 person."
     assert 'dir="auto"' in (tmp_path / "report/texts/1.html").read_text()
@@ -132,4 +132,4 @@ def test_one_text_one_reader_right_to_left_and_labels_never_used(tmp_path: Path)
 def test_another_folder_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(FinecombError, match="is no report"):
-        write_report(source(fc.demo(), "demo", draws=10), tmp_path, "today")
+        write_report(build_report_source(fc.demo(), "demo", draws=10), tmp_path, "today")

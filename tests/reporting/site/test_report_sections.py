@@ -6,7 +6,7 @@ import pytest
 
 from finecomb.core.errors import FinecombError
 from finecomb.reporting.figures.figure_model import DotFigure, TableFigure
-from finecomb.reporting.site.report_sections import further_figures, further_table
+from finecomb.reporting.site.report_sections import build_external_figures, parse_external_table
 
 
 def test_estimates_are_dots_and_other_rows_a_table() -> None:
@@ -14,10 +14,10 @@ def test_estimates_are_dots_and_other_rows_a_table() -> None:
         {"metric": "chrf", "value": 0.4, "low": 0.3, "high": 0.5},
         {"metric": "bleu", "value": None, "why": "no reference"},
     ]
-    drawn, plain = further_figures(
+    drawn, plain = build_external_figures(
         [
-            further_table("stress.json", json.dumps({"table": rows, "signature": "statistic:fall"})),
-            further_table("critics-of-mine.csv", "critic,verdict\nsections,kept\n"),
+            parse_external_table("stress.json", json.dumps({"table": rows, "signature": "statistic:fall"})),
+            parse_external_table("critics-of-mine.csv", "critic,verdict\nsections,kept\n"),
         ]
     )
     assert isinstance(drawn, DotFigure)
@@ -31,7 +31,7 @@ def test_estimates_are_dots_and_other_rows_a_table() -> None:
 
 
 def test_numbers_that_are_none_are_never_an_empty_chart() -> None:
-    (figure,) = further_figures([further_table("a.csv", "name,value\nx,nan\n")])
+    (figure,) = build_external_figures([parse_external_table("a.csv", "name,value\nx,nan\n")])
     assert figure.empty == "Every number in it is undefined."
 
 
@@ -47,5 +47,5 @@ def test_numbers_that_are_none_are_never_an_empty_chart() -> None:
 )
 def test_a_file_that_is_no_table_is_one_line(name: str, text: str, message: str) -> None:
     with pytest.raises(FinecombError, match=message) as caught:
-        further_table(name, text)
+        parse_external_table(name, text)
     assert "\n" not in str(caught.value)

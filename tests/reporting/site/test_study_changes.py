@@ -9,9 +9,9 @@ import pytest
 import finecomb as fc
 from finecomb.core.errors import FinecombError
 from finecomb.core.study import Study
-from finecomb.reporting.site.report_content import source, text_rates
-from finecomb.reporting.site.report_folder import write_changes
-from finecomb.reporting.site.study_changes import changes
+from finecomb.reporting.site.report_content import build_report_source, text_rates
+from finecomb.reporting.site.report_folder import write_change_page
+from finecomb.reporting.site.study_changes import estimate_changes
 
 STUDY = fc.demo()
 
@@ -21,14 +21,17 @@ def without(study: Study, label: str) -> Study:
 
 
 def test_a_study_and_itself_do_not_differ() -> None:
-    findings = changes(source(STUDY, "a", draws=50), source(STUDY, "b", draws=50))
+    findings = estimate_changes(build_report_source(STUDY, "a", draws=50), build_report_source(STUDY, "b", draws=50))
     assert all(finding.estimate.value == 0 for finding in findings)
     assert all(finding.columns["p_adjusted"] == 1 for finding in findings)
 
 
 def test_the_change_is_the_difference_of_the_means() -> None:
-    before, after = source(STUDY, "a", draws=50), source(without(STUDY, "redundant"), "b", draws=50)
-    findings = changes(before, after)
+    before, after = (
+        build_report_source(STUDY, "a", draws=50),
+        build_report_source(without(STUDY, "redundant"), "b", draws=50),
+    )
+    findings = estimate_changes(before, after)
     means = [text_rates(part)["value"].to_numpy().mean() for part in (before, after)]
     assert findings[0].columns["system"] == "all texts"
     assert findings[0].estimate.value == pytest.approx(means[1] - means[0])
@@ -39,9 +42,9 @@ def test_the_change_is_the_difference_of_the_means() -> None:
 
 def test_other_texts_are_two_groups_and_empty_studies_are_refused(tmp_path: Path) -> None:
     half = STUDY.only(pl.col("document").is_in(STUDY.documents["id"][:8].implode()))
-    findings = changes(source(STUDY, "a", draws=50), source(half, "b", draws=50))
+    findings = estimate_changes(build_report_source(STUDY, "a", draws=50), build_report_source(half, "b", draws=50))
     assert findings[0].columns["texts"] == 8
-    write_changes(findings, ("a", "b"), tmp_path / "changes")
+    write_change_page(findings, ("a", "b"), tmp_path / "changes")
     assert "What changed" in (tmp_path / "changes/index.html").read_text()
     with pytest.raises(FinecombError, match="no annotations"):
-        changes(source(STUDY, "a"), source(STUDY.only(pl.lit(value=False)), "b"))
+        estimate_changes(build_report_source(STUDY, "a"), build_report_source(STUDY.only(pl.lit(value=False)), "b"))

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from finecomb.core.estimate import Estimate, Signature
-from finecomb.reporting.site.text_influence import influences
+from finecomb.reporting.site.text_influence import compute_influences
 
 RATES = pl.DataFrame({
     "document": ["a1", "a2", "a3", "b1", "b2", "c1"],
@@ -17,7 +17,7 @@ SYSTEMS = {name: Estimate(4.0, 1.0, 7.0, Signature(())) for name in "abc"}
 
 
 def test_a_number_without_a_text_is_the_mean_of_the_others() -> None:
-    (system, difference) = influences(RATES, SYSTEMS, ("b", "a"), "marks")["a3"]
+    (system, difference) = compute_influences(RATES, SYSTEMS, ("b", "a"), "marks")["a3"]
     assert (system.value, system.without) == pytest.approx((4.0, 1.5))
     assert (difference.value, difference.without) == pytest.approx((2.0, -0.5))
     assert system.name == "a, marks"
@@ -26,18 +26,18 @@ def test_a_number_without_a_text_is_the_mean_of_the_others() -> None:
 
 
 def test_the_other_system_of_a_pair_moves_the_difference_the_other_way() -> None:
-    (_, difference) = influences(RATES, SYSTEMS, ("b", "a"), "marks")["b2"]
+    (_, difference) = compute_influences(RATES, SYSTEMS, ("b", "a"), "marks")["b2"]
     assert (difference.value, difference.without) == pytest.approx((2.0, 3.0))
     assert difference.words == "no change to speak of"  # it is a tenth of an interval of four standard errors
 
 
 def test_a_small_change_is_none_to_speak_of() -> None:
     wide = {name: Estimate(4.0, -50.0, 50.0, Signature(())) for name in "abc"}
-    assert influences(RATES, wide, None, "marks")["a3"][0].words == "no change to speak of"
+    assert compute_influences(RATES, wide, None, "marks")["a3"][0].words == "no change to speak of"
 
 
 def test_a_text_that_is_alone_moves_nothing_and_no_interval_is_no_traceback() -> None:
     without = {name: Estimate(4.0, math.nan, math.nan, Signature(())) for name in "abc"}
-    moved = influences(RATES, without, ("b", "a"), "marks")
+    moved = compute_influences(RATES, without, ("b", "a"), "marks")
     assert "c1" not in moved
     assert moved["a1"][0].words == "down 1.50"

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import finecomb as fc
-from finecomb.collection.database.record_import import take
+from finecomb.collection.database.record_import import import_records
 from finecomb.collection.database.store import Store
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Settings
 from finecomb.core.span import Span
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.statistics.gold.scores import score
 from tests.databases import Client, Clocked
 
@@ -55,7 +55,7 @@ WORK = [
 
 
 @pytest.fixture
-def items() -> list[Item]:
+def items() -> list[StudyItem]:
     return [
         Settings(title="Games", protocols=(PROTOCOL.id,), attention_checks=("check",)),
         PROTOCOL,
@@ -343,7 +343,9 @@ def test_later_work_leaves_decisions_alone(ann: Client, store: Store) -> None:
         marked("noor", "Luis Prado", "name"),
         marked("noor", "18", "number"),
     )
-    store.change_now(lambda own, transaction: take(transaction, own.key, [Annotator(id="noor", kind="human"), late]))
+    store.change_study_sync(
+        lambda own, transaction: import_records(transaction, own.key, [Annotator(id="noor", kind="human"), late])
+    )
     page = opened(ann)
     open_ = [each for each in page["places"] if each["decision"] is None]
     assert [each["readings"][0]["quotes"] for each in open_] == [["18"]]
@@ -371,7 +373,9 @@ def test_gold_keeps_another_reading_of_a_mistake(ann: Client, store: Store) -> N
 def test_a_place_that_changed_meanwhile_is_said(ann: Client, store: Store) -> None:
     page = opened(ann)
     late = annotation("noor", marked("noor", "27", "number"))
-    store.change_now(lambda own, transaction: take(transaction, own.key, [Annotator(id="noor", kind="human"), late]))
+    store.change_study_sync(
+        lambda own, transaction: import_records(transaction, own.key, [Annotator(id="noor", kind="human"), late])
+    )
     assert "changed since you opened it" in refused(ruling(ann, page, place(page, "27"), "not-an-error"), 409)
 
 
@@ -388,7 +392,9 @@ def test_work_set_aside_leaves_the_decided_place(ann: Client, store: Store) -> N
 
 def test_gold_from_elsewhere_is_left_alone(ann: Client, store: Store) -> None:
     brought = annotation("gold", document="agreed", id="agreed/gold")
-    store.change_now(lambda own, transaction: take(transaction, own.key, [Annotator(id="gold", kind="gold"), brought]))
+    store.change_study_sync(
+        lambda own, transaction: import_records(transaction, own.key, [Annotator(id="gold", kind="gold"), brought])
+    )
     answer = ann.get("/api/admin/adjudicate/document", params={"id": "agreed"})
     assert "has gold already" in refused(answer, 422)
     rows = {row["id"]: row["state"] for row in ann.get("/api/admin/adjudicate/documents").json()["rows"]}
@@ -399,7 +405,9 @@ def test_gold_from_elsewhere_is_left_alone(ann: Client, store: Store) -> None:
 
 
 def test_nobody_else_may_be_called_gold(ann: Client, store: Store) -> None:
-    store.change_now(lambda own, transaction: take(transaction, own.key, [Annotator(id="gold", kind="human")]))
+    store.change_study_sync(
+        lambda own, transaction: import_records(transaction, own.key, [Annotator(id="gold", kind="human")])
+    )
     page = opened(ann)
     assert "kept for gold" in refused(ruling(ann, page, place(page, "27"), "not-an-error"), 422)
 
@@ -451,7 +459,7 @@ def test_the_second_pass_is_seen_and_compared(ann: Client, store: Store) -> None
         ),
         marked("zoe2", "led", "word", made_from=("r1/mia/led",)),
     )
-    store.change_now(lambda own, transaction: take(transaction, own.key, [again]))
+    store.change_study_sync(lambda own, transaction: import_records(transaction, own.key, [again]))
     found = ann.get(url).json()
     assert (found["begun"], found["done"]) == (1, 1)
     own = found["rows"][0]
@@ -468,7 +476,7 @@ def test_adjudication_follows_the_second_pass(ann: Client, store: Store) -> None
     assert ann.patch("/api/admin/settings", json={"round": 1}).status_code == 200
     zoe = WORK[0].marks[2]
     again = second("zoe", marked("zoe2", "Luis Prado added", "context", made_from=(zoe.id,)))
-    store.change_now(lambda own, transaction: take(transaction, own.key, [again]))
+    store.change_study_sync(lambda own, transaction: import_records(transaction, own.key, [again]))
     own = place(opened(ann), "Luis Prado added")
     assert (own["decision"]["what"], own["later"]) == ("discuss", 0)  # the same place, after the discussion
     assert own["merged"]["label"] == "context"

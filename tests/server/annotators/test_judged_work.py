@@ -11,9 +11,9 @@ from finecomb import protocols
 from finecomb.collection import researcher_actions_storage
 from finecomb.collection.database import tables
 from finecomb.collection.database.store import Store
-from finecomb.core.records import PHASES, Annotation, Annotator, Document, Exclusion, Mark, Settings
+from finecomb.core.records import ONBOARDING_PHASES, Annotation, Annotator, Document, Exclusion, Mark, Settings
 from finecomb.core.span import Span
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.core.study_checks import check
 from tests.databases import Client
 
@@ -31,12 +31,12 @@ def annotation(id: str, annotator: str, **more: Any) -> Annotation:
     return Annotation(**({"id": id, "document": "d1", "annotator": annotator, "protocol": "scarecrow@2"} | more))
 
 
-def marked() -> list[Item]:
+def marked() -> list[StudyItem]:
     """A study whose marks are audited: what counts, and everything that does not."""
     scarecrow, audit = protocols.load("scarecrow"), protocols.load("audit")
     lost = Mark(id="lost", spans=(), quotes=("gone",), label=None, unlocated="not found")
     return [
-        Settings(protocols=(audit.id, scarecrow.id), skip=PHASES, annotators=2),
+        Settings(protocols=(audit.id, scarecrow.id), skip=ONBOARDING_PHASES, annotators=2),
         scarecrow,
         audit,
         Document(id="d1", text=TEXT, meta={"model": "gpt-secret"}),
@@ -56,7 +56,7 @@ def marked() -> list[Item]:
 
 
 @pytest.fixture
-def items() -> list[Item]:
+def items() -> list[StudyItem]:
     return marked()
 
 
@@ -74,7 +74,7 @@ def judge(client: Client, answer: dict[str, Any]) -> list[Any]:
 def test_every_mark_is_judged_twice_and_never_by_who_made_it(store: Store) -> None:
     links = {
         each.annotator: each.token
-        for each in store.do_now(researcher_actions_storage.make_links, "ann", 2, ["worker-one"])
+        for each in store.run_job_sync(researcher_actions_storage.make_links, "ann", 2, ["worker-one"])
     }
     for name, token in links.items():
         client = Client(store).joined(token)
@@ -117,21 +117,21 @@ def test_what_is_judged_first_is_balanced_over_labels_and_systems(client: Client
 
 def test_work_handed_in_later_is_judged_too_and_excluded_work_no_more(store: Store) -> None:
     client = Client(store).joined()
-    store.change_now(researcher_actions_storage.exclude_annotator, "ann", "worker-one", "test")
+    store.change_study_sync(researcher_actions_storage.exclude_annotator, "ann", "worker-one", "test")
     assert client.get("/api/me").json()["of"] == 2
-    store.change_now(researcher_actions_storage.restore_annotation, "ann", "a7")
+    store.change_study_sync(researcher_actions_storage.restore_annotation, "ann", "a7")
     assert client.get("/api/me").json()["of"] == 3
 
 
 def test_a_sample_of_documents_can_be_named(store: Store) -> None:
     settings = store.head.settings.model_copy(update={"meta": {"documents": ["d2"]}})
-    store.change_now(researcher_actions_storage.set_settings, "ann", settings)
+    store.change_study_sync(researcher_actions_storage.set_settings, "ann", settings)
     assert len(judge(Client(store).joined(), {"verdict": "legitimate"})) == 1
 
 
 class TestExplanations:
     @pytest.fixture
-    def items(self) -> list[Item]:
+    def items(self) -> list[StudyItem]:
         turing, comments = protocols.load("turing"), protocols.load("comments")
         said: list[dict[str, Any]] = [
             {"rating": 1, "why": "It is about a hat."},
@@ -140,7 +140,7 @@ class TestExplanations:
             {"rating": 4},
         ]
         return [
-            Settings(protocols=(comments.id, turing.id), skip=PHASES),
+            Settings(protocols=(comments.id, turing.id), skip=ONBOARDING_PHASES),
             turing,
             comments,
             Document(id="d1", text=TEXT),

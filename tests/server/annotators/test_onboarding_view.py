@@ -14,7 +14,7 @@ from finecomb.collection.database import tables
 from finecomb.collection.database.store import Store
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotator, Document, Settings
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.core.study_checks import check
 from tests.databases import KINDS, Client, Clocked, new_place, opened
 from tests.walking import ahead, fitting, given, nothing, say, solve, turn, walk
@@ -31,12 +31,12 @@ def examined(name: str = "accuracy", attempts: int = 2) -> Protocol:
     return Protocol.model_validate({**found.model_dump(), "qualification": test.model_dump()})
 
 
-def study(protocol: Protocol, **settings: Any) -> list[Item]:
+def study(protocol: Protocol, **settings: Any) -> list[StudyItem]:
     return [Settings(protocols=(protocol.id,), **settings), protocol, *TEXTS]
 
 
 @pytest.fixture
-def items() -> list[Item]:
+def items() -> list[StudyItem]:
     return study(examined())
 
 
@@ -115,7 +115,7 @@ def test_a_step_said_twice_counts_once_and_one_of_the_future_is_refused(client: 
 
 def test_leaving_and_returning_on_another_device_goes_on_where_one_was(store: Store) -> None:
     asked = examined()
-    (link,) = store.do_now(researcher_actions_storage.make_links, "tests", 1)
+    (link,) = store.run_job_sync(researcher_actions_storage.make_links, "tests", 1)
     here, there = Client(store).joined(link.token), Client(store).joined(link.token)
     while not (now := ahead(here))["task"]:
         assert ahead(there)["page"] == now["page"]
@@ -194,7 +194,7 @@ def test_who_fails_for_good_is_told_so_and_gets_a_code_of_their_own(client: Clie
 def test_leaving_during_an_attempt_does_not_use_it_up(tmp_path: Path) -> None:
     asked = examined("scarecrow", 1)
     with opened(new_place("sqlite", tmp_path), study(asked, skip=("training",)), Clocked()) as store:
-        (link,) = store.do_now(researcher_actions_storage.make_links, "tests", 1)
+        (link,) = store.run_job_sync(researcher_actions_storage.make_links, "tests", 1)
         client = Client(store).joined(link.token)
         done = 0
         while done < 7:
@@ -316,28 +316,30 @@ def test_a_question_asks_only_itself(tmp_path: Path) -> None:
 def test_who_is_excluded_in_mid_way_gets_nothing_more(client: Client) -> None:
     asked = examined()
     task = until_task(client.joined(), asked, "training")
-    client.store.change_now(researcher_actions_storage.exclude_annotator, "ann", person(client.store).id, "scripted")
+    client.store.change_study_sync(
+        researcher_actions_storage.exclude_annotator, "ann", person(client.store).id, "scripted"
+    )
     assert ahead(client) == {"task": None, "page": None, "why": "ended"}
     assert client.save(task["id"], "answers", {"no_errors": True})[1]["code"] == "not-allowed"
     assert say(client, "survey")[1]["code"] == "not-allowed"
-    client.store.change_now(researcher_actions_storage.restore_annotator, "ann", person(client.store).id)
+    client.store.change_study_sync(researcher_actions_storage.restore_annotator, "ann", person(client.store).id)
     assert ahead(client)["task"]["id"] == task["id"]
 
 
 def test_who_took_part_gets_a_code_when_the_study_closes(client: Client) -> None:
     client.joined()
-    client.store.change_now(researcher_actions_storage.set_state, "ann", "closed")
+    client.store.change_study_sync(researcher_actions_storage.set_state, "ann", "closed")
     assert client.get("/api/me").json()["ending"] is None  # nothing was done
-    client.store.change_now(researcher_actions_storage.set_state, "ann", "open")
+    client.store.change_study_sync(researcher_actions_storage.set_state, "ann", "open")
     until_task(client, examined(), "qualification")
     assert client.get("/api/me").json()["ending"] is None
-    client.store.change_now(researcher_actions_storage.set_state, "ann", "closed")
+    client.store.change_study_sync(researcher_actions_storage.set_state, "ann", "closed")
     assert client.get("/api/me").json()["ending"]["code"]
 
 
 def test_who_passed_while_others_took_the_last_text_gets_a_code(tmp_path: Path) -> None:
     asked = examined()
-    items: list[Item] = [Settings(protocols=(asked.id,), annotators=1), asked, TEXTS[0]]
+    items: list[StudyItem] = [Settings(protocols=(asked.id,), annotators=1), asked, TEXTS[0]]
     with opened(new_place("sqlite", tmp_path), items, Clocked()) as store:
         first, second = Client(store).joined(), Client(store).joined()
         task = walk(first, asked)[0]["task"]
@@ -351,10 +353,10 @@ def test_who_passed_while_others_took_the_last_text_gets_a_code(tmp_path: Path) 
 def test_a_study_that_stands_still_does_so_on_the_whole_way(client: Client, state: Any) -> None:
     client.joined()
     said = answers(client)
-    client.store.change_now(researcher_actions_storage.set_state, "ann", state)
+    client.store.change_study_sync(researcher_actions_storage.set_state, "ann", state)
     assert ahead(client)["why"] == state
     assert say(client, "survey", said)[1]["code"] == state
-    client.store.change_now(researcher_actions_storage.set_state, "ann", "open")
+    client.store.change_study_sync(researcher_actions_storage.set_state, "ann", "open")
     assert say(client, "survey", said)[0] == 200
 
 
@@ -362,7 +364,7 @@ def test_a_new_version_in_mid_way_starts_the_way_anew_and_keeps_what_was_done(cl
     asked = examined()
     task = until_task(client.joined(), asked, "qualification")
     later = Protocol.model_validate({**asked.model_dump(), "version": "3"})
-    client.store.change_now(researcher_actions_storage.add_protocol, "ann", later)
+    client.store.change_study_sync(researcher_actions_storage.add_protocol, "ann", later)
     page = ahead(client)["page"]
     assert (page["step"], page["answers"]) == ("survey", dict(person(client.store).survey))
     assert say(client, "part-1-1")[1]["code"] == "not-allowed"  # of the old one
@@ -386,7 +388,7 @@ def test_imported_practice_counts_and_can_be_gone_on_with(store: Store, tmp_path
         folder = tmp_path / kind
         folder.mkdir()
         with opened(new_place(kind, folder), list(store.items()), Clocked()) as copy:
-            (link,) = copy.do_now(researcher_actions_storage.make_links, "tests", 0, [person(copy).id])
+            (link,) = copy.run_job_sync(researcher_actions_storage.make_links, "tests", 0, [person(copy).id])
             again = Client(copy).joined(link.token)
             now = ahead(again)["task"]
             assert (now["id"], [each["id"] for each in now["marks"]]) == (task["id"], ["half-done"])

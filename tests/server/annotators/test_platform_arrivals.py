@@ -14,13 +14,13 @@ from finecomb.collection.arrivals import Arrival, ArrivalSource
 from finecomb.collection.database.store import Store
 from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol, Work
-from finecomb.core.records import PHASES, Recruitment, Settings
-from finecomb.core.study import Item
+from finecomb.core.records import ONBOARDING_PHASES, Recruitment, Settings
+from finecomb.core.study import StudyItem
 from finecomb.server.annotators import platform_arrivals
-from finecomb.server.annotators.platform_arrivals import told
+from finecomb.server.annotators.platform_arrivals import parse_referral_parameters
 from finecomb.server.app import create_app
-from finecomb.server.auth import TOKEN, Auth
-from finecomb.server.headers import MTURK
+from finecomb.server.auth import CSRF_HEADER, Auth
+from finecomb.server.headers import MTURK_ORIGINS
 from tests.databases import Client, demo_items
 
 PROLIFIC = Recruitment(platform="prolific", completed="DONE1", screened_out="SCREEN1", no_consent="NO1")
@@ -36,30 +36,30 @@ ONE_TEXT = Work(texts=1, once=True)
 
 
 @pytest.fixture
-def items() -> list[Item]:
+def items() -> list[StudyItem]:
     """A study in which everybody gets one text and may take part once."""
     settings, protocol, *documents = demo_items()
     assert isinstance(settings, Settings)
     assert isinstance(protocol, Protocol)
     asked = protocol.model_copy(update={"work": ONE_TEXT, "consent": "You agree."})
-    skipped = tuple(phase for phase in PHASES if phase != "consent")
+    skipped = tuple(phase for phase in ONBOARDING_PHASES if phase != "consent")
     return [settings.model_copy(update={"skip": skipped, "annotators": 50}), asked, *documents]
 
 
 def recruit(store: Store, recruitment: Recruitment) -> None:
     settings = store.head.settings.model_copy(update={"recruitment": recruitment})
-    store.change_now(researcher_actions_storage.set_settings, "tests", settings)
+    store.change_study_sync(researcher_actions_storage.set_settings, "tests", settings)
 
 
 def path(store: Store, more: str = "") -> str:
-    return f"/api/join/{access_storage.open_token(store)}{more}"
+    return f"/api/join/{access_storage.open_link_token(store)}{more}"
 
 
 def join(store: Store, asked: dict[str, str], client: Client | None = None) -> tuple[Client, str]:
     client = client or Client(store)
     answer = client.post(path(store), params=asked)
     assert answer.status_code == 200, answer.text
-    client.headers[TOKEN] = answer.json()["csrf"]
+    client.headers[CSRF_HEADER] = answer.json()["csrf"]
     return client, answer.json()["annotator"]
 
 
@@ -155,7 +155,7 @@ def test_an_edited_address_is_refused_in_words(store: Store, method: str, asked:
 
 def test_a_personal_link_needs_no_id_of_a_platform(store: Store) -> None:
     recruit(store, PROLIFIC)
-    (made,) = store.do_now(researcher_actions_storage.make_links, "tests", 1, ())
+    (made,) = store.run_job_sync(researcher_actions_storage.make_links, "tests", 1, ())
     client = Client(store).joined(made.token)
     assert client.get("/api/me").json()["annotator"] == made.annotator
     assert Client(store).get(f"/api/join/{made.token}").json()["personal"]
@@ -236,14 +236,14 @@ def test_who_does_not_agree_takes_a_code_back_and_leaves_nothing(store: Store) -
     ],
 )
 def test_work_is_handed_in_to_mechanical_turk_only(address: str, believed: bool) -> None:
-    assert bool(told(TURK, HIT | {"turkSubmitTo": address}).submit) == believed
+    assert bool(parse_referral_parameters(TURK, HIT | {"turkSubmitTo": address}).submit) == believed
 
 
 @given(
     st.dictionaries(st.sampled_from([*PID, *HIT]), st.text(max_size=130)), st.sampled_from(["", "prolific", "mturk"])
 )
 def test_what_a_link_says_is_an_id_or_nothing(asked: dict[str, str], platform: Any) -> None:
-    found = told(Recruitment(platform=platform), asked)
+    found = parse_referral_parameters(Recruitment(platform=platform), asked)
     for id in (found.worker, found.place, found.session):
         assert id == "" or (id in asked.values() and len(id) <= 100 and id.isascii() and id[0].isalnum())
     assert platform or found == ArrivalSource()
@@ -290,16 +290,19 @@ def test_prolific_gets_its_codes(store: Store) -> None:
     recruit(store, PROLIFIC)
     _, who = join(store, PID)
     door = Auth(store)
-    done, out = platform_arrivals.ending(door, who, "done"), platform_arrivals.ending(door, who, "screened-out")
+    done, out = (
+        platform_arrivals.build_ending(door, who, "done"),
+        platform_arrivals.build_ending(door, who, "screened-out"),
+    )
     assert (done.code, out.code) == ("DONE1", "SCREEN1")
     assert done.back == "https://app.prolific.com/submissions/complete?cc=DONE1"
 
 
 def test_the_code_comes_when_the_last_text_is_handed_in_and_not_when_it_is_opened(store: Store) -> None:
     two = store.head.protocol.model_copy(update={"version": "3", "work": Work(texts=2)})
-    store.change_now(researcher_actions_storage.add_protocol, "tests", two)
+    store.change_study_sync(researcher_actions_storage.add_protocol, "tests", two)
     settings = store.head.settings.model_copy(update={"protocols": (two.id,)})
-    store.change_now(researcher_actions_storage.set_settings, "tests", settings)
+    store.change_study_sync(researcher_actions_storage.set_settings, "tests", settings)
     client = Client(store).joined()
 
     def ending() -> Any:
@@ -324,9 +327,9 @@ def test_who_finished_keeps_the_code_whatever_becomes_of_the_study_or_of_them(st
     client.nothing_found(client.next()["id"])
     before = client.get("/api/me").json()["ending"]
     other = Client(store).joined()
-    store.change_now(researcher_actions_storage.set_state, "tests", state)
+    store.change_study_sync(researcher_actions_storage.set_state, "tests", state)
     for each in came(store):
-        store.change_now(researcher_actions_storage.exclude_annotator, "tests", each.annotator, "copied")
+        store.change_study_sync(researcher_actions_storage.exclude_annotator, "tests", each.annotator, "copied")
     assert client.get("/api/me").json()["ending"] == before
     assert other.get("/api/me").json()["ending"] is None
 
@@ -334,7 +337,7 @@ def test_who_finished_keeps_the_code_whatever_becomes_of_the_study_or_of_them(st
 def test_nobody_new_comes_into_a_closed_study_and_who_was_there_does(store: Store) -> None:
     recruit(store, TURK)
     client, first = join(store, HIT)
-    store.change_now(researcher_actions_storage.set_state, "tests", "closed")
+    store.change_study_sync(researcher_actions_storage.set_state, "tests", "closed")
     assert Client(store).get(path(store), params=HIT).json()["state"] == "closed"
     refused(Client(store).post(path(store), params=HIT | {"workerId": "A9OTHER"}), "closed")
     assert join(store, HIT, client)[1] == first
@@ -344,17 +347,17 @@ def test_nobody_new_comes_into_a_closed_study_and_who_was_there_does(store: Stor
 def test_mechanical_turk_gets_a_form(store: Store) -> None:
     recruit(store, TURK)
     _, who = join(store, HIT)
-    done = platform_arrivals.ending(Auth(store), who, "done")
+    done = platform_arrivals.build_ending(Auth(store), who, "done")
     assert done.back == "https://workersandbox.mturk.com/mturk/externalSubmit"
     assert done.form == {"assignmentId": "3ASSIGN", "code": done.code}
-    assert platform_arrivals.declined(Auth(store), told(TURK, HIT)).form == {}
+    assert platform_arrivals.build_declined_ending(Auth(store), parse_referral_parameters(TURK, HIT)).form == {}
 
 
 def test_codes_of_ones_own_differ_by_person_and_by_ending(store: Store) -> None:
     recruit(store, Recruitment(back="https://panel.example/end?c={code}&x=1"))
     (_, one), (_, two) = join(store, {}), join(store, {})
     door = Auth(store)
-    ends = [platform_arrivals.ending(door, who, why) for who in (one, two) for why in ("done", "screened-out")]
+    ends = [platform_arrivals.build_ending(door, who, why) for who in (one, two) for why in ("done", "screened-out")]
     assert len({each.code for each in ends}) == 4
     assert ends[0].back == f"https://panel.example/end?c={ends[0].code}&x=1"
 
@@ -362,7 +365,7 @@ def test_codes_of_ones_own_differ_by_person_and_by_ending(store: Store) -> None:
 def test_a_code_is_quoted_in_an_address(store: Store) -> None:
     recruit(store, Recruitment(completed="A&b=c d", back="https://panel.example/?c={code}"))
     _, who = join(store, {})
-    assert platform_arrivals.ending(Auth(store), who, "done").back == "https://panel.example/?c=A%26b%3Dc%20d"
+    assert platform_arrivals.build_ending(Auth(store), who, "done").back == "https://panel.example/?c=A%26b%3Dc%20d"
 
 
 # --- inside another page -----------------------------------------------------------------------------------------
@@ -378,13 +381,13 @@ STRICT = ("'none'", "'self'", "DENY")
 
 
 def test_pages_are_in_nobodys_frame_unless_the_study_says_so(store: Store) -> None:
-    join_page = f"/join/{access_storage.open_token(store)}"
+    join_page = f"/join/{access_storage.open_link_token(store)}"
     for page in ("/", join_page, "/admin", "/api/me", "/sign-in/x", "/static/x"):
         assert headers(store, page) == STRICT
     recruit(store, PROLIFIC)
     assert headers(store, join_page) == STRICT
     recruit(store, TURK)  # the page of the link may be shown, to open a tab
-    assert headers(store, join_page) == (" ".join(MTURK), "'self' https://*.mturk.com", "")
+    assert headers(store, join_page) == (" ".join(MTURK_ORIGINS), "'self' https://*.mturk.com", "")
     assert headers(store, "/") == ("'none'", "'self' https://*.mturk.com", "DENY")
     assert Client(store).get(path(store), params=HIT).json()["window"]
     recruit(store, TURK.model_copy(update={"frame": ("https://worker.mturk.com",)}))
@@ -406,6 +409,6 @@ def test_cookies_are_partitioned_in_a_frame_and_strict_otherwise(store: Store) -
         each.endswith("; HttpOnly; Max-Age=5184000; Path=/; SameSite=None; Secure; Partitioned") for each in framed[1:]
     )
     assert all("SameSite=None; Secure; Partitioned" in each for each in framed)
-    token = store.do_now(researcher_actions_storage.invite, "tests", "ann", "owner")
+    token = store.run_job_sync(researcher_actions_storage.invite_researcher, "tests", "ann", "owner")
     signed = Client(store).post(f"/sign-in/{token}", follow_redirects=False).headers["set-cookie"]
     assert "SameSite=Strict" in signed

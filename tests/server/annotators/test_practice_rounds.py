@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from finecomb import protocols
-from finecomb.collection.annotator_progress import Progress
+from finecomb.collection.annotator_progress import AnnotatorMeta
 from finecomb.collection.database.store import Store
 from finecomb.core.records import Document, Settings
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from tests.databases import Client, Clocked
 from tests.walking import ahead, guess, say, turn
 
@@ -19,7 +19,7 @@ TURING = protocols.load("turing")
 
 
 @pytest.fixture
-def items() -> list[Item]:
+def items() -> list[StudyItem]:
     texts = [
         Document(id=f"{domain}-{model}-{n}", text=f"A text {n}.", meta={"domain": domain, "model": model})
         for domain in ("news", "recipes")
@@ -39,7 +39,7 @@ def arrived(store: Store, condition: str) -> tuple[Client, Any]:
 
 
 def domain(store: Store) -> str:
-    return Progress.of(store.annotators()[-1]).setting["domain"]
+    return AnnotatorMeta.of(store.annotators()[-1]).setting["domain"]
 
 
 def test_the_answer_comes_after_the_guess_and_cannot_be_skipped(store: Store, clock: Clocked) -> None:
@@ -55,7 +55,7 @@ def test_the_answer_comes_after_the_guess_and_cannot_be_skipped(store: Store, cl
     opened = client.put(f"/api/steps/{page['step']}/guess", json=sent).json()
     assert opened["is_open"]
     assert opened["examples"][0]["why"]
-    step = Progress.of(store.annotators()[-1]).step(TURING.id, page["step"])
+    step = AnnotatorMeta.of(store.annotators()[-1]).step(TURING.id, page["step"])
     assert step is not None
     assert (step.guess, step.guess_seconds) == (3, 20.5)
     assert step.right is (opened["examples"][0]["answers"]["rating"] == 4)

@@ -11,7 +11,7 @@ from finecomb.collection import researcher_actions_storage
 from finecomb.collection.database import tables
 from finecomb.collection.database.store import Store
 from finecomb.core.records import Annotation, Settings
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.core.study_checks import check
 from tests.databases import Client, Clocked, demo_items
 
@@ -193,7 +193,7 @@ def test_the_browsers_clock_does_not_matter(client: Client, clock: Clocked) -> N
 
 class TestOneAnnotatorEach:
     @pytest.fixture
-    def items(self) -> list[Item]:
+    def items(self) -> list[StudyItem]:
         settings, *rest = demo_items()
         assert isinstance(settings, Settings)
         return [settings.model_copy(update={"annotators": 1, "lease": 10}), *rest[:2]]
@@ -242,38 +242,38 @@ class TestOneAnnotatorEach:
         task = one.next()
         one.nothing_found(task["id"])
         assert other.post("/api/next").json()["why"] == "none-now"
-        store.change_now(researcher_actions_storage.exclude_annotation, "ann", task["id"], "too fast")
+        store.change_study_sync(researcher_actions_storage.exclude_annotation, "ann", task["id"], "too fast")
         assert kept(store, task["id"]).excluded is not None
         assert one.finish(task["id"], verb="reopen")[1]["code"] == "not-allowed"
         assert other.post("/api/next").json()["task"]["text"] == task["text"]
-        store.change_now(researcher_actions_storage.restore_annotation, "ann", task["id"])
+        store.change_study_sync(researcher_actions_storage.restore_annotation, "ann", task["id"])
         assert kept(store, task["id"]).excluded is None
 
     def test_an_excluded_annotator_gets_and_changes_nothing(self, client: Client) -> None:
         task = client.joined().next()
         who = client.get("/api/me").json()["annotator"]
-        client.store.change_now(researcher_actions_storage.exclude_annotator, "ann", who, "a robot")
+        client.store.change_study_sync(researcher_actions_storage.exclude_annotator, "ann", who, "a robot")
         assert client.save(task["id"], "marks/m1", mark(task))[1]["code"] == "not-allowed"
         assert client.post("/api/next").json()["why"] == "ended"
-        client.store.change_now(researcher_actions_storage.restore_annotator, "ann", who)
+        client.store.change_study_sync(researcher_actions_storage.restore_annotator, "ann", who)
         assert client.save(task["id"], "marks/m1", mark(task))[0] == 200
 
 
 @pytest.mark.parametrize("state", ["paused", "closed"])
 def test_a_study_that_stands_still_takes_and_gives_nothing(client: Client, state: Any) -> None:
     task = client.joined().next()
-    client.store.change_now(researcher_actions_storage.set_state, "ann", state)
+    client.store.change_study_sync(researcher_actions_storage.set_state, "ann", state)
     code, answer = client.save(task["id"], "marks/m1", mark(task))
     assert (code, answer["code"]) == (423, state)
     assert client.finish(task["id"])[1]["code"] == state
     assert client.post("/api/next").json() == {"task": None, "page": None, "why": state}
     assert client.get("/api/me").json()["state"] == state
-    client.store.change_now(researcher_actions_storage.set_state, "ann", "open")
+    client.store.change_study_sync(researcher_actions_storage.set_state, "ann", "open")
     assert client.save(task["id"], "marks/m1", mark(task))[0] == 200
 
 
 def test_a_pilot_gives_out_the_first_texts_and_says_so(client: Client) -> None:
-    client.store.change_now(researcher_actions_storage.set_state, "ann", "pilot")
+    client.store.change_study_sync(researcher_actions_storage.set_state, "ann", "pilot")
     client.joined()
     first = [document.text for document in client.store.study().iter_documents()][:5]
     for _ in range(5):
@@ -303,7 +303,9 @@ def test_a_new_version_of_the_protocol_starts_anew_and_old_work_stays(client: Cl
     task = client.joined().next()
     client.save(task["id"], "marks/m1", mark(task))
     old = client.store.head.protocol
-    client.store.change_now(researcher_actions_storage.add_protocol, "ann", old.model_copy(update={"version": "3"}))
+    client.store.change_study_sync(
+        researcher_actions_storage.add_protocol, "ann", old.model_copy(update={"version": "3"})
+    )
     assert client.get("/api/me").json()["guide"]["id"] == f"{old.name}@3"
     assert client.get("/api/me").json()["tasks"] == []
     assert client.next()["id"] != task["id"]

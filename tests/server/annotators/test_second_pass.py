@@ -12,14 +12,14 @@ from finecomb import protocols
 from finecomb.collection import researcher_actions_storage
 from finecomb.collection.database import tables
 from finecomb.collection.database.store import Store
-from finecomb.core.records import PHASES, Document, Settings
-from finecomb.core.study import Item
+from finecomb.core.records import ONBOARDING_PHASES, Document, Settings
+from finecomb.core.study import StudyItem
 from finecomb.core.study_checks import check
 from tests.databases import Client, Clocked, demo_items, new_place, opened
 
 
 @pytest.fixture
-def items() -> list[Item]:
+def items() -> list[StudyItem]:
     settings, *rest = demo_items()
     assert isinstance(settings, Settings)
     return [settings.model_copy(update={"annotators": 2}), *rest[:3]]
@@ -43,7 +43,7 @@ def first_pass(client: Client, name: str, start: int) -> dict[str, str]:
 
 
 def second(store: Store) -> None:
-    store.change_now(
+    store.change_study_sync(
         researcher_actions_storage.set_settings, "ann", store.head.settings.model_copy(update={"round": 1})
     )
 
@@ -116,7 +116,7 @@ def test_which_text_of_a_pair_comes_first_is_drawn_and_kept(tmp_path: Path) -> N
     pairs = [
         Document(id=f"p{n}", text="", context={"prompt": "Write.", "a": f"one {n}", "b": f"two {n}"}) for n in range(12)
     ]
-    items: list[Item] = [Settings(protocols=(asked.id,), skip=PHASES), asked, *pairs]
+    items: list[StudyItem] = [Settings(protocols=(asked.id,), skip=ONBOARDING_PHASES), asked, *pairs]
     with opened(new_place("sqlite", tmp_path), items, Clocked()) as store:
         client = Client(store).joined()
         for _ in range(12):

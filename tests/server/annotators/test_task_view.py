@@ -10,9 +10,9 @@ import pytest
 from finecomb import protocols
 from finecomb.collection.database import tables
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import PHASES, Annotation, Annotator, Document, Mark, Offer, Segment, Settings
+from finecomb.core.records import ONBOARDING_PHASES, Annotation, Annotator, Document, Mark, Offer, Segment, Settings
 from finecomb.core.span import Span
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.server import openapi
 from finecomb.server.annotators import task_view
 from tests.databases import Client, Clocked, new_place, opened
@@ -52,7 +52,7 @@ def test_contexts_and_data_are_shown_as_the_protocol_says(work: Any, context: An
 @pytest.mark.parametrize("name", protocols.names())
 def test_a_guide_has_no_solutions_and_no_weights(name: str) -> None:
     asked = protocols.load(name)
-    guide = task_view.guide(asked)
+    guide = task_view.build_guide(asked)
     said = guide.model_dump_json()
     assert {look.label for look in guide.looks} == {"", *(label.name for label in asked.labels)}
     for exercise in asked.exercises():
@@ -62,7 +62,7 @@ def test_a_guide_has_no_solutions_and_no_weights(name: str) -> None:
 
 def test_the_arms_of_an_experiment_are_on_their_own_page_only() -> None:
     asked = protocols.load("turing")
-    said = task_view.guide(asked).model_dump_json()
+    said = task_view.build_guide(asked).model_dump_json()
     for arm in asked.conditions:
         assert arm.title not in said
         assert not arm.instructions or arm.instructions.splitlines()[0] not in said
@@ -71,7 +71,7 @@ def test_the_arms_of_an_experiment_are_on_their_own_page_only() -> None:
 
 def test_parts_are_judged_one_by_one(tmp_path: Path) -> None:
     asked = protocols.load("snac")
-    items: list[Item] = [Settings(protocols=(asked.id,), skip=PHASES), asked, document(segments=CUT)]
+    items: list[StudyItem] = [Settings(protocols=(asked.id,), skip=ONBOARDING_PHASES), asked, document(segments=CUT)]
     with opened(new_place("sqlite", tmp_path), items, clock := Clocked()) as store:
         client = Client(store).joined()
         task = client.next()
@@ -91,7 +91,7 @@ def test_a_later_part_is_not_sent_before_the_earlier_ones_were_judged(tmp_path: 
     long = Document(id="d", text=f"{TEXT} Six is it.", segments=cut)
     words: dict[str, Any] = {"label": None, "answers": {}}
     with opened(
-        new_place("sqlite", tmp_path), [Settings(protocols=(asked.id,), skip=PHASES), asked, long], Clocked()
+        new_place("sqlite", tmp_path), [Settings(protocols=(asked.id,), skip=ONBOARDING_PHASES), asked, long], Clocked()
     ) as store:
         client = Client(store).joined()
         task = client.next()
@@ -113,12 +113,12 @@ def test_a_later_part_is_not_sent_before_the_earlier_ones_were_judged(tmp_path: 
 
 def test_sections_that_are_only_rated_come_all_at_once() -> None:
     text = task_view.task_text(document(segments=CUT), protocols.load("sections"))
-    assert text.up_to(frozenset()).document.text == TEXT
+    assert text.cut_at_first_unjudged(frozenset()).document.text == TEXT
 
 
 def test_a_mark_is_as_wide_as_its_label_asks_for(tmp_path: Path) -> None:
     asked = protocols.load("snac")
-    items: list[Item] = [Settings(protocols=(asked.id,), skip=PHASES), asked, document()]
+    items: list[StudyItem] = [Settings(protocols=(asked.id,), skip=ONBOARDING_PHASES), asked, document()]
     with opened(new_place("sqlite", tmp_path), items, Clocked()) as store:
         client = Client(store).joined()
         id = client.next()["id"]
@@ -142,7 +142,7 @@ def test_only_parts_that_the_protocol_names_are_marked(tmp_path: Path) -> None:
     for name in ("scarecrow", "scarecrow@1", "likert"):
         asked = protocols.load(name)
         (tmp_path / name).mkdir()
-        items: list[Item] = [Settings(protocols=(asked.id,), skip=PHASES), asked, document()]
+        items: list[StudyItem] = [Settings(protocols=(asked.id,), skip=ONBOARDING_PHASES), asked, document()]
         with opened(new_place("sqlite", tmp_path / name), items, Clocked()) as store:
             client = Client(store).joined()
             body = {"spans": [["prompt", 0, 5]], "quotes": ["Count"], "label": None}
@@ -156,8 +156,8 @@ def test_only_parts_that_the_protocol_names_are_marked(tmp_path: Path) -> None:
 def test_a_suggestion_is_accepted_as_the_machine_made_it(tmp_path: Path) -> None:
     asked = protocols.load("scarecrow")
     mark = Mark(id="m", spans=(Span(1, 3),), quotes=("ne",), label="incoherent")
-    items: list[Item] = [
-        Settings(protocols=(asked.id,), skip=PHASES, offer=Offer(annotator="machine", blind=0)),
+    items: list[StudyItem] = [
+        Settings(protocols=(asked.id,), skip=ONBOARDING_PHASES, offer=Offer(annotator="machine", blind=0)),
         *(asked, document(), Annotator(id="machine", kind="llm")),
         Annotation(id="g", document="d", annotator="machine", protocol=asked.id, marks=(mark,)),
     ]
@@ -172,7 +172,7 @@ def test_a_suggestion_is_accepted_as_the_machine_made_it(tmp_path: Path) -> None
 
 def test_ratings_need_their_answers_and_nothing_else(tmp_path: Path) -> None:
     asked = protocols.load("turing")
-    items: list[Item] = [Settings(protocols=(asked.id,), skip=PHASES), asked, document()]
+    items: list[StudyItem] = [Settings(protocols=(asked.id,), skip=ONBOARDING_PHASES), asked, document()]
     with opened(new_place("sqlite", tmp_path), items, Clocked()) as store:
         client = Client(store).joined()
         task = client.next()

@@ -12,13 +12,13 @@ import pytest
 import finecomb as fc
 from finecomb.collection.database.store import Store
 from finecomb.core.records import Annotator, Document
-from finecomb.core.study import Item, Study
-from finecomb.statistics.judges.calibration_record import CALIBRATIONS, CalibrationRecord
-from finecomb.statistics.judges.validity import CONTRACTS
+from finecomb.core.study import Study, StudyItem
+from finecomb.statistics.judges.calibration_record import CALIBRATIONS_FOLDER, CalibrationRecord
+from finecomb.statistics.judges.validity import CONTRACTS_FOLDER
 from tests.databases import Client, new_place, opened
 
 
-def with_judge(study: Study) -> list[Item]:
+def with_judge(study: Study) -> list[StudyItem]:
     """A study with a language model that says what the first reader says."""
     judge = Annotator(id="judge", kind="llm", meta={"model": "m", "prompt": "3f2a"})
     copies = [
@@ -65,9 +65,9 @@ def test_a_judge_is_checked_and_its_contract_kept(store: Store, tmp_path: Path) 
     checked = answer.json()
     assert checked["record"]["judge"] == "judge"
     assert {condition["state"] for condition in checked["stale"]} == {"no"}
-    kept = CalibrationRecord.model_validate_json((tmp_path / CALIBRATIONS / "judge.json").read_bytes())
+    kept = CalibrationRecord.model_validate_json((tmp_path / CALIBRATIONS_FOLDER / "judge.json").read_bytes())
     assert kept.verdict == checked["record"]["verdict"]
-    assert (tmp_path / CONTRACTS / "judge.json").is_file()
+    assert (tmp_path / CONTRACTS_FOLDER / "judge.json").is_file()
     assert page(editor)["record"] == checked["record"]
     assert "checked judge" in editor.get("/api/admin/audit").text
 

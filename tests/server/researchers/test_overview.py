@@ -14,15 +14,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import finecomb as fc
-from finecomb.collection.screening import passed
+from finecomb.collection.screening import has_passed_check
 from finecomb.core.records import Annotation, Annotator, Document, Exclusion, Mark, Settings
 from finecomb.core.span import Span
-from finecomb.core.study import Item, Study
-from finecomb.server.researchers.annotator_table import People, to_look_at
-from finecomb.server.researchers.document_views import DISPUTED, Wanted, document_frame, document_list, document_page
-from finecomb.server.researchers.overview import overview, pace_of
-from finecomb.server.researchers.schema import Figure, Middle, Overview, Person, StudyProgress
-from finecomb.server.researchers.snapshot import Snapshot, shown
+from finecomb.core.study import Study, StudyItem
+from finecomb.server.researchers.annotator_table import AnnotatorTable, review_reasons
+from finecomb.server.researchers.document_views import (
+    DISPUTED_ALPHA,
+    DocumentQuery,
+    document_frame,
+    document_list,
+    document_page,
+)
+from finecomb.server.researchers.overview import annotations_per_day, build_overview
+from finecomb.server.researchers.schema import AnnotatorRow, Figure, Overview, Quartiles, StudyProgress
+from finecomb.server.researchers.snapshot import Snapshot, label_looks
 from finecomb.statistics.selection.view import Filters, view
 
 NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
@@ -34,18 +40,18 @@ def snapshot(study: Study) -> Snapshot:
 
 def seen(study: Study) -> Overview:
     now = snapshot(study)
-    return overview(now, People(now))
+    return build_overview(now, AnnotatorTable(now))
 
 
 @functools.cache
-def demo_items(seed: int) -> tuple[Item, ...]:
+def demo_items(seed: int) -> tuple[StudyItem, ...]:
     return tuple(fc.demo(readers=4, seed=seed).items())
 
 
 @st.composite
 def running(draw: st.DrawFn) -> Study:
     """The demo study in the middle of being made: some drafts, some excluded, some nobody has begun; with times."""
-    items: list[Item] = []
+    items: list[StudyItem] = []
     for item in demo_items(draw(st.integers(0, 3))):
         if isinstance(item, Settings):
             item = item.model_copy(update={"annotators": draw(st.integers(1, 5)), "price": 0.5, "fees": 0.2})
@@ -79,7 +85,7 @@ def test_progress_time_and_cost_equal_their_definitions(study: Study) -> None:
         assert page.active.median == pytest.approx(statistics.median(times))
         assert [page.active.lower, page.active.upper] == pytest.approx(list(np.quantile(times, [0.25, 0.75])))
     else:
-        assert page.active == Middle(median=None, why="no times yet", signature=page.active.signature)
+        assert page.active == Quartiles(median=None, why="no times yet", signature=page.active.signature)
     people = {each.id for each in study.iter_annotators() if each.kind == "human"}
     paid = [each for each in study.iter_annotations() if each.annotator in people and each.status != "draft"]
     assert page.spent == pytest.approx(0.5 * 1.2 * len(paid))  # work that is set aside was paid all the same
@@ -152,7 +158,7 @@ def test_documents_without_a_model_are_one_row() -> None:
     ],
 )
 def test_pace_is_of_the_last_week(hours: list[float], expected: float | None, why: str) -> None:
-    pace = pace_of([NOW - timedelta(hours=each) for each in hours], NOW)
+    pace = annotations_per_day([NOW - timedelta(hours=each) for each in hours], NOW)
     assert pace.value == (None if expected is None else pytest.approx(expected))
     assert pace.why == why
 
@@ -184,7 +190,7 @@ def marked(*marks: tuple[int, int, str], **answers: str) -> Annotation:
     ],
 )
 def test_a_check_is_passed_when_gold_is_found(own: Annotation, gold: Annotation, good: bool) -> None:
-    assert passed(own, gold) is good
+    assert has_passed_check(own, gold) is good
 
 
 def test_checks_are_kept_out_of_results_and_counted_by_person() -> None:
@@ -199,22 +205,22 @@ def test_checks_are_kept_out_of_results_and_counted_by_person() -> None:
     for each in study.annotations_on(first):
         if each.annotator != "truth":
             person = next(one for one in page.people if one.id == each.annotator)
-            assert person.checks == StudyProgress(done=int(passed(each, gold)), of=1)
-            assert ("checks" in person.look) is (not passed(each, gold))
+            assert person.checks == StudyProgress(done=int(has_passed_check(each, gold)), of=1)
+            assert ("checks" in person.look) is (not has_passed_check(each, gold))
 
 
 # --- people -------------------------------------------------------------------------------------------------------
 
 
-def person(id: str, marks: float | None, agreement: float | None, texts: int = 9, failed: int = 0) -> Person:
-    return Person(
+def person(id: str, marks: float | None, agreement: float | None, texts: int = 9, failed: int = 0) -> AnnotatorRow:
+    return AnnotatorRow(
         id=id,
         name=id,
         kind="human",
         progress=StudyProgress(done=texts, of=20),
         drafts=0,
         marks=Figure(value=marks),
-        active=Middle(median=None),
+        active=Quartiles(median=None),
         pay=None,
         agreement=Figure(value=agreement),
         checks=StudyProgress(done=0, of=failed),
@@ -225,16 +231,16 @@ def person(id: str, marks: float | None, agreement: float | None, texts: int = 9
 def test_whoever_has_less_than_half_of_the_median_is_looked_at() -> None:
     people = [person("a", 4, 0.6), person("b", 4.2, 0.5), person("c", 1.9, 0.24), person("new", 0.1, 0.1, texts=2)]
     speeds = {"a": 10.0, "b": 12.0, "c": 4.9, "new": 0.1}
-    found = to_look_at([*people, person("d", 4, 0.6, failed=1)], speeds | {"d": 10.0})
+    found = review_reasons([*people, person("d", 4, 0.6, failed=1)], speeds | {"d": 10.0})
     assert found == {"a": (), "b": (), "c": ("fast", "few", "apart"), "new": (), "d": ("checks",)}
 
 
 def test_two_people_are_too_few_to_compare() -> None:
-    assert to_look_at([person("a", 4, 0.6), person("b", 0.1, 0.1)], {"a": 10.0, "b": 1.0}) == {"a": (), "b": ()}
+    assert review_reasons([person("a", 4, 0.6), person("b", 0.1, 0.1)], {"a": 10.0, "b": 1.0}) == {"a": (), "b": ()}
 
 
 def test_those_to_look_at_come_first() -> None:
-    items: list[Item] = []
+    items: list[StudyItem] = []
     for item in fc.demo().items():
         if isinstance(item, Annotation) and item.annotator == "reader-4":
             item = item.model_copy(update={"marks": ()})
@@ -248,7 +254,7 @@ def test_those_to_look_at_come_first() -> None:
 def test_an_annotators_page_counts_what_they_did() -> None:
     study = fc.demo()
     now = snapshot(study)
-    page = People(now).page("reader-2")
+    page = AnnotatorTable(now).page("reader-2")
     own = [each for each in study.iter_annotations() if each.annotator == "reader-2"]
     assert {each.annotation: each.marks for each in page.pieces} == {each.id: len(each.marks) for each in own}
     marks = [mark.label for each in own for mark in each.marks]
@@ -267,18 +273,18 @@ def test_an_excluded_annotator_keeps_a_page() -> None:
         else each
         for each in fc.demo().items()
     ]
-    page = People(snapshot(Study.from_items(items))).page("reader-2")
+    page = AnnotatorTable(snapshot(Study.from_items(items))).page("reader-2")
     assert page.person.agreement == Figure(value=None, why="excluded")
     assert len(page.pieces) == 16
 
 
 def test_notes_are_what_people_wrote_about_whole_texts() -> None:
-    items: list[Item] = []
+    items: list[StudyItem] = []
     for item in fc.demo().items():
         if isinstance(item, Annotation) and item.id.endswith("/reader-1"):
             item = item.model_copy(update={"answers": {"cannot_judge": "not English", "score": 3}})
         items.append(item)
-    notes = People(snapshot(Study.from_items(items))).page("reader-1").notes
+    notes = AnnotatorTable(snapshot(Study.from_items(items))).page("reader-1").notes
     assert {(each.question, each.text) for each in notes} == {("cannot_judge", "not English")}
 
 
@@ -289,7 +295,7 @@ def test_notes_are_what_people_wrote_about_whole_texts() -> None:
 @given(running())
 def test_rows_of_documents_equal_their_definitions(study: Study) -> None:
     now = snapshot(study)
-    listed = document_list(document_frame(now), Wanted())
+    listed = document_list(document_frame(now), DocumentQuery())
     work = counting(study)
     for row, document in zip(listed.rows, study.iter_documents(), strict=True):
         own = [each for each in work if each.document == document.id]
@@ -298,7 +304,7 @@ def test_rows_of_documents_equal_their_definitions(study: Study) -> None:
         alone = study.only((pl.col("document") == document.id) & pl.col("id").is_in([each.id for each in own]))
         alpha = fc.agree(alone, ["alpha"], by_label=False)[0].estimate.value if own else np.nan
         assert row.alpha == (None if np.isnan(alpha) else pytest.approx(alpha))
-        assert row.disputed is bool(row.alpha is not None and row.alpha < DISPUTED)
+        assert row.disputed is bool(row.alpha is not None and row.alpha < DISPUTED_ALPHA)
 
 
 def test_documents_are_found_by_words_id_model_and_label() -> None:
@@ -307,24 +313,24 @@ def test_documents_are_found_by_words_id_model_and_label() -> None:
     texts = {each.id: each for each in study.iter_documents()}
     some = next(iter(texts.values()))
     word = max(some.text.split(), key=len)
-    by_word = {row.id for row in document_list(rows, Wanted(search=word.upper())).rows}
+    by_word = {row.id for row in document_list(rows, DocumentQuery(search=word.upper())).rows}
     assert by_word == {id for id, each in texts.items() if word.lower() in f"{id}\n{each.text}".lower()}
-    assert {row.id for row in document_list(rows, Wanted(search=some.id)).rows} == {some.id}
-    by_model = document_list(rows, Wanted(model="human"))
+    assert {row.id for row in document_list(rows, DocumentQuery(search=some.id)).rows} == {some.id}
+    by_model = document_list(rows, DocumentQuery(model="human"))
     assert {row.id for row in by_model.rows} == {id for id, each in texts.items() if each.meta["model"] == "human"}
     people = study.marks.filter((pl.col("label") == "bad-math") & (pl.col("annotator") != "truth"))
-    by_label = document_list(rows, Wanted(label="bad-math"))
+    by_label = document_list(rows, DocumentQuery(label="bad-math"))
     assert {row.id for row in by_label.rows} == set(people["document"])
-    assert document_list(rows, Wanted(search="(?[")).total == 0  # no pattern: the words themselves
+    assert document_list(rows, DocumentQuery(search="(?[")).total == 0  # no pattern: the words themselves
 
 
 def test_the_list_comes_in_pages_with_the_counts_of_every_filter() -> None:
     rows = document_frame(snapshot(fc.demo()))
-    pages = [document_list(rows, Wanted(offset=at, limit=7)) for at in (0, 7, 14)]
+    pages = [document_list(rows, DocumentQuery(offset=at, limit=7)) for at in (0, 7, 14)]
     assert [len(each.rows) for each in pages] == [7, 7, 2]
     assert [row.id for each in pages for row in each.rows] == fc.demo().documents["id"].to_list()
     assert {each.total for each in pages} == {16}
-    disputed = document_list(rows, Wanted(show="disputed"))
+    disputed = document_list(rows, DocumentQuery(show="disputed"))
     assert disputed.total == disputed.counts["disputed"] == sum(row.disputed for each in pages for row in each.rows)
 
 
@@ -342,7 +348,7 @@ def test_a_document_shows_everybody_people_first_and_gold_last() -> None:
 
 
 def test_looks_of_several_protocols_are_each_there_once() -> None:
-    names = [look.label for look in shown(fc.protocol("scarecrow"), fc.protocol("snac"))]
+    names = [look.label for look in label_looks(fc.protocol("scarecrow"), fc.protocol("snac"))]
     assert names[-1] == ""
     assert len(names) == len(set(names)) == 1 + 10 + 7
 

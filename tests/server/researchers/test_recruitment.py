@@ -12,17 +12,17 @@ from finecomb.collection import access_storage, pay, researcher_actions_storage
 from finecomb.collection.database.store import Store
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import (
-    PHASES,
+    ONBOARDING_PHASES,
     Annotation,
     Attempt,
     Document,
     Mark,
-    Qualified,
+    QualificationResult,
     Recruitment,
 )
 from finecomb.core.span import Span
-from finecomb.core.study import Item
-from finecomb.server.researchers.recruitment import attempts_of, router
+from finecomb.core.study import StudyItem
+from finecomb.server.researchers.recruitment import practice_attempts, router
 from tests.collection.worlds import PRICED, SCARECROW, TEXT, TURING, study
 from tests.databases import Client
 
@@ -44,8 +44,8 @@ def test_attempts_are_shown_exercise_by_exercise() -> None:
         Annotation(id="1", document=f"{SCARECROW.id}/{exercise.name}", marks=(found, far), **tested),
         Annotation(id="2", document=f"{SCARECROW.id}/{choice.name}", answers={"answer": choice.answer}, **tested),
     ]
-    graded = Qualified(protocol=SCARECROW.id, score=60, passed=True, attempts=(Attempt(round=0, score=60),))
-    (attempt,) = attempts_of(study(*work, qualification=graded), "a")
+    graded = QualificationResult(protocol=SCARECROW.id, score=60, passed=True, attempts=(Attempt(round=0, score=60),))
+    (attempt,) = practice_attempts(study(*work, qualification=graded), "a")
     assert (attempt.phase, attempt.attempt, attempt.score, attempt.passed) == ("qualification", 1, 60, True)
     first, second = attempt.exercises
     assert (first.found, first.missed, first.extra) == (1, len(exercise.solutions) - 1, 1)
@@ -58,9 +58,11 @@ PID = {"PROLIFIC_PID": "5f1aaa", "STUDY_ID": "st1", "SESSION_ID": "se1"}
 
 
 @pytest.fixture
-def items() -> list[Item]:
+def items() -> list[StudyItem]:
     recruited = Recruitment(platform="prolific")
-    settings = PRICED.model_copy(update={"skip": PHASES, "recruitment": recruited, "protocols": (TURING.id,)})
+    settings = PRICED.model_copy(
+        update={"skip": ONBOARDING_PHASES, "recruitment": recruited, "protocols": (TURING.id,)}
+    )
     documents = [Document(id=f"d{n}", text=TEXT) for n in range(3)]
     return [settings, TURING, *documents]
 
@@ -69,7 +71,7 @@ def items() -> list[Item]:
 def worker(store: Store) -> str:
     """Somebody from Prolific who hands in two texts with a poor reason."""
     client = Client(store)
-    joined = client.post(f"/api/join/{access_storage.open_token(store)}", params=PID).json()
+    joined = client.post(f"/api/join/{access_storage.open_link_token(store)}", params=PID).json()
     client.headers["X-Finecomb-Token"] = joined["csrf"]
     for _ in range(2):
         task = client.next()["id"]
@@ -205,7 +207,7 @@ def test_unknown_names_are_said_in_words(editor: Client) -> None:
 
 def test_a_protocol_without_a_price_costs_nothing(store: Store) -> None:
     assert isinstance(TURING, Protocol)
-    store.change_now(
+    store.change_study_sync(
         researcher_actions_storage.set_settings, "tests", store.head.settings.model_copy(update={"price": None})
     )
     assert pay.cost(store.head.settings, []).pay == 0

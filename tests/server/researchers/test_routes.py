@@ -18,7 +18,7 @@ from finecomb.collection.database import incremental_read
 from finecomb.collection.database.store import Store
 from finecomb.core.protocol_text import format_yaml
 from finecomb.core.records import Document
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 from finecomb.server.researchers.routes import router
 from tests.databases import Client, Clocked, new_place, opened
 
@@ -32,7 +32,7 @@ def demo() -> Study:
 
 
 @pytest.fixture
-def items() -> list[Item]:
+def items() -> list[StudyItem]:
     return list(demo().items())
 
 
@@ -171,7 +171,7 @@ def test_while_people_save_a_moment_is_kept_for_some_seconds(owner: Client, cloc
     assert owner.get("/api/admin/overview").headers["etag"] == before
     clock.now += 11
     assert owner.get("/api/admin/overview").headers["etag"] != before
-    owner.store.change_now(researcher_actions_storage.exclude_annotator, "somebody else", "reader-1", "copied")
+    owner.store.change_study_sync(researcher_actions_storage.exclude_annotator, "somebody else", "reader-1", "copied")
     clock.now += 11
     assert owner.get("/api/admin/overview").json()["annotations"]["done"] == 32
 
@@ -187,15 +187,17 @@ def test_documents_are_listed_and_shown(owner: Client) -> None:
     assert "did you mean 'harbour-b'?" in say
 
 
-def test_what_is_read_again_equals_what_is_read_at_once(store: Store, items: list[Item]) -> None:
-    first = incremental_read.read_again(store)
+def test_what_is_read_again_equals_what_is_read_at_once(store: Store, items: list[StudyItem]) -> None:
+    first = incremental_read.refresh_snapshot(store)
     assert first.study == store.study()
-    store.change_now(researcher_actions_storage.exclude_annotation, "ann", "harbour-b/reader-2", "asleep")
-    store.change_now(researcher_actions_storage.add_documents, "ann", [Document(id="new", text="One more text.")])
-    second = incremental_read.read_again(store, first)
+    store.change_study_sync(researcher_actions_storage.exclude_annotation, "ann", "harbour-b/reader-2", "asleep")
+    store.change_study_sync(
+        researcher_actions_storage.add_documents, "ann", [Document(id="new", text="One more text.")]
+    )
+    second = incremental_read.refresh_snapshot(store, first)
     assert second.study == store.study()
     assert second.study != first.study
-    assert incremental_read.read_again(store, second).study == second.study
+    assert incremental_read.refresh_snapshot(store, second).study == second.study
 
 
 # --- setting aside ------------------------------------------------------------------------------------------------
@@ -413,7 +415,7 @@ def test_every_format_is_on_offer_with_what_it_loses(owner: Client) -> None:
     assert offered["folder"]["file"] == "saltby-the-demo-study.folder.zip"
 
 
-def test_a_download_is_what_convert_writes(items: list[Item], clock: Clocked, tmp_path: Path) -> None:
+def test_a_download_is_what_convert_writes(items: list[StudyItem], clock: Clocked, tmp_path: Path) -> None:
     """On one database: what is read from the other is the same, and all formats take their time."""
     with opened(new_place("sqlite", tmp_path), items, clock) as store:
         check_downloads(Client(store).researching(), tmp_path)
@@ -465,7 +467,7 @@ def test_an_unknown_format_is_refused(owner: Client) -> None:
 
 
 def test_hostile_words_come_back_as_they_were(owner: Client) -> None:
-    owner.store.change_now(
+    owner.store.change_study_sync(
         researcher_actions_storage.add_documents, "ann", [Document(id=HOSTILE, text=HOSTILE, meta={"model": HOSTILE})]
     )
     answer = owner.get("/api/admin/document", params={"id": HOSTILE})

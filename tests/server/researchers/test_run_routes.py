@@ -14,7 +14,7 @@ import finecomb as fc
 from finecomb.annotators.llm.run_folder import read_record, write_record
 from finecomb.collection.database.store import Store
 from finecomb.core.records import Document, ModelSettings, Settings
-from finecomb.core.study import Item
+from finecomb.core.study import StudyItem
 from finecomb.server.researchers.run_routes import router
 from tests.annotators.llm.scripted import Answer, ScriptedServer, text_of
 from tests.databases import Client, new_place, opened
@@ -53,7 +53,7 @@ def model() -> Iterator[ScriptedServer]:
 
 
 @pytest.fixture
-def items(model: ScriptedServer) -> list[Item]:
+def items(model: ScriptedServer) -> list[StudyItem]:
     documents = [Document(id=f"d{number}", text=f"On day {number} they saw the the sea.") for number in range(5)]
     settings = ModelSettings(model="m", base_url=model.url, key_env=VARIABLE, price=(1, 2), budget=1.0, attempts=1)
     study = Settings(protocols=(fc.protocol("scarecrow").id,), models={"judge": settings})
@@ -61,7 +61,7 @@ def items(model: ScriptedServer) -> list[Item]:
 
 
 @pytest.fixture
-def store(tmp_path: Path, items: list[Item]) -> Iterator[Store]:
+def store(tmp_path: Path, items: list[StudyItem]) -> Iterator[Store]:
     with opened(new_place("sqlite", tmp_path), items, time.time) as store:
         yield store
 

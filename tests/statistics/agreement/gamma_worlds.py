@@ -90,4 +90,4 @@ def slow_disorder(marks: Continuum, soft: bool = False, alpha: float = 1.0, beta
         for members, cost in sets.items():
             if members >> first & 1 and (soft or not members & done):
                 least[done | members] = min(least[done | members], least[done] + cost)
-    return least[-1] / marks.mean_marks
+    return least[-1] / marks.marks_per_annotator

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 from finecomb.core.tokens import words
 from tests.statistics.agreement.closed_form import agreement
 from tests.strategies import PROTOCOL, studies
@@ -141,7 +141,7 @@ def study(read: dict[tuple[str, str], tuple[Mark, ...]], texts: tuple[str, ...] 
     )
 
 
-def rows_of(items: list[Item], label: str | None) -> list[Ratings]:
+def rows_of(items: list[StudyItem], label: str | None) -> list[Ratings]:
     """The slow definition: a token is marked where any of its characters is."""
     documents = []
     for document in (item for item in items if isinstance(item, Document)):
@@ -158,7 +158,7 @@ def positions(mark: Mark) -> set[int]:
 
 @fewer
 @given(studies(), st.sampled_from([None, "red"]))
-def test_agreement_on_overlapping_marks_equals_its_definition(items: list[Item], label: str | None) -> None:
+def test_agreement_on_overlapping_marks_equals_its_definition(items: list[StudyItem], label: str | None) -> None:
     found = agreement(Study.from_items(items), label=label, draws=0)
     assert found.value == pytest.approx(slow_alpha(rows_of(items, label)), nan_ok=True)
 

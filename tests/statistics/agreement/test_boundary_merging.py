@@ -5,13 +5,13 @@ from hypothesis import given
 
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from finecomb.statistics.agreement.boundary_merging import normalised
+from finecomb.statistics.agreement.boundary_merging import widen_overlapping_spans
 from finecomb.statistics.selection.view import view
 from tests.statistics.agreement.worlds import TEXT, studies, study
 
 
 def widened(one: Study) -> dict[str, list[tuple[int, int]]]:
-    marks = normalised(view(one)).study.marks
+    marks = widen_overlapping_spans(view(one)).study.marks
     return {
         id: [(span["start"], span["end"]) for span in spans] for id, spans in marks.select("id", "spans").iter_rows()
     }
@@ -48,7 +48,7 @@ def test_every_span_becomes_the_union_of_its_chain(one: Study) -> None:
 
 def test_marks_keep_their_order_and_their_other_columns() -> None:
     one = view(study({"d": TEXT}, {("d", "p"): [(8, 13, "red"), (0, 7, None)], ("d", "q"): [(4, 9, "red")]}))
-    after = normalised(one)
+    after = widen_overlapping_spans(one)
     assert after.study.marks.drop("spans").equals(one.study.marks.drop("spans"))
     assert after.study.marks.schema == one.study.marks.schema
     assert after.fields["boundaries"] == "union"

@@ -8,8 +8,14 @@ from finecomb.annotators.simulated.simulated_annotators import Simulated, plant,
 from finecomb.core.protocol import Label, Protocol
 from finecomb.core.records import Annotation, Annotator, Document
 from finecomb.core.study import Study
-from finecomb.statistics.agreement.dawid_skene import fit, mark_matrix, patterns, reader_matrix, skill
-from finecomb.statistics.measures.unit_grid import Grid, lay
+from finecomb.statistics.agreement.dawid_skene import (
+    count_token_patterns,
+    estimate_annotator_skill,
+    fit,
+    mark_matrix,
+    participation_matrix,
+)
+from finecomb.statistics.measures.unit_grid import Grid, build_grid
 from finecomb.statistics.selection.view import view
 
 PROTOCOL = Protocol(name="one", version="1", title="One", summary="One label.", labels=(Label(name="wrong"),))
@@ -33,15 +39,17 @@ def world(texts: int, seed: int) -> tuple[Study, dict[str, Annotation], list[Doc
 
 def matrices(study: Study, names: list[str]) -> tuple[NDArray[np.bool_], NDArray[np.bool_], Grid]:
     seen = view(study)
-    grid = lay(seen.study)
-    return mark_matrix(seen, grid, names), reader_matrix(seen, grid, names), grid
+    grid = build_grid(seen.study)
+    return mark_matrix(seen, grid, names), participation_matrix(seen, grid, names), grid
 
 
 def recovered(runs: int, texts: int) -> float:
     """Share of the known recalls and precisions that lie inside their intervals."""
     recall, hits = np.array([each.recall for each in PEOPLE]), []
     for seed in range(runs):
-        found = skill(patterns(*matrices(world(texts, seed)[0], NAMES)), 200, np.random.default_rng(seed))
+        found = estimate_annotator_skill(
+            count_token_patterns(*matrices(world(texts, seed)[0], NAMES)), 200, np.random.default_rng(seed)
+        )
         for known, estimate in ((recall, found.recall), (PRECISION, found.precision)):
             hits.append((estimate[:, 1] <= known) & (known <= estimate[:, 2]))
     return float(np.mean(hits))
@@ -100,11 +108,11 @@ def test_the_fit_is_that_of_the_slow_definition() -> None:
     documents = [Document(id=f"d{at}", text="a b c d e f g h") for at in range(6)]
     read = np.ones((6, 4), dtype=np.bool_)
     read[0, 1] = read[3, 2] = False
-    grid = lay(Study.from_items([PROTOCOL, *documents]))
+    grid = build_grid(Study.from_items([PROTOCOL, *documents]))
     truth = rng.random(len(grid)) < 0.3
     each = np.repeat(read, grid.sizes, axis=0)
     marks = (rng.random((len(grid), 4)) < np.where(truth[:, None], 0.7, 0.1)) & each
-    seen = patterns(marks, read, grid)
+    seen = count_token_patterns(marks, read, grid)
     assert seen.counts.sum() == len(grid)
     found = fit(seen, seen.counts.sum(axis=0)[None])
     recall, alarm, rate = slow_fit(marks, each, 500)
@@ -114,13 +122,15 @@ def test_the_fit_is_that_of_the_slow_definition() -> None:
 
 
 def test_texts_with_one_reader_say_nothing() -> None:
-    grid = lay(Study.from_items([PROTOCOL, *(Document(id=id, text="a b") for id in "xy")]))
+    grid = build_grid(Study.from_items([PROTOCOL, *(Document(id=id, text="a b") for id in "xy")]))
     read = np.array([[True, True, True], [True, False, False]])
     marks = np.array([[1, 1, 0], [0, 0, 0], [1, 0, 0], [1, 0, 0]], dtype=np.bool_)
-    assert patterns(marks, read, grid).counts.sum(axis=1).tolist() == [2, 0]
+    assert count_token_patterns(marks, read, grid).counts.sum(axis=1).tolist() == [2, 0]
 
 
 def test_one_text_has_no_interval() -> None:
-    found = skill(patterns(*matrices(world(1, 0)[0], NAMES)), 50, np.random.default_rng(0))
+    found = estimate_annotator_skill(
+        count_token_patterns(*matrices(world(1, 0)[0], NAMES)), 50, np.random.default_rng(0)
+    )
     assert np.isfinite(found.recall[:, 0]).all()
     assert np.isnan(found.recall[:, 1:]).all()

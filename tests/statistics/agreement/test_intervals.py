@@ -8,18 +8,18 @@ import pytest
 from finecomb.core.estimate import Signature
 from finecomb.statistics.agreement.alpha import pooled_alpha
 from finecomb.statistics.agreement.coincidences import Floats, Weights, tally_votes
-from finecomb.statistics.agreement.pairwise import Cells, cell_pairs, f1
-from finecomb.statistics.inference.resampling import estimated, study_and_resample_weights
+from finecomb.statistics.agreement.pairwise import MarkDepths, annotator_overlaps, f1
+from finecomb.statistics.inference.resampling import estimate_with_interval, study_and_resample_weights
 
 READERS, UNITS = 4, 30
 
 
-def world(documents: int, rng: np.random.Generator) -> Cells:
+def world(documents: int, rng: np.random.Generator) -> MarkDepths:
     """Texts that differ in how much is wrong; an error is seen by each reader with chance .6, elsewhere .05."""
     share = rng.beta(2, 8, size=documents)
     wrong = rng.random((documents, UNITS)) < share[:, None]
     seen = rng.random((documents, READERS, UNITS)) < np.where(wrong, 0.6, 0.05)[:, None]
-    return Cells(
+    return MarkDepths(
         seen.reshape(1, -1).astype(np.int16),
         np.arange(documents * READERS + 1) * UNITS,
         np.repeat(np.arange(documents), READERS),
@@ -28,12 +28,12 @@ def world(documents: int, rng: np.random.Generator) -> Cells:
     )
 
 
-def both(own: Cells, weights: Weights) -> dict[str, Floats]:
+def both(own: MarkDepths, weights: Weights) -> dict[str, Floats]:
     documents = weights.shape[1]
     k = own.depth.reshape(documents, READERS, UNITS).sum(axis=1).reshape(1, -1).astype(np.int64)
     m = np.full(documents * UNITS, READERS)
     tally = tally_votes(("any",), k, m, np.arange(documents + 1) * UNITS)
-    return {"alpha": pooled_alpha(tally, weights)[:, 0], "f1": f1(cell_pairs(own), weights)[:, 0]}
+    return {"alpha": pooled_alpha(tally, weights)[:, 0], "f1": f1(annotator_overlaps(own), weights)[:, 0]}
 
 
 def covered(runs: int, everywhere: int, documents: int = 100) -> dict[str, float]:
@@ -44,7 +44,7 @@ def covered(runs: int, everywhere: int, documents: int = 100) -> dict[str, float
     for run in range(1, runs + 1):
         drawn = both(world(documents, np.random.default_rng(run)), study_and_resample_weights(documents, 400, run))
         for name, each in drawn.items():
-            found = estimated(float(each[0]), each[1:], Signature.of(statistic=name))
+            found = estimate_with_interval(float(each[0]), each[1:], Signature.of(statistic=name))
             hits[name] += found.low <= truth[name] <= found.high
     return {name: count / runs for name, count in hits.items()}
 

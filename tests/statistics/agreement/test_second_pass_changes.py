@@ -12,7 +12,7 @@ from finecomb.core.records import Annotation, Annotator, Antecedents, Document, 
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.agreement import agree
-from finecomb.statistics.agreement.second_pass_changes import ALL, COUNTS, progress, rounds
+from finecomb.statistics.agreement.second_pass_changes import ALL, CHANGE_COLUMNS, compare_passes, progress
 from finecomb.statistics.selection.view import Filters, view
 from tests.statistics.agreement.worlds import PROTOCOL
 
@@ -45,7 +45,7 @@ def study(*annotations: Annotation) -> Study:
 
 
 def counts(found: Study) -> dict[str, dict[str, int]]:
-    return {row.pop("annotator"): row for row in rounds(found, draws=0).marks.iter_rows(named=True)}
+    return {row.pop("annotator"): row for row in compare_passes(found, draws=0).marks.iter_rows(named=True)}
 
 
 def test_what_became_of_each_mark() -> None:
@@ -135,14 +135,14 @@ def passes(draw: st.DrawFn) -> Study:
 def test_the_counts_are_their_definition(found: Study) -> None:
     fast = counts(found)
     told = slow(found) or {ALL: Counter()}
-    assert {who: {name: own[name] for name in ("texts", *COUNTS)} for who, own in told.items()} == fast
+    assert {who: {name: own[name] for name in ("texts", *CHANGE_COLUMNS)} for who, own in told.items()} == fast
     for own in fast.values():
         assert own["kept"] + own["changed"] + own["from_others"] + own["new"] == own["after"]
 
 
 @given(passes())
 def test_agreement_is_that_of_each_pass_alone(found: Study) -> None:
-    compared = rounds(found, draws=20, seed=1)
+    compared = compare_passes(found, draws=20, seed=1)
     values = {str(each.columns["pass"]): each.estimate for each in compared.agreement}
     for which, seen in (("before", compared.before), ("after", compared.after)):
         if which in values:
@@ -165,7 +165,7 @@ def test_statistics_read_one_pass_unless_asked() -> None:
 
 
 def test_passes_that_began_with_nothing_are_said() -> None:
-    compared = rounds(
+    compared = compare_passes(
         study(annotation("d", "p", 0, [marked("a", 0, "red")]), annotation("d", "p", 1, [marked("b", 0, "red")]))
     )
     assert "did not begin with the marks of the first" in compared.notes[0]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from finecomb.core.protocol import Label, Protocol
 from finecomb.core.question import Question
-from finecomb.core.records import Annotation, Annotator, Answers, Document, Kind, Mark
+from finecomb.core.records import Annotation, Annotator, AnnotatorKind, Answers, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.alpha import Ratings
@@ -41,7 +41,9 @@ def mark(id: str, text: str, given: Marked, item: str | None = None, answers: An
     )
 
 
-def study(texts: Mapping[str, str], read: Mapping[tuple[str, str], Iterable[Marked]], kind: Kind = "human") -> Study:
+def study(
+    texts: Mapping[str, str], read: Mapping[tuple[str, str], Iterable[Marked]], kind: AnnotatorKind = "human"
+) -> Study:
     """Texts by id, and what (document, annotator) marked."""
     people = dict.fromkeys(person for _, person in read)
     return Study.from_items(

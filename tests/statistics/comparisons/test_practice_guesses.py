@@ -9,7 +9,7 @@ import pytest
 
 import finecomb as fc
 from finecomb.core.errors import FinecombError
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 from finecomb.statistics.comparisons.practice_guesses import training_guesses
 from finecomb.statistics.selection.view import View, view
 
@@ -20,7 +20,7 @@ def study(skills: dict[str, tuple[float, float]], guesses: int = 3) -> View:
     """People with a skill in practice and one in work, both as shares of 20."""
     texts = [fc.Document(id=f"t{n}", text="...", meta={"model": "m" if n % 2 else "human"}) for n in range(20)]
     chance = random.Random(1)
-    items: list[Item] = [TURING, *texts]
+    items: list[StudyItem] = [TURING, *texts]
     for id, (practice, work) in skills.items():
         steps = [
             {"step": f"examples-{n}", "protocol": TURING.id, "right": n < practice * guesses} for n in range(guesses)

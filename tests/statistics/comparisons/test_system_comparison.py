@@ -14,7 +14,7 @@ from finecomb.core.protocol import Label, Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from finecomb.engine.partitions import WorkSpread
+from finecomb.engine.partitions import Executor
 from finecomb.statistics.comparisons.system_comparison import annotation_values, compare
 from finecomb.statistics.selection.view import View, view
 from tests.engine.works import PicklingEngine
@@ -116,7 +116,7 @@ def test_labels_share_one_correction() -> None:
 def test_comparisons_are_the_same_whoever_makes_them_and_in_whatever_order() -> None:
     view = small([3, 1, 4, 1, 5, 9], [2, 6, 5, 3, 5, 8], (range(6), range(6)))
     alone = compare(view, statistic="count", labels=["any", "red", "blue"], draws=200)
-    spread = WorkSpread(PicklingEngine())
+    spread = Executor(PicklingEngine())
     assert compare(view, statistic="count", labels=["any", "red", "blue"], draws=200, spread=spread) == alone
 
 

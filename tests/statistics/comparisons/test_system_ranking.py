@@ -5,7 +5,7 @@ import math
 import pytest
 
 from finecomb.core.estimate import Estimate, Finding, Signature
-from finecomb.statistics.comparisons.system_ranking import BestValue, best_values, by_value
+from finecomb.statistics.comparisons.system_ranking import BestValue, best_values, sort_by_value
 from finecomb.statistics.measures.annotation_measures import measure
 from tests.statistics.comparisons.test_system_comparison import small
 
@@ -44,6 +44,6 @@ def test_systems_come_in_the_order_of_the_first_measure() -> None:
         for model, value in values.items()
         for label in ("red", "any")
     ]
-    ordered = by_value(rows, ["model"])
+    ordered = sort_by_value(rows, ["model"])
     assert [row.columns["model"] for row in ordered if row.columns["label"] == "any"] == [*"bdac", *"bdac"]
     assert [row.columns["label"] for row in ordered[:2]] == ["red", "any"]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from finecomb.core.errors import FinecombError
-from finecomb.statistics.gold.disagreements import compare_judges, confusion, disagreements, kinds_table
-from finecomb.statistics.gold.scores import Scores, ratios, score
+from finecomb.statistics.gold.disagreements import compare_judges, confusion, disagreements, pairing_type_table
+from finecomb.statistics.gold.scores import Scores, score, score_ratios
 from tests.statistics.agreement.worlds import Marked
 from tests.statistics.gold.worlds import TEXT, alternative, mark, world
 
@@ -21,7 +21,7 @@ def one() -> Scores:
 
 
 def test_boundary_errors_label_errors_and_both_are_counted_apart() -> None:
-    counts = {row["kind"]: row["count"] for row in kinds_table(one())}
+    counts = {row["kind"]: row["count"] for row in pairing_type_table(one())}
     assert counts == {
         "right": 1, "boundary": 1, "label": 1, "boundary and label": 1, "other reading": 0, "missed": 1, "extra": 1,
     }  # fmt: skip
@@ -50,7 +50,7 @@ def test_every_disagreement_is_listed_in_text_order() -> None:
 def test_a_mark_found_by_another_reading_is_its_own_kind() -> None:
     found = mark("g", TEXT, 0, 3, "red", alternatives=((alternative(TEXT, 14, 18, "blue"),),))
     scores = score(world({"d": TEXT}, {("d", "gold"): [found], ("d", "j"): [(14, 18, "blue")]}), draws=0)
-    counts = {row["kind"]: row["count"] for row in kinds_table(scores) if row["count"]}
+    counts = {row["kind"]: row["count"] for row in pairing_type_table(scores) if row["count"]}
     assert counts == {"other reading": 1}
 
 
@@ -70,13 +70,13 @@ def judges(texts: int) -> Scores:
 def slow_p(scores: Scores) -> float:
     """Swap the two judges on every subset of documents."""
     a, b = (judged.sums[0] for judged in scores.judged)
-    seen = abs(float((ratios(a.sum(axis=0)) - ratios(b.sum(axis=0)))[2]))
+    seen = abs(float((score_ratios(a.sum(axis=0)) - score_ratios(b.sum(axis=0)))[2]))
     hits = 0
     arrangements = list(itertools.product([False, True], repeat=len(a)))
     for swap in arrangements:
         mask = np.array(swap)[:, None]
         one, other = np.where(mask, b, a).sum(axis=0), np.where(mask, a, b).sum(axis=0)
-        hits += abs(float((ratios(one) - ratios(other))[2])) >= seen - 1e-12
+        hits += abs(float((score_ratios(one) - score_ratios(other))[2])) >= seen - 1e-12
     return hits / len(arrangements)
 
 

@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 from finecomb.annotators.simulated import Simulated, crowd, plant, simulate
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Settings
-from finecomb.core.span import union
-from finecomb.core.study import Item, Study
-from finecomb.protocols import shipped
-from finecomb.statistics.gold.decisions import Decision, What
+from finecomb.core.span import merge_spans
+from finecomb.core.study import Study, StudyItem
+from finecomb.protocols import load_shipped
+from finecomb.statistics.gold.decisions import Decision, DecisionType
 from finecomb.statistics.gold.disputes import (
     Dispute,
     DisputeCount,
     DisputeDecision,
     dispute_counts,
     dispute_decisions,
-    disputes,
+    find_disputes,
     gold_marks,
     is_finished,
 )
@@ -35,14 +35,14 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 def found(*given: Sequence[Mark | Marked], align: str = "auto") -> tuple[Dispute, ...]:
     """The places of one text that so many people read."""
-    return disputes(view(world({"d": TEXT}, {("d", f"p{at}"): own for at, own in enumerate(given)})), align)["d"]
+    return find_disputes(view(world({"d": TEXT}, {("d", f"p{at}"): own for at, own in enumerate(given)})), align)["d"]
 
 
 def ids(place: Dispute) -> set[str]:
     return {opinion.mark.id for opinion in place.opinions}
 
 
-def decision(place: Dispute, what: What = "merged") -> Decision:
+def decision(place: Dispute, what: DecisionType = "merged") -> Decision:
     return Decision(what=what, by="ann", when=NOW, readings=tuple(opinion.mark.id for opinion in place.opinions))
 
 
@@ -69,7 +69,7 @@ def test_items_align_where_a_text_has_them() -> None:
         {"d": TEXT, "e": TEXT},
         {("d", "p"): tied[0], ("d", "q"): tied[1], ("e", "p"): [(0, 3, "red")], ("e", "q"): [(0, 3, "red")]},
     )
-    assert [place.votes for own in disputes(view(study)).values() for place in own] == [2, 2]
+    assert [place.votes for own in find_disputes(view(study)).values() for place in own] == [2, 2]
     with pytest.raises(FinecombError, match="no mark has an `item`"):
         found([(0, 3, "red")], align="item")
 
@@ -86,7 +86,7 @@ def counted(own: Sequence[Dispute]) -> DisputeCount:
 @given(st.lists(marks(), min_size=1, max_size=4), st.sampled_from(["auto", "overlap", "overlap-label"]))
 def test_disputes_are_counted_without_being_made(given: list[list[Marked]], align: str) -> None:
     study = world({"d": TEXT, "e": TEXT}, {("d", f"p{at}"): each for at, each in enumerate(given)} | {("e", "p0"): []})
-    every = disputes(view(study), align)
+    every = find_disputes(view(study), align)
     assert dispute_counts(view(study), align) == {document: counted(own) for document, own in every.items()}
 
 
@@ -94,7 +94,7 @@ def test_disputes_are_counted_without_being_made(given: list[list[Marked]], alig
 @pytest.mark.parametrize("name", ["scarecrow", "accuracy", "snac"])
 def test_counts_are_those_of_disputes_under_shipped_protocols(name: str, items: bool) -> None:
     """With the rules of each protocol, for pretended people who see much the same."""
-    protocol = shipped(name)
+    protocol = load_shipped(name)
     texts = [
         Document(id=f"t{at}", text=f"The Hawks won {at + 90}-80 on a Monday. They ran, they ran. " * 4)
         for at in range(6)
@@ -104,10 +104,15 @@ def test_counts_are_those_of_disputes_under_shipped_protocols(name: str, items: 
     annotations = list(simulate(texts, truth, people, protocol, 1))
     if items:
         annotations = [tied(one) if isinstance(one, Annotation) else one for one in annotations]
-    planted: list[Item] = [Settings(protocols=(protocol.id,)), protocol, *texts, Annotator(id="truth", kind="gold")]
+    planted: list[StudyItem] = [
+        Settings(protocols=(protocol.id,)),
+        protocol,
+        *texts,
+        Annotator(id="truth", kind="gold"),
+    ]
     study = Study.from_items([*planted, *(person.annotator() for person in people), *annotations])
     seen = view(study, Filters(kinds=("human",)))
-    every = disputes(seen)
+    every = find_disputes(seen)
     assert dispute_counts(seen) == {document: counted(own) for document, own in every.items()}
     assert sum(len(own) for own in every.values()) > 10
     if not items:
@@ -131,7 +136,7 @@ def test_places_are_what_gold_merges(given: list[list[Marked]]) -> None:
     merged = [each for annotation in made.study.iter_annotations() for each in annotation.marks]
     assert [place.merged for place in own] == merged
     for place in own:
-        same = {(opinion.mark.label, tuple(union(opinion.mark.spans))) for opinion in place.opinions}
+        same = {(opinion.mark.label, tuple(merge_spans(opinion.mark.spans))) for opinion in place.opinions}
         assert place.agreed == (len(given) >= 2 and len(same) == 1 and place.votes == len(given))
 
 

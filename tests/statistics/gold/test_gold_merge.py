@@ -15,7 +15,7 @@ from finecomb.core.study import Study
 from finecomb.statistics.agreement.mark_alignment import align
 from finecomb.statistics.gold import merge_tables
 from finecomb.statistics.gold.decisions import decision_notes
-from finecomb.statistics.gold.gold_merge import Gold, Size, gold, merged_answers
+from finecomb.statistics.gold.gold_merge import Gold, SpanSize, gold, merge_answers
 from finecomb.statistics.selection.view import Filters, view
 from tests.statistics.agreement.worlds import PROTOCOL, Marked, studies
 from tests.statistics.gold.worlds import TEXT, alternative, mark, world
@@ -68,7 +68,7 @@ def test_no_majority_is_null_with_the_votes(
         ("union", ("one two three",)),
     ],
 )
-def test_the_size_is_chosen(size: Size, quotes: tuple[str, ...]) -> None:
+def test_the_size_is_chosen(size: SpanSize, quotes: tuple[str, ...]) -> None:
     merged = gold(three([(0, 13, "red")], [(4, 7, "red")], [(4, 13, "red")]), size=size)
     assert only(merged)[0].quotes == quotes
     resized = [change for change in merged.changes if change.rule == "size"]
@@ -144,9 +144,9 @@ def test_answers_are_kept_words_side_by_side_and_the_rest_by_majority() -> None:
         {"severity": 3, "explanation": "b"},
         {"severity": 3, "explanation": "a"},
     ]
-    assert merged_answers(given, protocol, "redundant") == {"severity": 3, "explanation": "a / b"}
-    assert merged_answers([{"severity": 2}, {"severity": 1}], protocol, "redundant") == {"severity": 2}
-    assert merged_answers([{"unasked": "x"}], protocol, "redundant") == {}
+    assert merge_answers(given, protocol, "redundant") == {"severity": 3, "explanation": "a / b"}
+    assert merge_answers([{"severity": 2}, {"severity": 1}], protocol, "redundant") == {"severity": 2}
+    assert merge_answers([{"unasked": "x"}], protocol, "redundant") == {}
 
 
 def test_what_cannot_be_merged_is_refused() -> None:

@@ -9,7 +9,7 @@ import finecomb as fc
 from finecomb.core.records import Annotator
 from finecomb.core.study import Study
 from finecomb.statistics.gold.gold_merge import gold
-from finecomb.statistics.gold.human_baseline import one_person
+from finecomb.statistics.gold.human_baseline import single_annotator_baseline
 from finecomb.statistics.gold.scores import score
 from finecomb.statistics.selection.view import Filters, View, view
 
@@ -31,7 +31,7 @@ def test_it_is_every_person_scored_against_the_others(people: View) -> None:
         counts = [
             total + new for total, new in zip(counts, (row.gold, row.predicted, row.matched, row.right), strict=True)
         ]
-    person = one_person(people, texts_of(people), draws=50)
+    person = single_annotator_baseline(people, texts_of(people), draws=50)
     assert person
     assert [person.gold, person.predicted, person.matched, person.right] == counts
     assert person.recall.value == pytest.approx(counts[2] / counts[0])
@@ -45,26 +45,26 @@ def test_against_a_standard_everybody_is_measured_by_that(people: View) -> None:
     standard = replace(standard, annotators=whole.annotators.filter(kind="gold"))
     readers = people.study.annotations["annotator"].unique().to_list()
     rows = [row for row in score(standard, whole, by=(), judges=readers, draws=0).rows if row.columns["label"] == "any"]
-    person = one_person(people, texts_of(people), standard, draws=20)
+    person = single_annotator_baseline(people, texts_of(people), standard, draws=20)
     assert person
     assert (person.gold, person.matched) == (sum(row.gold for row in rows), sum(row.matched for row in rows))
 
 
 def test_only_the_texts_asked_for_count(people: View) -> None:
-    few = one_person(people, texts_of(people)[:3], draws=20)
+    few = single_annotator_baseline(people, texts_of(people)[:3], draws=20)
     assert few
     assert dict(few.recall.signature.fields)["documents"] == "3"
 
 
 def test_two_readers_are_no_yardstick(people: View) -> None:
     pair = people.study.only(pl.col("annotator").is_in(["reader-1", "reader-2"]))
-    assert one_person(replace(people, study=pair), texts_of(people), draws=20) is None
+    assert single_annotator_baseline(replace(people, study=pair), texts_of(people), draws=20) is None
     nobody = Study.from_items([fc.demo().protocol(), Annotator(id="a", kind="human")])
-    assert one_person(view(nobody), [], draws=20) is None
+    assert single_annotator_baseline(view(nobody), [], draws=20) is None
 
 
 def test_in_a_large_study_fewer_take_a_turn(people: View, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("finecomb.statistics.gold.human_baseline._MOST_TEXTS", 32)
-    person = one_person(people, texts_of(people), draws=20)
+    monkeypatch.setattr("finecomb.statistics.gold.human_baseline._MAX_MERGED_TEXTS", 32)
+    person = single_annotator_baseline(people, texts_of(people), draws=20)
     assert person
     assert dict(person.recall.signature.fields)["turns"] == "2"

@@ -7,9 +7,15 @@ import pytest
 from hypothesis import given
 
 from finecomb.core.span import Span
-from finecomb.statistics.gold.disagreements import kinds_table
+from finecomb.statistics.gold.disagreements import pairing_type_table
 from finecomb.statistics.gold.gold_and_judges import Ints
-from finecomb.statistics.gold.mark_matching import RULES, Compared, optimal, overlap, task
+from finecomb.statistics.gold.mark_matching import (
+    RULES,
+    MatchingProblem,
+    match_optimal,
+    match_overlap,
+    match_shared_task,
+)
 from finecomb.statistics.gold.scores import Match, score
 from tests.statistics.agreement.worlds import Marked
 from tests.statistics.gold.worlds import (
@@ -38,15 +44,15 @@ def restricted(both: Both, label: str) -> Both:
     return {key: [m for m in own if m[2] == label] for key, own in both.items()}
 
 
-def one_scope(both: Compared) -> Ints:
+def one_scope(both: MatchingProblem) -> Ints:
     return np.zeros(len(both.gold), dtype=np.int64)
 
 
 @given(pairs())
 def test_the_tasks_rule_equals_its_definition(both: Both) -> None:
     ready = compared(both)
-    assert task(ready, one_scope(ready)).credit.sum() == sum(slow_task(*sides) for sides in each(both))
-    same = task(ready.same_label(), one_scope(ready))
+    assert match_shared_task(ready, one_scope(ready)).credit.sum() == sum(slow_task(*sides) for sides in each(both))
+    same = match_shared_task(ready.with_same_label(), one_scope(ready))
     assert same.credit.sum() == sum(slow_task(*sides, same=True) for sides in each(both))
     for code, label in enumerate(LABELS):
         expected = sum(slow_task(*sides) for sides in each(restricted(both, label)))
@@ -58,7 +64,7 @@ def test_the_tasks_rule_equals_its_definition(both: Both) -> None:
 def test_scopes_of_gold_are_matched_as_if_alone(both: Both) -> None:
     """Category `gold`: gold of one label against all marks of the judge."""
     ready = compared(both)
-    found = task(ready, ready.gold.label + 1).credit
+    found = match_shared_task(ready, ready.gold.label + 1).credit
     for code, label in enumerate(LABELS):
         alone = [([m for m in gold if m[2] == label], judge) for gold, judge in each(both)]
         assert found[ready.gold.label == code].sum() == sum(slow_task(*sides) for sides in alone)
@@ -67,19 +73,19 @@ def test_scopes_of_gold_are_matched_as_if_alone(both: Both) -> None:
 @given(pairs())
 def test_optimal_matching_makes_the_most_pairs(both: Both) -> None:
     ready = compared(both)
-    found = optimal(ready, one_scope(ready))
+    found = match_optimal(ready, one_scope(ready))
     assert found.credit.sum() == found.right.sum() == sum(slow_optimal(*sides) for sides in each(both))
-    same = optimal(ready.same_label(), ready.gold.label + 1)
+    same = match_optimal(ready.with_same_label(), ready.gold.label + 1)
     assert same.credit.sum() == sum(slow_optimal(*sides, same=True) for sides in each(both))
 
 
 @given(pairs())
 def test_overlap_asks_each_mark_whether_it_meets_any(both: Both) -> None:
     ready = compared(both)
-    found = overlap(ready, one_scope(ready))
+    found = match_overlap(ready, one_scope(ready))
 
     def meeting(own: Sequence[Marked], others: Sequence[Marked]) -> int:
-        return sum(any(Span(*m[:2]).meets(Span(*o[:2])) for o in others) for m in own)
+        return sum(any(Span(*m[:2]).intersects(Span(*o[:2])) for o in others) for m in own)
 
     assert found.credit.sum() == sum(meeting(gold, judge) for gold, judge in each(both))
     assert found.right.sum() == sum(meeting(judge, gold) for gold, judge in each(both))
@@ -201,5 +207,5 @@ def test_a_judge_may_have_other_readings_too() -> None:
         assert (result.gold, result.matched, result.predicted, result.right) == (2, 2, 1, 1), match
     one_number = world({"d": STORY}, {("d", "gold"): [FIRST], ("d", "judge"): [name]})
     assert row(score(one_number, draws=0), "any").matched == 0
-    kinds = {case["kind"]: case["count"] for case in kinds_table(score(study, draws=0))}
+    kinds = {case["kind"]: case["count"] for case in pairing_type_table(score(study, draws=0))}
     assert (kinds["other reading"], kinds["missed"], kinds["extra"]) == (2, 0, 0)

@@ -9,7 +9,7 @@ from finecomb.core.protocol import Trim
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from finecomb.statistics.gold.mark_normalisation import Normalised, normalise, trimmed
+from finecomb.statistics.gold.mark_normalisation import NormalisedView, normalise, trim_span
 from finecomb.statistics.selection.view import view
 
 TRIM = Trim(leading=("a", "an", "the"), trailing=".,;:!?")
@@ -30,19 +30,19 @@ TRIM = Trim(leading=("a", "an", "the"), trailing=".,;:!?")
     ],
 )
 def test_determiners_before_and_punctuation_after_are_no_part_of_an_error(quote: str, left: str) -> None:
-    assert trimmed(Span(0, len(quote)), quote, TRIM).of(quote) == left
+    assert trim_span(Span(0, len(quote)), quote, TRIM).of(quote) == left
 
 
 @given(st.text("the a.,b", min_size=1, max_size=14), st.data())
 def test_what_is_trimmed_lies_inside_and_stays_as_it_is(text: str, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(text)))
     span = Span(start, data.draw(st.integers(start, len(text))))
-    once = trimmed(span, text, TRIM)
+    once = trim_span(span, text, TRIM)
     assert span.start <= once.start <= once.end <= span.end
-    assert trimmed(once, text, TRIM) == once
+    assert trim_span(once, text, TRIM) == once
 
 
-def accuracy(text: str, *given: tuple[str, str | None, dict[str, str]]) -> Normalised:
+def accuracy(text: str, *given: tuple[str, str | None, dict[str, str]]) -> NormalisedView:
     """One annotator's marks, by their words, under the accuracy protocol."""
     marks = []
     for at, (quote, label, answers) in enumerate(given):
@@ -54,7 +54,7 @@ def accuracy(text: str, *given: tuple[str, str | None, dict[str, str]]) -> Norma
     return normalise(view(Study.from_items([fc.protocol("accuracy"), Document(id="d", text=text), who, read])))
 
 
-def words(found: Normalised) -> list[tuple[str, str | None]]:
+def words(found: NormalisedView) -> list[tuple[str, str | None]]:
     return [(" ".join(row["quotes"]), row["label"]) for row in found.view.study.marks.iter_rows(named=True)]
 
 

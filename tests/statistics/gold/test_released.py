@@ -14,7 +14,7 @@ from finecomb.core.study import Study
 from finecomb.formats import Options
 from finecomb.statistics.gold import merge_tables
 from finecomb.statistics.gold.gold_merge import Gold, gold
-from finecomb.statistics.gold.scalar_metrics import has_scores, scalar_scores
+from finecomb.statistics.gold.scalar_metrics import has_only_scalar_scores, scalar_metric_correlations
 from finecomb.statistics.gold.scores import Match, Scores, score
 from tests.golden import gold as golden
 from tests.golden.agreement import THOMSON_REITER_2020
@@ -78,11 +78,11 @@ def test_the_cost_is_that_of_the_paper(basketball: Study, merged: Gold) -> None:
 def test_our_own_alignment_recovers_nearly_all_errors(basketball: Study, merged: Gold) -> None:
     """418 by the source's items; what differs stems from rows about one place and from rules that the source broke."""
     ours = gold(basketball, align="overlap")
-    both, total = merge_tables.recovered(merged, ours)
+    both, total = merge_tables.count_recovered_errors(merged, ours)
     assert (both, total) == (415, 418)
     assert len(ours.kept) == 420
-    assert "415 of the 418 errors" in merge_tables.recovered_notes(ours, basketball)[0]
-    assert merge_tables.recovered_notes(merged, basketball) == []
+    assert "415 of the 418 errors" in merge_tables.recovered_error_notes(ours, basketball)[0]
+    assert merge_tables.recovered_error_notes(merged, basketball) == []
 
 
 def test_the_gold_study_is_usable_everywhere(merged: Gold, tmp_path: Path) -> None:
@@ -202,8 +202,11 @@ def test_language_models_against_a_person_by_characters(name: str, figures: tupl
 @pytest.mark.long
 def test_frank_through_score(data: Path) -> None:
     study = fc.read(data / "frank" / "human_annotations.json")
-    assert has_scores(study)
-    found = {(f.columns["metric"], f.columns["measure"]): f for f in scalar_scores(study, None, "factuality", draws=0)}
+    assert has_only_scalar_scores(study)
+    found = {
+        (f.columns["metric"], f.columns["measure"]): f
+        for f in scalar_metric_correlations(study, None, "factuality", draws=0)
+    }
     for metric, (n, *printed) in FRANK_CORRELATIONS.items():
         for name, value in zip(("pearson", "spearman", "partial"), printed, strict=True):
             assert found[metric, name].columns["n"] == n

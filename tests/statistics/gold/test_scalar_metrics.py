@@ -5,7 +5,7 @@ import pytest
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator
 from finecomb.core.study import Study
-from finecomb.statistics.gold.scalar_metrics import has_scores, scalar_scores
+from finecomb.statistics.gold.scalar_metrics import has_only_scalar_scores, scalar_metric_correlations
 from tests.statistics.agreement.worlds import PROTOCOL, Marked
 from tests.statistics.gold.worlds import TEXT, world
 
@@ -28,7 +28,7 @@ def metric(scores: list[float]) -> Study:
 
 
 def test_a_metric_is_held_against_the_number_of_gold_errors() -> None:
-    found = scalar_scores(gold([0, 1, 2, 3, 4]), metric([1.0, 0.75, 0.5, 0.25, 0.0]), draws=0)
+    found = scalar_metric_correlations(gold([0, 1, 2, 3, 4]), metric([1.0, 0.75, 0.5, 0.25, 0.0]), draws=0)
     assert {each.columns["measure"]: each.estimate.value for each in found} == pytest.approx(
         {"pearson": -1.0, "spearman": -1.0, "partial": -1.0}
     )
@@ -38,16 +38,18 @@ def test_a_metric_is_held_against_the_number_of_gold_errors() -> None:
 def test_one_study_or_two_give_the_same() -> None:
     first, second = gold([0, 1, 2, 2, 4]), metric([0.5, 0.75, 0.5, 0.1, 0.0])
     items = [*first.items(), *second.iter_annotators(), *second.iter_annotations()]
-    assert scalar_scores(first, second, draws=20) == scalar_scores(Study.from_items(items), draws=20)
+    assert scalar_metric_correlations(first, second, draws=20) == scalar_metric_correlations(
+        Study.from_items(items), draws=20
+    )
 
 
 def test_only_scores_without_marks_are_scalar() -> None:
-    assert has_scores(metric([1.0]))
-    assert not has_scores(gold([1]))
+    assert has_only_scalar_scores(metric([1.0]))
+    assert not has_only_scalar_scores(gold([1]))
     marked = world({"d0": TEXT}, {("d0", "p"): WORDS})
-    assert not has_scores(Study.from_items([*marked.items(), *metric([1.0]).iter_annotations()]))
+    assert not has_only_scalar_scores(Study.from_items([*marked.items(), *metric([1.0]).iter_annotations()]))
 
 
 def test_gold_without_marks_needs_a_question() -> None:
     with pytest.raises(FinecombError, match="gold has no marks to count; say what people answered with --question"):
-        scalar_scores(gold([0, 0, 0]), metric([1.0, 2.0, 3.0]))
+        scalar_metric_correlations(gold([0, 0, 0]), metric([1.0, 2.0, 3.0]))

@@ -10,7 +10,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.study import Study
 from finecomb.core.text_hash import text_hash
-from finecomb.statistics.gold.scores import MATCHES, Average, Match, ratios, score, score_by_rules
+from finecomb.statistics.gold.scores import MATCHES, Average, Match, score, score_by_rules, score_ratios
 from tests.statistics.agreement.worlds import PROTOCOL, Marked
 from tests.statistics.gold.worlds import TEXT, TEXTS, mark, pairs, row, world
 
@@ -142,7 +142,7 @@ def test_an_interval_without_spread_says_so() -> None:
 def test_intervals_resample_the_sums_of_documents(both: dict[tuple[str, str], list[Marked]]) -> None:
     found = score(world(TEXTS, both), draws=0)
     sums = found.judged[0].sums[0]
-    assert ratios(sums.sum(axis=0))[0] == pytest.approx(row(found, "any").recall.value, nan_ok=True)
+    assert score_ratios(sums.sum(axis=0))[0] == pytest.approx(row(found, "any").recall.value, nan_ok=True)
     assert np.all(sums[:, 2] <= sums[:, 0])
     assert np.all(sums[:, 3] <= sums[:, 1])
 

@@ -9,13 +9,13 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Unit
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from finecomb.protocols import shipped
+from finecomb.protocols import load_shipped
 from finecomb.statistics.gold.scores import score
-from finecomb.statistics.gold.unit_scores import calibration_table, recall_table, roc_points
+from finecomb.statistics.gold.unit_scores import calibration_table, recall_at_precision_table, true_positive_rates
 
 TEXT = "Aa bb. Cc dd. Ee ff. Gg hh."
 EDGES = [(0, 6), (7, 13), (14, 20), (21, 27)]
-SNAC = shipped("snac")
+SNAC = load_shipped("snac")
 SCORES = [0.9, 0.85, 0.4, 0.1]
 
 
@@ -44,7 +44,7 @@ def study(scored: bool = True) -> Study:
 
 def test_recall_where_so_much_is_right() -> None:
     table = study()
-    rows = recall_table(score(table, match="sentence", draws=0), table)
+    rows = recall_at_precision_table(score(table, match="sentence", draws=0), table)
     assert [row["label"] for row in rows] == ["any", "char"]
     (char,) = (row for row in rows if row["label"] == "char")
     assert (char["units"], char["gold"]) == (4, 2)
@@ -55,7 +55,7 @@ def test_recall_where_so_much_is_right() -> None:
 
 def test_any_is_about_the_labels_that_a_judge_knows() -> None:
     table = study()
-    (first, *_) = recall_table(score(table, match="sentence", draws=0), table)
+    (first, *_) = recall_at_precision_table(score(table, match="sentence", draws=0), table)
     assert first["gold"] == 2  # `gram` in the second sentence is not among them
 
 
@@ -70,10 +70,10 @@ def test_calibration_by_tenths() -> None:
 def test_without_scores_there_is_nothing_to_show() -> None:
     table = study(scored=False)
     with pytest.raises(FinecombError, match="nobody gave scores to sentences"):
-        recall_table(score(table, match="sentence", draws=0), table)
+        recall_at_precision_table(score(table, match="sentence", draws=0), table)
 
 
 def test_points_of_a_roc_curve() -> None:
     scores, truth = np.array([0.9, 0.8, 0.3, 0.2]), np.array([True, False, True, False])
-    assert roc_points(scores, truth, [0.0, 1.0]) == [0.0, 1.0]
-    assert roc_points(np.array([3.0, 1, 2, 0]), truth, [0.5]) == [1.0]  # half of the others are over .5
+    assert true_positive_rates(scores, truth, [0.0, 1.0]) == [0.0, 1.0]
+    assert true_positive_rates(np.array([3.0, 1, 2, 0]), truth, [0.5]) == [1.0]  # half of the others are over .5

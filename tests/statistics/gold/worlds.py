@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from finecomb.core.records import AlternativeMark, Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from finecomb.statistics.gold.mark_matching import Alternatives, Compared, Marks, compare_marks
+from finecomb.statistics.gold.mark_matching import Alternatives, MarkArrays, MatchingProblem, build_matching_problem
 from finecomb.statistics.gold.scores import Score, Scores
 from tests.statistics.agreement.worlds import PROTOCOL, Marked
 
@@ -85,18 +85,18 @@ def pairs(draw: st.DrawFn, apart: bool = False, omissions: bool = True) -> dict[
 TEXTS = {"d0": TEXT, "d1": TEXT}
 
 
-def arrays(documents: Sequence[Sequence[Marked]]) -> Marks:
+def arrays(documents: Sequence[Sequence[Marked]]) -> MarkArrays:
     """Marks of each document in text order, as the rules read them."""
     rows = [(at, *each) for at, own in enumerate(documents) for each in sorted(own, key=lambda m: m[:2])]
     document, start, end = (np.array([row[at] for row in rows], dtype=np.int64) for at in (0, 1, 2))
     label = np.array([LABELS.index(row[3]) if row[3] else -1 for row in rows], dtype=np.int64)
-    return Marks(document, label, end - start, np.arange(len(rows)), document, start, end)
+    return MarkArrays(document, label, end - start, np.arange(len(rows)), document, start, end)
 
 
-def compared(both: Given) -> Compared:
+def compared(both: Given) -> MatchingProblem:
     """Gold and the judge of both texts, without alternatives."""
     sides = [arrays([both[document, name] for document in TEXTS]) for name in ("gold", "judge")]
-    return compare_marks(sides[0], sides[1], Alternatives(arrays([]), {}, []))
+    return build_matching_problem(sides[0], sides[1], Alternatives(arrays([]), {}, []))
 
 
 def slow_task(gold: Sequence[Marked], judge: Sequence[Marked], same: bool = False) -> int:
@@ -106,7 +106,7 @@ def slow_task(gold: Sequence[Marked], judge: Sequence[Marked], same: bool = Fals
     for start, end, label in sorted(gold, key=lambda each: each[:2]):
         for at, (first, last, said) in enumerate(left):
             agrees = not same or (label is not None and label == said)
-            if at not in used and agrees and Span(start, end).meets(Span(first, last)):
+            if at not in used and agrees and Span(start, end).intersects(Span(first, last)):
                 used.add(at)
                 break
     return len(used)
@@ -120,7 +120,7 @@ def slow_optimal(gold: Sequence[Marked], judge: Sequence[Marked], same: bool = F
     best = slow_optimal(gold[1:], judge, same)
     for at, (first, last, said) in enumerate(judge):
         agrees = not same or (label is not None and label == said)
-        if agrees and Span(start, end).meets(Span(first, last)):
+        if agrees and Span(start, end).intersects(Span(first, last)):
             best = max(best, 1 + slow_optimal(gold[1:], [*judge[:at], *judge[at + 1 :]], same))
     return best
 

@@ -11,7 +11,7 @@ from statsmodels.stats.multicomp import pairwise_tukeyhsd
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
 from finecomb.core.estimate import Finding
-from finecomb.statistics.inference.classical_tests import anova, chi_square, cohen_d, t_test, tukey, two_sample
+from finecomb.statistics.inference.classical_tests import anova, chi_square, cohen_d, t_test, tukey, two_sample_t_test
 
 RNG = np.random.default_rng(7)
 A, B, C = RNG.normal(0, 1, 21), RNG.normal(0.6, 1.2, 34), RNG.normal(0.2, 0.8, 28)
@@ -31,7 +31,7 @@ def test_one_sample_t_is_that_of_statsmodels() -> None:
 
 
 def test_two_sample_t_is_that_of_statsmodels() -> None:
-    found = two_sample(A, B)
+    found = two_sample_t_test(A, B)
     means = CompareMeans.from_data(A, B)
     t, p, df = means.ttest_ind()
     assert results(found) == pytest.approx((t, df, p))
@@ -114,7 +114,7 @@ def test_empty_rows_and_columns_of_a_table_do_not_count() -> None:
     ("finding", "why"),
     [
         (t_test([]), "no values"),
-        (two_sample([1], [2, 3]), "a group has fewer than two values"),
+        (two_sample_t_test([1], [2, 3]), "a group has fewer than two values"),
         (cohen_d([1], [2, 3]), "a group has fewer than two values"),
         (cohen_d([1, 1], [2, 2]), "all values of a group are equal"),
         (anova({"a": [1, 2]}), "fewer than two groups"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from finecomb.core.errors import FinecombError
-from finecomb.statistics.inference.confidence_sequence import betting_interval, boundary, watched_mean
+from finecomb.statistics.inference.confidence_sequence import betting_interval, monitored_mean, sequence_boundary
 
 
 def slow_betting(values: list[float], mean: float) -> float:
@@ -34,26 +34,26 @@ def test_betting_equals_its_definition() -> None:
 
 def test_bounded_values_are_scaled_to_their_bounds() -> None:
     ratings = np.random.default_rng(1).integers(1, 6, 80).astype(float)
-    watched = watched_mean(ratings, (1, 5))
+    watched = monitored_mean(ratings, (1, 5))
     low, high = betting_interval((ratings - 1) / 4)
     assert (watched.low, watched.high) == pytest.approx((1 + 4 * low, 1 + 4 * high))
     assert watched.kind == "bounded"
     with pytest.raises(FinecombError, match="outside"):
-        watched_mean(ratings, (1, 4))
+        monitored_mean(ratings, (1, 4))
 
 
 def test_counts_start_at_thirty_texts_and_say_so() -> None:
     counts = np.random.default_rng(2).poisson(2, 40).astype(float)
-    assert watched_mean(counts[:29]).why == "starts at 30 texts; there are 29"
-    watched = watched_mean(counts)
+    assert monitored_mean(counts[:29]).why == "starts at 30 texts; there are 29"
+    watched = monitored_mean(counts)
     assert watched.low < counts.mean() < watched.high
     assert "approximately" in watched.says
-    assert watched_mean(np.zeros(40)).why
+    assert monitored_mean(np.zeros(40)).why
 
 
 def test_watching_costs_width() -> None:
-    assert boundary(100) > 2.5
-    assert boundary(100) == min(boundary(100, tightest=each) for each in (20, 50, 100, 200, 500))
+    assert sequence_boundary(100) > 2.5
+    assert sequence_boundary(100) == min(sequence_boundary(100, tightest=each) for each in (20, 50, 100, 200, 500))
 
 
 def test_the_error_of_watching_is_small() -> None:

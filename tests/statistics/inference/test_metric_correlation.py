@@ -13,15 +13,21 @@ import finecomb as fc
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, Document
 from finecomb.core.study import Study
-from finecomb.statistics.inference.metric_correlation import Scored, metrics, partial, pearson, spearman
+from finecomb.statistics.inference.metric_correlation import (
+    ScoredDocuments,
+    metric_correlations,
+    partial_correlation,
+    pearson,
+    spearman,
+)
 from tests.golden.measures import FRANK_CORRELATIONS
 
 NUMBERS = st.lists(st.tuples(st.integers(-5, 5), st.integers(-5, 5), st.integers(0, 2)), min_size=3, max_size=12)
 
 
-def scored(rows: list[tuple[int, int, int]]) -> Scored:
+def scored(rows: list[tuple[int, int, int]]) -> ScoredDocuments:
     table = np.array(rows, dtype=np.float64)
-    return Scored(table[None, :, 0], table[None, :, 1], table[None, :, 2].astype(np.int64))
+    return ScoredDocuments(table[None, :, 0], table[None, :, 1], table[None, :, 2].astype(np.int64))
 
 
 def slow_partial(rows: list[tuple[int, int, int]]) -> float:
@@ -38,7 +44,7 @@ def slow_partial(rows: list[tuple[int, int, int]]) -> float:
 @given(NUMBERS)
 def test_correlations_equal_scipys_and_their_definition(rows: list[tuple[int, int, int]]) -> None:
     one = scored(rows)
-    assert partial(one)[0] == pytest.approx(slow_partial(rows), nan_ok=True, abs=1e-9)
+    assert partial_correlation(one)[0] == pytest.approx(slow_partial(rows), nan_ok=True, abs=1e-9)
     if len({row[0] for row in rows}) > 1 and len({row[1] for row in rows}) > 1:
         assert pearson(one)[0] == pytest.approx(stats.pearsonr(one.metric[0], one.human[0]).statistic, abs=1e-9)
         assert spearman(one)[0] == pytest.approx(stats.spearmanr(one.metric[0], one.human[0]).statistic, abs=1e-9)
@@ -60,16 +66,18 @@ def small(scores: list[float], ratings: list[float]) -> Study:
 
 
 def test_undefined_correlations_say_why() -> None:
-    assert {f.estimate.why for f in metrics(small([1.0, 2.0], [1, 2]), "rating")} == {"fewer than three documents"}
-    flat = metrics(small([1.0, 1.0, 1.0], [1, 2, 3]), "rating")
+    assert {f.estimate.why for f in metric_correlations(small([1.0, 2.0], [1, 2]), "rating")} == {
+        "fewer than three documents"
+    }
+    flat = metric_correlations(small([1.0, 1.0, 1.0], [1, 2, 3]), "rating")
     assert {f.estimate.why for f in flat} == {"the metric or the answers do not vary"}
     with pytest.raises(FinecombError, match="did you mean 'rating'"):
-        metrics(small([1.0, 2.0], [1, 2]), "ratng")
+        metric_correlations(small([1.0, 2.0], [1, 2]), "ratng")
 
 
 def test_the_same_seed_gives_the_same_interval() -> None:
     study = small([1.0, 2.0, 4.0, 3.0, 7.0, 5.0], [1, 2, 2, 3, 5, 5])
-    first, again = (metrics(study, "rating", seed=3)[0].estimate for _ in range(2))
+    first, again = (metric_correlations(study, "rating", seed=3)[0].estimate for _ in range(2))
     assert first == again
     assert first.low <= first.value <= first.high
 
@@ -77,7 +85,7 @@ def test_the_same_seed_gives_the_same_interval() -> None:
 @pytest.mark.long
 def test_frank_comes_out(data: Path) -> None:
     study = fc.read(data / "frank" / "human_annotations.json")
-    found = {(f.columns["metric"], f.columns["measure"]): f for f in metrics(study, "factuality", draws=0)}
+    found = {(f.columns["metric"], f.columns["measure"]): f for f in metric_correlations(study, "factuality", draws=0)}
     for metric, (n, *printed) in FRANK_CORRELATIONS.items():
         for name, value in zip(("pearson", "spearman", "partial"), printed, strict=True):
             finding = found[metric, name]

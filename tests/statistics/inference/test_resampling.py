@@ -41,7 +41,7 @@ def test_the_study_itself_comes_first() -> None:
 def test_an_interval_of_the_mean_is_close_to_that_of_the_normal() -> None:
     values = np.random.default_rng(0).normal(size=400)
     sums = np.stack([values, np.ones(400)], axis=1)
-    mean = resampling.estimated_sums(sums, lambda totals: resampling.ratio(*totals.T), 4000, 0, SIGNATURE)
+    mean = resampling.estimate_from_sums(sums, lambda totals: resampling.ratio(*totals.T), 4000, 0, SIGNATURE)
     half = 1.96 * values.std() / 20
     assert mean.value == pytest.approx(values.mean())
     assert (mean.low, mean.high) == pytest.approx((mean.value - half, mean.value + half), abs=0.01)
@@ -53,19 +53,19 @@ def test_an_interval_of_the_mean_is_close_to_that_of_the_normal() -> None:
         ([], "", resampling.NO_RESAMPLES),
         ([math.nan, math.nan], "", resampling.UNDEFINED_RESAMPLES),
         ([0.5, math.nan, 0.5], "", resampling.SAME_RESAMPLES),
-        ([0.1, 0.9], resampling.few_documents(1), resampling.FEW_DOCUMENTS),
-        ([0.1, 0.9], resampling.no_interval(np.array([2.0, 2.0])), resampling.SAME_DOCUMENTS),
+        ([0.1, 0.9], resampling.few_documents_reason(1), resampling.FEW_DOCUMENTS),
+        ([0.1, 0.9], resampling.no_interval_reason(np.array([2.0, 2.0])), resampling.SAME_DOCUMENTS),
     ],
 )
 def test_an_estimate_without_an_interval_says_why(values: list[float], without: str, reason: str) -> None:
-    estimate = resampling.estimated(0.5, np.array(values), SIGNATURE, without=without)
+    estimate = resampling.estimate_with_interval(0.5, np.array(values), SIGNATURE, without=without)
     assert (estimate.value, estimate.why) == (0.5, reason)
     assert math.isnan(estimate.low)
     assert math.isnan(estimate.high)
 
 
 def test_an_undefined_value_keeps_its_own_reason() -> None:
-    assert resampling.estimated(math.nan, np.array([1.0, 2.0]), SIGNATURE, "no marks").why == "no marks"
+    assert resampling.estimate_with_interval(math.nan, np.array([1.0, 2.0]), SIGNATURE, "no marks").why == "no marks"
 
 
 def test_p_counts_ties_and_never_is_0_by_chance() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finecomb.core.errors import FinecombError
-from finecomb.statistics.judges.alt_test import EQUAL, alt_test, disadvantage_p, rejected
+from finecomb.statistics.judges.alt_test import EQUAL_REASON, alt_test, benjamini_yekutieli, disadvantage_p
 
 MODELS = ("gemini_flash", "gemini_pro", "gpt-4o", "llama-31", "gpt-4o-mini", "mistral-v03")
 PRINTED = {  # set: score, epsilon, winning rate and advantage of each model, as the authors' notebook prints them
@@ -65,7 +65,7 @@ def test_a_judge_equal_to_everybody_passes_at_every_epsilon_above_0() -> None:
         assert all(person.p == 0 for person in result.people)
     at_zero = alt_test(people, answers, epsilon=0)
     assert at_zero.winning_rate == 0
-    assert {person.why for person in at_zero.people} == {EQUAL}
+    assert {person.why for person in at_zero.people} == {EQUAL_REASON}
     authors = alt_test(people, answers, epsilon=0.1, authors=True)
     assert authors.winning_rate == 0
     assert math.isnan(authors.people[0].p)
@@ -97,7 +97,7 @@ def test_rejections_equal_benjamini_and_yekutieli(p: list[float]) -> None:
     ranked, tests = sorted(p), len(p)
     harmonic = sum(1 / rank for rank in range(1, tests + 1))
     below = [rank for rank, value in enumerate(ranked, 1) if value <= 0.05 * rank / (tests * harmonic)]
-    assert rejected(np.array(p)).sum() == max(below, default=0)
+    assert benjamini_yekutieli(np.array(p)).sum() == max(below, default=0)
 
 
 def test_spans_are_tested_with_their_own_score() -> None:

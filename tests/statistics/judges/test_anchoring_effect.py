@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from finecomb.core.errors import FinecombError
-from finecomb.statistics.judges.anchoring_effect import anchoring, help_effect
+from finecomb.statistics.judges.anchoring_effect import anchoring_findings, estimate_anchoring_effect
 from tests.statistics.judges.worlds import reader, study
 
 
@@ -24,7 +24,7 @@ def test_simulated_anchoring_lies_in_the_interval(crossed: bool) -> None:
     """A small version of the table in the docs."""
     held = 0
     for seed in range(150):
-        low, high = help_effect(*simulated(0.8, seed, crossed=crossed)).interval()
+        low, high = estimate_anchoring_effect(*simulated(0.8, seed, crossed=crossed)).interval()
         held += low <= 0.8 <= high
     assert held >= 0.9 * 150
 
@@ -36,14 +36,14 @@ def test_hard_texts_are_no_effect() -> None:
     helped = np.tile([True, True, True, False], 40)
     helped[:80] = np.tile([True, False, False, False], 20)
     noise = np.random.default_rng(0).normal(0, 0.1, 160)
-    effect = help_effect(level + noise, helped, text)
+    effect = estimate_anchoring_effect(level + noise, helped, text)
     assert abs(effect.value) < 0.1
     assert effect.paired == 40
 
 
 def test_help_for_everybody_cannot_be_measured() -> None:
     with pytest.raises(FinecombError, match="everybody"):
-        help_effect(np.ones(20), np.ones(20, dtype=bool), np.arange(20))
+        estimate_anchoring_effect(np.ones(20), np.ones(20, dtype=bool), np.arange(20))
 
 
 def test_people_who_follow_the_machine_are_seen() -> None:
@@ -58,7 +58,9 @@ def test_people_who_follow_the_machine_are_seen() -> None:
                 person[name] = sorted({*person[name], *machine[name]})
         marks[f"p{at}"] = person
     whole = study(marks, {"machine": "llm"}, annotation_meta=metas)
-    rows = {(each.columns["measure"], each.columns["tasks"]): each.estimate for each in anchoring(whole, "machine")}
+    rows = {
+        (each.columns["measure"], each.columns["tasks"]): each.estimate for each in anchoring_findings(whole, "machine")
+    }
     assert rows["followed", "with help"].value == 1
     assert rows["followed", "difference"].low > 0.2
     assert rows["marks", "difference"].low > 0

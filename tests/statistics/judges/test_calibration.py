@@ -6,11 +6,17 @@ import numpy as np
 import pytest
 
 from finecomb.core.errors import FinecombError
-from finecomb.reporting.calibration_tables import calibration_page, sections, short
+from finecomb.reporting.calibration_tables import build_calibration_tables, calibration_page, select_summary_tables
 from finecomb.statistics.agreement.agreement import agree
-from finecomb.statistics.judges.calibration import CalibrationOptions, calibrate, judged
-from finecomb.statistics.judges.judge_agreement import LESS, NO_LESS, UNKNOWN, chair_sums, verdict
-from finecomb.statistics.judges.text_values import people_and_judges
+from finecomb.statistics.judges.calibration import CalibrationOptions, calibrate, decide_verdict
+from finecomb.statistics.judges.judge_agreement import (
+    LESS_AGREEMENT,
+    NO_LESS_AGREEMENT,
+    UNDECIDED,
+    compute_agreement_sums,
+    noninferiority_verdict,
+)
+from finecomb.statistics.judges.text_values import select_people_and_judges
 from finecomb.statistics.judges.validity import stale_conditions, stale_warning
 from finecomb.statistics.selection.view import Filters, view
 from tests.statistics.judges.worlds import Marked, crowd, reader, study
@@ -70,7 +76,7 @@ def test_judge_and_one_person_have_the_alpha_of_two() -> None:
 
 def test_one_against_the_rest_equals_its_definition() -> None:
     whole = crowd(12, people=3)
-    sums = chair_sums(people_and_judges(whole, ["judge"]), "judge", "document")
+    sums = compute_agreement_sums(select_people_and_judges(whole, ["judge"]), "judge", "document")
     marked = {name: np.array([bool(own[text]) for text in sorted(own)]) for name, own in _marks(whole).items()}
     people = ["p0", "p1", "p2"]
     hit = np.mean([(marked[one] & _any(marked, people, one)).sum() for one in people])
@@ -94,10 +100,15 @@ def _any(marked: dict[str, np.ndarray], people: list[str], without: str) -> np.n
 
 @pytest.mark.parametrize(
     ("low", "high", "expected"),
-    [(-0.05, 0.2, NO_LESS), (-0.3, -0.01, LESS), (-0.3, 0.1, UNKNOWN), (-0.08, -0.01, NO_LESS)],
+    [
+        (-0.05, 0.2, NO_LESS_AGREEMENT),
+        (-0.3, -0.01, LESS_AGREEMENT),
+        (-0.3, 0.1, UNDECIDED),
+        (-0.08, -0.01, NO_LESS_AGREEMENT),
+    ],
 )
 def test_the_verdict_is_that_of_the_difference(low: float, high: float, expected: str) -> None:
-    assert verdict(low, high, 0.1) == expected
+    assert noninferiority_verdict(low, high, 0.1) == expected
 
 
 def test_the_page_and_the_tables_hold_the_answer() -> None:
@@ -105,8 +116,8 @@ def test_the_page_and_the_tables_hold_the_answer() -> None:
     page = calibration_page(result)
     assert result.verdict in page
     assert "<svg" in page
-    assert {"agreement", "test", "bias", "found"} <= {section.key for section in sections(result)}
-    assert len(short(sections(result))) < len(sections(result))
+    assert {"agreement", "test", "bias", "found"} <= {section.key for section in build_calibration_tables(result)}
+    assert len(select_summary_tables(build_calibration_tables(result))) < len(build_calibration_tables(result))
 
 
 def test_a_contract_is_stale_when_the_judge_or_time_changes() -> None:
@@ -159,7 +170,9 @@ def test_a_constant_judge_is_told() -> None:
 def test_winning_against_people_is_not_enough_where_agreement_is_less() -> None:
     result = calibrate(crowd(150), "judge", CalibrationOptions(epsilon=0.2, draws=200, levels=("token",), gamma=False))
     less = [
-        each if each.columns["who"] != "difference" else type(each)({**each.columns, "verdict": LESS}, each.estimate)
+        each
+        if each.columns["who"] != "difference"
+        else type(each)({**each.columns, "verdict": LESS_AGREEMENT}, each.estimate)
         for each in result.agreement
     ]
-    assert judged(result.test, less)[0] == "may help, may not stand in"
+    assert decide_verdict(result.test, less)[0] == "may help, may not stand in"

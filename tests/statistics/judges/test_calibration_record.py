@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from finecomb.statistics.judges.calibration import CalibrationOptions, alpha_of, calibrate
+from finecomb.statistics.judges.calibration import CalibrationOptions, calibrate, find_alpha
 from finecomb.statistics.judges.calibration_record import CalibrationRecord, RecordedEstimate, calibration_record
 from tests.statistics.judges.worlds import crowd, reader, study
 
@@ -45,4 +45,4 @@ def test_undefined_numbers_are_null_with_a_reason() -> None:
     share = next(row for row in record.agreement if row.label == "name" and row.measure == "one-vs-rest-precision")
     assert share.judge.value is None
     assert share.judge.why == "the judge never used this label"
-    assert RecordedEstimate.of(alpha_of(result.agreement, "judge")).signature.startswith("statistic:alpha")  # type: ignore[arg-type]
+    assert RecordedEstimate.of(find_alpha(result.agreement, "judge")).signature.startswith("statistic:alpha")  # type: ignore[arg-type]

@@ -5,8 +5,8 @@ import pytest
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.study import Study
-from finecomb.statistics.judges.estimates import ALONE, JUDGED, SHARES, estimate
-from finecomb.statistics.judges.ppi import TextValues, powered_mean
+from finecomb.statistics.judges.estimates import FIXED_SHARES, PEOPLE_ALONE, WITH_JUDGES, estimate_means
+from finecomb.statistics.judges.ppi import TextValues, ppi_mean
 from tests.statistics.judges.worlds import Marked, reader, study
 
 
@@ -27,10 +27,10 @@ def counts(whole: Study, name: str) -> dict[str, int]:
 
 def test_rows_are_people_shares_and_judges() -> None:
     whole = world()
-    result = estimate(whole, ["judge"])
-    assert [each.columns["method"] for each in result.findings] == [ALONE, SHARES, JUDGED]
+    result = estimate_means(whole, ["judge"])
+    assert [each.columns["method"] for each in result.findings] == [PEOPLE_ALONE, FIXED_SHARES, WITH_JUDGES]
     people, judge = counts(whole, "p0"), counts(whole, "judge")
-    assert result.find(method=ALONE).value == pytest.approx(np.mean(list(people.values())))
+    assert result.find(method=PEOPLE_ALONE).value == pytest.approx(np.mean(list(people.values())))
     names = sorted(judge)
     values = TextValues(
         np.array([float(people[name]) for name in names if name in people]),
@@ -38,30 +38,32 @@ def test_rows_are_people_shares_and_judges() -> None:
         np.array([[float(judge[name]) for name in names]]),
         np.array([0 if at % 3 else 1 for at in range(len(names))]),
     )
-    assert result.find(method=JUDGED).value == pytest.approx(powered_mean(values).value)
-    assert (result.find(method=JUDGED).low, result.find(method=JUDGED).high) == pytest.approx(
-        powered_mean(values).interval()
+    assert result.find(method=WITH_JUDGES).value == pytest.approx(ppi_mean(values).value)
+    assert (result.find(method=WITH_JUDGES).low, result.find(method=WITH_JUDGES).high) == pytest.approx(
+        ppi_mean(values).interval()
     )
 
 
 def test_a_good_judge_is_worth_texts_and_noise_is_worth_none() -> None:
-    good = estimate(world(60, 400), ["judge"], strata=()).findings[-1]
+    good = estimate_means(world(60, 400), ["judge"], strata=()).findings[-1]
     assert float(str(good.columns["worth"])) > 90
     assert good.columns["advice"] == "the judges help"
     person, noise = reader(120, 0), reader(120, 1)
     shuffled = dict(
         zip(sorted(noise), [noise[name] for name in np.random.default_rng(3).permutation(sorted(noise))], strict=True)
     )
-    useless = estimate(study({"p0": some(person, 30), "judge": shuffled}, {"judge": "llm"}), ["judge"]).findings[-1]
+    useless = estimate_means(study({"p0": some(person, 30), "judge": shuffled}, {"judge": "llm"}), ["judge"]).findings[
+        -1
+    ]
     assert useless.columns["advice"] in ("the judges add nothing; use people alone", "the judges help, or not")
     assert float(str(useless.columns["added_low"])) <= 0
 
 
 def test_systems_have_their_rows_and_differences() -> None:
-    result = estimate(world(40), ["judge"], by="model")
+    result = estimate_means(world(40), ["judge"], by="model")
     assert {each.columns["model"] for each in result.findings} == {"big", "small", "big - small"}
-    difference = result.find(model="big - small", method=ALONE)
-    parts = [result.find(model=name, method=ALONE).value for name in ("big", "small")]
+    difference = result.find(model="big - small", method=PEOPLE_ALONE)
+    parts = [result.find(model=name, method=PEOPLE_ALONE).value for name in ("big", "small")]
     assert difference.value == pytest.approx(parts[0] - parts[1])
 
 
@@ -69,13 +71,13 @@ def test_differences_are_paired_by_prompt() -> None:
     marks = reader(60, 0)
     metas = {name: {"model": "ab"[at % 2], "prompt_id": str(at // 2)} for at, name in enumerate(sorted(marks))}
     whole = study({"p0": marks}, metas=metas)
-    difference = estimate(whole, by="model").find(model="a - b", method=ALONE)
+    difference = estimate_means(whole, by="model").find(model="a - b", method=PEOPLE_ALONE)
     own = counts(whole, "p0")
     names = sorted(own)
     pairs = np.array([own[names[at]] - own[names[at + 1]] for at in range(0, 60, 2)], dtype=float)
     values = TextValues(pairs, np.arange(30), np.zeros((0, 30)))
     assert difference.value == pytest.approx(pairs.mean())
-    assert (difference.low, difference.high) == pytest.approx(powered_mean(values).interval(signed=True))
+    assert (difference.low, difference.high) == pytest.approx(ppi_mean(values).interval(signed=True))
 
 
 @pytest.mark.parametrize("measure", ["count", "coverage", "rate-1000", "marked-documents"])
@@ -84,7 +86,7 @@ def test_every_measure_has_an_interval_around_the_plain_value(measure: str) -> N
     from finecomb.statistics.selection.view import Filters, view
 
     whole = world()
-    ours = estimate(whole, (), [measure], people=["p0"], strata=()).find(method=ALONE)
+    ours = estimate_means(whole, (), [measure], people=["p0"], strata=()).find(method=PEOPLE_ALONE)
     plain = measured(view(whole, Filters(annotators=("p0",))), [measure], draws=0)
     assert ours.value == pytest.approx(next(each for each in plain if each.columns["label"] == "any").estimate.value)
     assert ours.low <= ours.value <= ours.high
@@ -98,28 +100,30 @@ def test_chances_of_being_drawn_are_used() -> None:
     whole = study({"p0": {name: person[name] for name in names}}, annotation_meta=chances)
     weights = np.array([1 / chances["p0", name]["inclusion"] for name in names])
     values = np.array([len(person[name]) for name in names])
-    assert estimate(whole, strata=()).find(method=ALONE).value == pytest.approx(weights @ values / weights.sum())
+    assert estimate_means(whole, strata=()).find(method=PEOPLE_ALONE).value == pytest.approx(
+        weights @ values / weights.sum()
+    )
     partly = study({"p0": person}, annotation_meta=chances)
     with pytest.raises(FinecombError, match="40 of 60 texts"):
-        estimate(partly)
+        estimate_means(partly)
 
 
 def test_texts_chosen_by_hand_are_told() -> None:
     person, judge = reader(120, 0), reader(120, 1, finds=1, alarms=0)
     worst = sorted(person, key=lambda name: -len(judge[name]))[:30]
     whole = study({"p0": {name: person[name] for name in worst}, "judge": judge}, {"judge": "llm"})
-    assert "not a random sample" in " ".join(estimate(whole, ["judge"]).notes)
-    assert not estimate(world(), ["judge"]).notes
+    assert "not a random sample" in " ".join(estimate_means(whole, ["judge"]).notes)
+    assert not estimate_means(world(), ["judge"]).notes
 
 
 def test_a_judge_that_saw_a_part_is_told_or_refused() -> None:
     person, judge = reader(60, 0), reader(60, 1)
     part = {name: judge[name] for name in sorted(judge)[:50]}
     with pytest.raises(FinecombError, match="judge has not read 10 of the 60 texts"):
-        estimate(study({"p0": person, "judge": part}, {"judge": "llm"}), ["judge"])
+        estimate_means(study({"p0": person, "judge": part}, {"judge": "llm"}), ["judge"])
     first = {name: person[name] for name in sorted(person)[:20]}
     other = study({"p0": first, "judge": part, "more": judge}, {"judge": "llm", "more": "llm"})
-    assert "judges have not read 10 texts" in " ".join(estimate(other, ["judge", "more"]).notes)
+    assert "judges have not read 10 texts" in " ".join(estimate_means(other, ["judge", "more"]).notes)
 
 
 def test_strata_with_one_text_are_refused_when_asked_for() -> None:
@@ -127,13 +131,13 @@ def test_strata_with_one_text_are_refused_when_asked_for() -> None:
     metas = {name: {"topic": "rare" if at == 0 else "usual"} for at, name in enumerate(sorted(person))}
     whole = study({"p0": person}, metas=metas)
     with pytest.raises(FinecombError, match="stratum rare has fewer than two"):
-        estimate(whole, strata=["topic"])
-    assert [each.columns["method"] for each in estimate(whole).findings] == [ALONE]
+        estimate_means(whole, strata=["topic"])
+    assert [each.columns["method"] for each in estimate_means(whole).findings] == [PEOPLE_ALONE]
 
 
 def test_all_zeros_have_no_interval_of_width_0() -> None:
     whole = study({"p0": {f"d{at}": [] for at in range(20)}})
-    count, share = estimate(whole, (), ["count", "marked-documents"]).findings
+    count, share = estimate_means(whole, (), ["count", "marked-documents"]).findings
     assert count.estimate.value == 0
     assert np.isnan(count.estimate.low)
     assert "at most 16.8% of texts have an error" in count.estimate.why
@@ -142,14 +146,14 @@ def test_all_zeros_have_no_interval_of_width_0() -> None:
 
 def test_two_texts_are_too_few() -> None:
     whole = study({"p0": reader(2, 0)})
-    assert "people read 2 texts" in estimate(whole).findings[0].estimate.why
+    assert "people read 2 texts" in estimate_means(whole).findings[0].estimate.why
 
 
 def test_a_judge_is_nobody_among_people() -> None:
     with pytest.raises(FinecombError, match="judge and among people"):
-        estimate(world(), ["judge"], people=["judge"])
+        estimate_means(world(), ["judge"], people=["judge"])
     with pytest.raises(FinecombError, match="did you mean 'judge'"):
-        estimate(world(), ["juge"])
+        estimate_means(world(), ["juge"])
 
 
 def test_a_judge_that_was_fitted_on_peoples_texts_is_refused() -> None:
@@ -158,4 +162,4 @@ def test_a_judge_that_was_fitted_on_peoples_texts_is_refused() -> None:
         annotator_meta={"judge": {"trained_on": ["d003", "d030"]}},
     )  # fmt: skip
     with pytest.raises(FinecombError, match="judge was fitted on 1 of the 20 texts that people read"):
-        estimate(whole, ["judge"])
+        estimate_means(whole, ["judge"])

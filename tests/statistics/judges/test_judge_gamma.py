@@ -4,14 +4,14 @@ import pytest
 
 from finecomb.statistics.agreement.agreement import agree
 from finecomb.statistics.judges.judge_gamma import judge_gamma
-from finecomb.statistics.judges.text_values import people_and_judges
+from finecomb.statistics.judges.text_values import select_people_and_judges
 from finecomb.statistics.selection.view import Filters, view
 from tests.statistics.judges.worlds import crowd, reader, study
 
 
 def test_gamma_of_two_people_is_the_gamma_that_agree_prints() -> None:
     whole = study({"p0": reader(12, 0), "p1": reader(12, 1), "judge": reader(12, 2)}, {"judge": "llm"})
-    people, judge, difference = judge_gamma(people_and_judges(whole, ["judge"]), "judge", draws=50)
+    people, judge, difference = judge_gamma(select_people_and_judges(whole, ["judge"]), "judge", draws=50)
     expected = agree(view(whole, Filters(annotators=("p0", "p1"))), ["gamma"], draws=0)[0].estimate.value
     assert people.estimate.value == pytest.approx(expected, abs=0.05)  # 5 samples of chance beside 30
     assert difference.estimate.value == pytest.approx(judge.estimate.value - people.estimate.value)
@@ -21,12 +21,12 @@ def test_a_judge_of_noise_agrees_less_by_gamma() -> None:
     noise = {
         text: marks[::-1][:1] for text, marks in zip(reader(40, 5), reader(40, 400, 0.2, 0.6).values(), strict=True)
     }
-    rows = judge_gamma(people_and_judges(crowd(40, judge=noise), ["judge"]), "judge", draws=200, texts=20)
+    rows = judge_gamma(select_people_and_judges(crowd(40, judge=noise), ["judge"]), "judge", draws=200, texts=20)
     assert rows[2].columns["verdict"] == "less than people"
     assert "texts:20" in str(rows[0].estimate.signature)
 
 
 def test_at_most_so_many_texts_are_drawn() -> None:
-    rows = judge_gamma(people_and_judges(crowd(20), ["judge"]), "judge", draws=10, texts=9)
+    rows = judge_gamma(select_people_and_judges(crowd(20), ["judge"]), "judge", draws=10, texts=9)
     assert "texts:9|" in str(rows[0].estimate.signature)
     assert "|work:60.0|" in str(rows[0].estimate.signature)

@@ -5,15 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from finecomb.statistics.judges.monitored_means import drawn_mean, watched_means
-from finecomb.statistics.judges.text_allocation import TextStrata, spreads, stratum_probabilities
+from finecomb.statistics.judges.monitored_means import monitored_means, stratified_monitored_mean
+from finecomb.statistics.judges.text_allocation import TextStrata, stratum_deviations, stratum_probabilities
 from finecomb.statistics.selection.view import view
 from tests.statistics.judges.worlds import reader, study
 
 
 def test_both_means_say_which_kind_they_are() -> None:
     seen = view(study({"p0": reader(40, 0), "p1": reader(40, 1)}))
-    share, marks = watched_means(seen)
+    share, marks = monitored_means(seen)
     assert (share.columns["kind"], marks.columns["kind"]) == ("bounded", "counts")
     assert "at most 5%" in str(share.columns["says"])
     assert "from 30 texts on" in str(marks.columns["says"])
@@ -21,7 +21,7 @@ def test_both_means_say_which_kind_they_are() -> None:
 
 
 def test_nothing_handed_in_has_no_mean_but_a_reason() -> None:
-    share, marks = watched_means(view(study({"p0": {}, "p1": reader(1, 0)})))
+    share, marks = monitored_means(view(study({"p0": {}, "p1": reader(1, 0)})))
     assert marks.estimate.why.startswith("starts at 30 texts")
     assert math.isnan(marks.estimate.low)
     assert share.estimate.high == 1
@@ -30,9 +30,9 @@ def test_nothing_handed_in_has_no_mean_but_a_reason() -> None:
 def test_drawn_texts_start_with_two_of_every_stratum() -> None:
     strata = TextStrata(tuple(f"d{n}" for n in range(80)), ("a", "b"), np.arange(80) % 2)
     documents = [f"d{2 * n}" for n in range(40)]
-    assert "two or more of every stratum" in drawn_mean(documents, np.ones(40), strata).why
+    assert "two or more of every stratum" in stratified_monitored_mean(documents, np.ones(40), strata).why
     both = [f"d{n}" for n in range(40)]
-    mean = drawn_mean(both, np.arange(40.0) % 3, strata)
+    mean = stratified_monitored_mean(both, np.arange(40.0) % 3, strata)
     assert mean.low < 1 < mean.high
 
 
@@ -49,11 +49,11 @@ def test_watching_drawn_counts_is_wrong_in_at_most_7_of_100_studies() -> None:
         is_wrong = False
         while len(read) < 120 and not is_wrong:
             parts = [values[order[:count]].astype(float) for order, count in zip(orders, counts, strict=True)]
-            chances = stratum_probabilities(np.full(2, 300), counts, spreads(parts), 300 - counts)
+            chances = stratum_probabilities(np.full(2, 300), counts, stratum_deviations(parts), 300 - counts)
             stratum = int(rng.choice(2, p=chances))
             read.append(int(orders[stratum][counts[stratum]]))
             counts[stratum] += 1
-            mean = drawn_mean([f"d{n}" for n in read], values[read].astype(float), strata)
+            mean = stratified_monitored_mean([f"d{n}" for n in read], values[read].astype(float), strata)
             is_wrong = math.isfinite(mean.low) and not mean.low <= 2.5 <= mean.high
         wrong += is_wrong
     assert wrong <= 0.07 * studies

@@ -5,13 +5,18 @@ import pytest
 import scipy
 
 from finecomb.core.errors import FinecombError
-from finecomb.statistics.inference.mean_interval import Spread, interval, mean_spread, unbent
+from finecomb.statistics.inference.mean_interval import (
+    ErrorMoments,
+    hall_interval,
+    invert_hall_transform,
+    mean_error_moments,
+)
 from finecomb.statistics.judges.ppi import (
-    PoweredMean,
+    PpiEstimate,
     TextValues,
     cross_predictions,
     difference,
-    powered_mean,
+    ppi_mean,
     variance_ratio,
 )
 
@@ -32,7 +37,7 @@ def slow_third(sample: np.ndarray) -> float:
 
 def test_people_alone_are_the_plain_mean() -> None:
     own = values().plain()
-    mean, plain = powered_mean(own), mean_spread(own.human)
+    mean, plain = ppi_mean(own), mean_error_moments(own.human)
     assert mean.value == pytest.approx(own.human.mean())
     assert mean.spread.variance == pytest.approx(own.human.var(ddof=1) / 20)
     assert (mean.spread.variance, mean.spread.third, mean.spread.df) == pytest.approx(
@@ -43,26 +48,26 @@ def test_people_alone_are_the_plain_mean() -> None:
 
 
 def test_without_skewness_the_interval_is_students() -> None:
-    low, high = interval(1.0, Spread(0.04, 0.0, 9))
+    low, high = hall_interval(1.0, ErrorMoments(0.04, 0.0, 9))
     assert (low, high) == pytest.approx(scipy.stats.t.interval(0.95, 9, 1.0, 0.2))
 
 
 def test_differences_take_the_farther_ends() -> None:
-    bent, student = (interval(0.0, Spread(1.0, third, 19)) for third in (0.6, 0.0))
-    both = interval(0.0, Spread(1.0, 0.6, 19), signed=True)
+    bent, student = (hall_interval(0.0, ErrorMoments(1.0, third, 19)) for third in (0.6, 0.0))
+    both = hall_interval(0.0, ErrorMoments(1.0, 0.6, 19), signed=True)
     assert both == (min(bent[0], student[0]), max(bent[1], student[1]))
 
 
 @pytest.mark.parametrize("skewness", [-0.8, -0.1, 0.3, 0.9])
 @pytest.mark.parametrize("z", [-2.3, 0.0, 2.3])
 def test_unbending_inverts_halls_cubic(skewness: float, z: float) -> None:
-    t = unbent(z, skewness)
+    t = invert_hall_transform(z, skewness)
     assert t + skewness / 3 * t**2 + skewness**2 / 27 * t**3 + skewness / 6 == pytest.approx(z)
 
 
 def test_residuals_are_those_of_fits_without_the_text() -> None:
     own = values(12)
-    mean = powered_mean(own)
+    mean = ppi_mean(own)
     judge = own.judges[0, :12]
     gap = own.judges[0].mean() - judge.mean()
     centred = judge - judge.mean()
@@ -78,7 +83,7 @@ def test_the_estimate_is_prediction_powered_with_tuned_power() -> None:
     ppi = pytest.importorskip("ppi_py", reason="ppi-python is not installed")
     own = values(40)
     judge = own.judges[0]
-    mean = powered_mean(own)
+    mean = ppi_mean(own)
     unread = judge[40:]
     shrinkage = mean.slopes[0] / np.polyfit(judge[:40], own.human, 1)[0]
     weight = mean.slopes[0] * len(unread) / 300  # as weight of the texts that nobody read
@@ -92,14 +97,14 @@ def test_the_estimate_is_prediction_powered_with_tuned_power() -> None:
 
 def test_a_judge_of_no_use_changes_nothing() -> None:
     own = values(informative=False, seed=3)
-    assert not powered_mean(own).uses_judges
-    assert powered_mean(own).interval() == pytest.approx(powered_mean(own.plain()).interval())
+    assert not ppi_mean(own).uses_judges
+    assert ppi_mean(own).interval() == pytest.approx(ppi_mean(own.plain()).interval())
 
 
 def test_judges_add_nothing_where_people_have_read_everything() -> None:
     for seed in range(20):
         own = values(60, 60, seed)
-        mean, alone = powered_mean(own), powered_mean(own.plain())
+        mean, alone = ppi_mean(own), ppi_mean(own.plain())
         assert mean.value == pytest.approx(alone.value)
         assert mean.spread.variance > 0.95 * alone.spread.variance
 
@@ -108,7 +113,7 @@ def test_strata_are_means_weighted_by_their_shares() -> None:
     strata = np.repeat([0, 1], [100, 300])
     human = np.array([1.0, 2.0, 4.0, 10.0, 12.0, 17.0])
     own = TextValues(human, np.array([0, 1, 2, 100, 101, 102]), np.zeros((0, 400)), strata)
-    mean = powered_mean(own)
+    mean = ppi_mean(own)
     assert mean.value == pytest.approx(0.25 * human[:3].mean() + 0.75 * human[3:].mean())
     expected = (0.25**2 * human[:3].var(ddof=1) + 0.75**2 * human[3:].var(ddof=1)) / 3
     assert mean.spread.variance == pytest.approx(expected)
@@ -118,7 +123,7 @@ def test_unequal_chances_are_weighed_back() -> None:
     human = np.array([0.0, 0.0, 6.0, 6.0, 6.0, 6.0])
     inclusion = np.array([0.1, 0.1, 0.2, 0.2, 0.2, 0.2])
     own = TextValues(human, np.arange(6), np.zeros((0, 40)), inclusion=inclusion)
-    assert powered_mean(own).value == pytest.approx(3)  # two at 10 and four at 5: half of the texts each
+    assert ppi_mean(own).value == pytest.approx(3)  # two at 10 and four at 5: half of the texts each
     with pytest.raises(FinecombError, match="chance of 0"):
         TextValues(human, np.arange(6), np.zeros((0, 40)), inclusion=np.zeros(6))
 
@@ -126,25 +131,25 @@ def test_unequal_chances_are_weighed_back() -> None:
 def test_a_stratum_with_one_text_is_refused() -> None:
     own = TextValues(np.array([1.0, 2.0, 3.0]), np.array([0, 1, 2]), np.zeros((0, 4)), np.array([0, 0, 1, 1]))
     with pytest.raises(FinecombError, match="stratum 1 has 1 text"):
-        powered_mean(own)
+        ppi_mean(own)
 
 
 def test_the_same_judge_twice_counts_once() -> None:
     own = values(30)
     twice = TextValues(own.human, own.read, np.concatenate([own.judges, own.judges]))
-    assert powered_mean(twice).value == pytest.approx(powered_mean(own).value)
-    assert powered_mean(twice).slopes.sum() == pytest.approx(powered_mean(own).slopes.sum())
+    assert ppi_mean(twice).value == pytest.approx(ppi_mean(own).value)
+    assert ppi_mean(twice).slopes.sum() == pytest.approx(ppi_mean(own).slopes.sum())
 
 
 def test_a_constant_judge_is_no_use_and_no_trouble() -> None:
     own = values()
     constant = TextValues(own.human, own.read, np.ones((1, 300)))
-    assert powered_mean(constant).interval() == pytest.approx(powered_mean(own.plain()).interval())
+    assert ppi_mean(constant).interval() == pytest.approx(ppi_mean(own.plain()).interval())
 
 
 def test_equal_values_have_no_interval_rather_than_one_of_width_0() -> None:
     own = TextValues(np.zeros(20), np.arange(20), np.ones((1, 100)))
-    assert np.isnan(powered_mean(own).interval()).all()
+    assert np.isnan(ppi_mean(own).interval()).all()
 
 
 def test_a_trained_judge_never_judges_what_it_was_fitted_on() -> None:
@@ -163,7 +168,7 @@ def test_a_trained_judge_never_judges_what_it_was_fitted_on() -> None:
 
 
 def test_a_difference_adds_variances_and_subtracts_skewness() -> None:
-    one, other = (PoweredMean(value, Spread(0.5, 0.2, 10), np.zeros(0), np.zeros(0)) for value in (3.0, 1.0))
+    one, other = (PpiEstimate(value, ErrorMoments(0.5, 0.2, 10), np.zeros(0), np.zeros(0)) for value in (3.0, 1.0))
     value, spread = difference(one, other)
     assert (value, spread.variance, spread.third, spread.df) == pytest.approx((2.0, 1.0, 0.0, 20))
 
@@ -172,7 +177,7 @@ def test_worth_is_the_ratio_of_variances() -> None:
     worth = []
     for seed in range(50):
         own = values(40, seed=seed)
-        before, after = powered_mean(own.plain()), powered_mean(own)
+        before, after = ppi_mean(own.plain()), ppi_mean(own)
         gain = variance_ratio(before, after)
         assert gain.ratio == pytest.approx(before.spread.variance / after.spread.variance)
         assert gain.low <= gain.ratio <= gain.high
@@ -183,6 +188,6 @@ def test_worth_is_the_ratio_of_variances() -> None:
 @pytest.mark.parametrize(("n", "least"), [(20, 0.93), (40, 0.94)])
 def test_intervals_hold_with_few_texts(n: int, least: float) -> None:
     """A small version of the table in the docs, with room for the chance of 400 studies."""
-    intervals = np.array([powered_mean(values(n, 200, seed)).interval() for seed in range(400)])
+    intervals = np.array([ppi_mean(values(n, 200, seed)).interval() for seed in range(400)])
     held = ((intervals[:, 0] <= 2) & (intervals[:, 1] >= 2)).mean()
     assert held > least - 2 * np.sqrt(0.05 * 0.95 / 400)

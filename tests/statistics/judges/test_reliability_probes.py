@@ -6,8 +6,8 @@ import pytest
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Signature
 from finecomb.statistics.agreement.agreement import agree
-from finecomb.statistics.judges.reliability_probes import own_system, paired_effect, probes, self_preference
-from finecomb.statistics.judges.text_values import people_and_judges
+from finecomb.statistics.judges.reliability_probes import own_system, paired_effect, probe_findings, self_preference
+from finecomb.statistics.judges.text_values import select_people_and_judges
 from finecomb.statistics.selection.view import Filters, view
 from tests.statistics.judges.worlds import reader, study
 
@@ -18,12 +18,12 @@ def test_a_probe_is_the_judges_agreement_with_itself() -> None:
     whole = study(
         {"judge": reader(40, 1), "again": reader(40, 2)}, {"judge": "llm", "again": "llm"}, annotator_meta=PROBE
     )
-    alpha, same, change = probes(whole, "judge", draws=100)
+    alpha, same, change = probe_findings(whole, "judge", draws=100)
     expected = agree(view(whole, Filters(annotators=("judge", "again"))), ["alpha"], draws=0)[0].estimate.value
     assert alpha.estimate.value == pytest.approx(expected, abs=2e-3)
     assert change.estimate.low < 0 < change.estimate.high
     assert same.estimate.value == 1  # every place has one label only
-    assert probes(whole, "judge", only="labels") == []
+    assert probe_findings(whole, "judge", only="labels") == []
 
 
 def test_planted_effects_are_found() -> None:
@@ -48,7 +48,7 @@ def test_a_judge_that_spares_its_own_model_is_seen() -> None:
     person, judge = reader(80, 0, finds=0.9, alarms=0), reader(80, 1, finds=0.9, alarms=0)
     metas = {name: {"model": "mine" if at % 2 else "other"} for at, name in enumerate(sorted(person))}
     judge = {name: marks[:1] if metas[name]["model"] == "mine" else marks for name, marks in judge.items()}
-    sides = people_and_judges(study({"p0": person, "judge": judge}, {"judge": "llm"}, metas=metas), ["judge"])
+    sides = select_people_and_judges(study({"p0": person, "judge": judge}, {"judge": "llm"}, metas=metas), ["judge"])
     assert self_preference(sides, "judge", "mine").estimate.high < 0
     with pytest.raises(FinecombError, match="no text has model"):
         self_preference(sides, "judge", "yours")
@@ -62,7 +62,7 @@ def test_labels_that_change_with_their_order_are_seen() -> None:
     }
     meta = {"other": {"probe": "labels", "probe_of": "judge"}}
     whole = study({"judge": base, "other": swapped}, {"judge": "llm", "other": "llm"}, annotator_meta=meta)
-    alpha, same, _ = probes(whole, "judge", draws=100)
+    alpha, same, _ = probe_findings(whole, "judge", draws=100)
     assert alpha.estimate.value == 1
     expected = [
         (end - start, (end - start) * (at % 4 != 0 or label == "number"))
@@ -85,7 +85,7 @@ def test_a_spared_model_is_found_at_100_prompts_by_comparing_texts_of_one_prompt
         judged = {name: counts[name] + int(rng.integers(-1, 2)) for name in names}  # variance 2/3, of a difference 4/3
         spared = 0.35 * np.sqrt(4 / 3)
         judged |= {name: count - int(rng.random() < spared) for name, count in judged.items() if name < "n"}
-        sides = people_and_judges(
+        sides = select_people_and_judges(
             study(
                 {
                     "p0": {name: [(*places[at], "name") for at in range(count)] for name, count in counts.items()},
@@ -115,4 +115,4 @@ def test_an_unknown_probe_is_refused() -> None:
         {"judge": reader(9, 1), "x": reader(9, 2)}, annotator_meta={"x": {"probe": "repat", "probe_of": "judge"}}
     )
     with pytest.raises(FinecombError, match="did you mean 'repeat'"):
-        probes(whole, "judge")
+        probe_findings(whole, "judge")

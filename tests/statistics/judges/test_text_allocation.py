@@ -5,12 +5,12 @@ import pytest
 
 from finecomb.core.errors import FinecombError
 from finecomb.statistics.judges.text_allocation import (
-    FEWEST,
-    crossed,
-    cut,
+    MIN_TEXTS_PER_STRATUM,
+    cross_partitions,
+    cut_by_quantile,
     disagreement,
-    next_offer,
-    spreads,
+    draw_next_text,
+    stratum_deviations,
     stratum_probabilities,
 )
 
@@ -35,35 +35,35 @@ def test_no_text_has_probability_zero() -> None:
 def test_every_stratum_has_its_first_texts_before_any_has_more() -> None:
     rng, strata = np.random.default_rng(0), np.repeat(np.arange(5), 100)
     read = np.zeros(0, dtype=np.int64)
-    for _ in range(5 * FEWEST):
-        read = np.append(read, next_offer(strata, read, DEVIATIONS, rng, exploration=0).text)
-    assert np.bincount(strata[read]).tolist() == [FEWEST] * 5
+    for _ in range(5 * MIN_TEXTS_PER_STRATUM):
+        read = np.append(read, draw_next_text(strata, read, DEVIATIONS, rng, exploration=0).text)
+    assert np.bincount(strata[read]).tolist() == [MIN_TEXTS_PER_STRATUM] * 5
     assert len(np.unique(read)) == len(read)
 
 
 def test_the_probability_is_that_of_the_text() -> None:
     rng, strata = np.random.default_rng(0), np.array([0, 0, 0, 1])
-    offers = [next_offer(strata, np.array([0]), np.ones(2), rng) for _ in range(4000)]
+    offers = [draw_next_text(strata, np.array([0]), np.ones(2), rng) for _ in range(4000)]
     for text in (1, 2, 3):
         chance = {offer.probability for offer in offers if offer.text == text}
         assert len(chance) == 1
         assert np.mean([offer.text == text for offer in offers]) == pytest.approx(chance.pop(), abs=0.025)
-    closed = next_offer(strata, np.array([0]), np.ones(2), rng, closed=np.array([3]))
+    closed = draw_next_text(strata, np.array([0]), np.ones(2), rng, closed=np.array([3]))
     assert closed.stratum == 0
     with pytest.raises(FinecombError, match="no text is left"):
-        next_offer(strata, np.arange(4), np.ones(2), rng)
+        draw_next_text(strata, np.arange(4), np.ones(2), rng)
 
 
 def test_a_stratum_of_zeros_keeps_some_spread() -> None:
-    deviations = spreads([np.zeros(10), np.array([0.0, 4.0, 8.0])])
+    deviations = stratum_deviations([np.zeros(10), np.array([0.0, 4.0, 8.0])])
     assert 0 < deviations[0] < deviations[1]
-    assert spreads([np.zeros(0), np.zeros(0)], prior=np.array([1.0, 3.0])) == pytest.approx([1, 3])
+    assert stratum_deviations([np.zeros(0), np.zeros(0)], prior=np.array([1.0, 3.0])) == pytest.approx([1, 3])
 
 
 def test_texts_are_cut_by_how_far_judges_disagree() -> None:
     judges = np.array([[0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 0.0, 1.0]])
     apart = disagreement(judges)
     assert apart.tolist() == [0, 1, 1, 0]
-    assert cut(apart, 2).tolist() == [0, 1, 1, 0]
-    assert crossed(cut(apart, 2), np.array([0, 0, 1, 1])).tolist() == [0, 2, 3, 1]
+    assert cut_by_quantile(apart, 2).tolist() == [0, 1, 1, 0]
+    assert cross_partitions(cut_by_quantile(apart, 2), np.array([0, 0, 1, 1])).tolist() == [0, 2, 3, 1]
     assert (disagreement(judges[:1]) == 0).all()

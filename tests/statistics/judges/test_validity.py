@@ -10,7 +10,7 @@ from finecomb.statistics.judges.validity import (
     JudgeContract,
     stale_conditions,
     stale_warning,
-    texts_by_system,
+    text_counts_by_system,
 )
 
 MADE = datetime(2026, 11, 1, tzinfo=UTC)
@@ -57,5 +57,5 @@ def test_what_is_near_is_said_and_does_not_end_it() -> None:
 
 def test_texts_are_counted_by_what_names_systems() -> None:
     metas: list[dict[str, Any]] = [{"model": "a", "topic": "x"}, {"model": "a"}, {"topic": "y"}, {"model": None}]
-    assert texts_by_system(CONTRACT, metas) == {"a": 2}
-    assert texts_by_system(CONTRACT.model_copy(update={"by": "topic"}), metas) == {"x": 1, "y": 1}
+    assert text_counts_by_system(CONTRACT, metas) == {"a": 2}
+    assert text_counts_by_system(CONTRACT.model_copy(update={"by": "topic"}), metas) == {"x": 1, "y": 1}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from finecomb.core.protocol import Label, Protocol
-from finecomb.core.records import Annotation, Annotator, Document, Kind, Mark
+from finecomb.core.records import Annotation, Annotator, AnnotatorKind, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 
@@ -25,7 +25,7 @@ TEXT = "The Gulls beat the Terns by ten points on Friday, and the Herons lost to
 
 def study(
     marks: Mapping[str, Mapping[str, Marked]],
-    kinds: Mapping[str, Kind] | None = None,
+    kinds: Mapping[str, AnnotatorKind] | None = None,
     metas: Mapping[str, Mapping[str, Any]] | None = None,
     annotator_meta: Mapping[str, Mapping[str, Any]] | None = None,
     annotation_meta: Mapping[tuple[str, str], Mapping[str, Any]] | None = None,

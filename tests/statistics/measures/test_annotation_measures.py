@@ -10,10 +10,10 @@ from scipy import stats
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, Answer, Document, Mark
-from finecomb.core.study import Item, Study
-from finecomb.protocols import shipped
-from finecomb.statistics.inference.resampling import resamples
-from finecomb.statistics.measures.annotation_matrix import read_view
+from finecomb.core.study import Study, StudyItem
+from finecomb.protocols import load_shipped
+from finecomb.statistics.inference.resampling import draw_resamples
+from finecomb.statistics.measures.annotation_matrix import build_annotation_matrix
 from finecomb.statistics.measures.annotation_measures import MEASURES, measure
 from finecomb.statistics.selection.view import Filters, view
 from tests.statistics.measures.worlds import LABELS, PROTOCOL, WEIGHED, Words, column, only, world
@@ -83,7 +83,7 @@ def test_weights_go_by_the_label_as_marked_also_when_labels_are_backed_off() -> 
 
 
 def test_weights_of_expressions_equal_those_of_the_protocol() -> None:
-    protocol = shipped("mqm")
+    protocol = load_shipped("mqm")
     names = [label.name for label in protocol.labels]
     severities = ["major", "minor", "neutral", "strange"]
     cells = [(name, severity) for name in names for severity in severities]
@@ -93,7 +93,7 @@ def test_weights_of_expressions_equal_those_of_the_protocol() -> None:
     study = world({"d": TEXT}, [("d", "p", [*words, (names[0], 0, 1)])], None, protocol)
     marks = [mark for each in study.iter_annotations() for mark in each.marks]
     expected = [protocol.weight(mark) for mark in marks]
-    found = read_view(view(study)).weights
+    found = build_annotation_matrix(view(study)).weights
     assert found.tolist() == pytest.approx([math.nan if each is None else each for each in expected], nan_ok=True)
     assert len(set(expected)) == 6  # 0, 0.1, 1, 5, 25 and none
 
@@ -180,7 +180,7 @@ def test_antecedents_count_as_covered_only_when_asked() -> None:
 
 @given(studies())
 @fewer
-def test_counts_and_lengths_equal_a_loop_over_the_records(items: list[Item]) -> None:
+def test_counts_and_lengths_equal_a_loop_over_the_records(items: list[StudyItem]) -> None:
     study = Study.from_items(items)
     texts = {each.id: each.text.split() for each in study.iter_documents()}
     read = list(study.iter_annotations())
@@ -230,7 +230,7 @@ def test_two_way_draws_equal_a_loop_over_annotations() -> None:
     rng = np.random.default_rng(0)
     document, annotator = rng.integers(0, 5, 40), rng.integers(0, 4, 40)
     top, bottom = rng.random((1, 40)), rng.random((1, 40))
-    drawn = resamples(document, annotator, 20, rng, "two-way")
+    drawn = draw_resamples(document, annotator, 20, rng, "two-way")
     assert drawn.annotators is not None
     weights = drawn.documents[:, drawn.document] * drawn.annotators[:, drawn.annotator]
     slow = [

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import finecomb as fc
-from finecomb.statistics.measures.counts import counts, label_counts
+from finecomb.statistics.measures.counts import group_counts, label_counts
 
 
 @pytest.mark.parametrize("column", ["model", "annotator", "document", "kind"])
@@ -15,6 +15,6 @@ def test_labels_are_counted_by_any_column(column: str) -> None:
     study = fc.demo()
     table = label_counts(study, [column])
     groups = table.select(pl.exclude("label", "marks"))
-    assert len(groups.columns) == counts(study, [column]).height
+    assert len(groups.columns) == group_counts(study, [column]).height
     assert groups.sum_horizontal().to_list() == table["marks"].to_list()
     assert table["marks"].sum() == study.marks.height

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 from finecomb.core.tokens import TOKENIZERS
-from finecomb.statistics.inference.resampling import interval, ratio
+from finecomb.statistics.inference.resampling import bootstrap_interval, ratio
 from finecomb.statistics.measures.coverage import coverage
 from tests.strategies import PROTOCOL, studies
 
@@ -41,7 +41,7 @@ def share(annotation: Annotation, text: str, tokens: str, overlap: str, label: s
     st.sampled_from([None, "red", "blue"]),
 )
 def test_coverage_equals_its_definition_by_sets(
-    items: list[Item], overlap: Literal["add", "union"], tokens: str, label: str | None
+    items: list[StudyItem], overlap: Literal["add", "union"], tokens: str, label: str | None
 ) -> None:
     texts = {item.id: item.text for item in items if isinstance(item, Document)}
     shares = [
@@ -55,7 +55,7 @@ def test_coverage_equals_its_definition_by_sets(
 
 @fewer
 @given(studies())
-def test_the_union_never_covers_more_than_the_sum_nor_than_the_text(items: list[Item]) -> None:
+def test_the_union_never_covers_more_than_the_sum_nor_than_the_text(items: list[StudyItem]) -> None:
     study = Study.from_items(items)
     add, union = (coverage(study, overlap=overlap, draws=0).value for overlap in ("add", "union"))
     assert math.isnan(add) or union <= min(1, add)
@@ -190,9 +190,11 @@ def test_a_ratio_by_zero_is_undefined() -> None:
 
 def test_undefined_draws_are_left_out_of_an_interval() -> None:
     sums = np.array([[0.0, 0.0], [1.0, 2.0]])
-    low, high = interval(sums, lambda each: ratio(each[:, 0], each[:, 1]), 200, np.random.default_rng(0))
+    low, high = bootstrap_interval(sums, lambda each: ratio(each[:, 0], each[:, 1]), 200, np.random.default_rng(0))
     assert (low, high) == (0.5, 0.5)
-    nothing = interval(np.zeros((2, 2)), lambda each: ratio(each[:, 0], each[:, 1]), 5, np.random.default_rng(0))
+    nothing = bootstrap_interval(
+        np.zeros((2, 2)), lambda each: ratio(each[:, 0], each[:, 1]), 5, np.random.default_rng(0)
+    )
     assert np.isnan(nothing).all()
 
 

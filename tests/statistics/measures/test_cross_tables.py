@@ -7,7 +7,7 @@ import pytest
 
 from finecomb.core.study import Study
 from finecomb.statistics.measures.annotation_measures import measure
-from finecomb.statistics.measures.cross_tables import crossed, pivot
+from finecomb.statistics.measures.cross_tables import cross_tabulate, pivot
 from finecomb.statistics.selection.view import view
 from tests.statistics.measures.worlds import LABELS, Words, only, world
 
@@ -33,12 +33,14 @@ def test_shares_are_the_measure_over_its_sum(normalise: Literal["column", "label
     plain = pivot([each for each in measure(seen, by=["topic"]) if each.columns["label"] != "any"], "label", "topic")
     table = plain.select("news", "sport").to_numpy()
     expected = table / table.sum(axis=0 if normalise == "column" else 1, keepdims=True)
-    found = pivot(crossed(seen, "topic", normalise=normalise), "label", "topic").select("news", "sport").to_numpy()
+    found = (
+        pivot(cross_tabulate(seen, "topic", normalise=normalise), "label", "topic").select("news", "sport").to_numpy()
+    )
     assert found == pytest.approx(expected)
 
 
 def test_shares_have_intervals_around_them() -> None:
-    found = crossed(view(topics()), "topic", "count")
+    found = cross_tabulate(view(topics()), "topic", "count")
     one = only(found, label="a", topic="sport")
     assert one.low < one.value < one.high
     assert one.signature["normalise"] == "column"
@@ -46,12 +48,12 @@ def test_shares_have_intervals_around_them() -> None:
 
 def test_a_topic_without_marks_has_no_shares() -> None:
     study = world({"d": TEXT}, [("d", "p", [])], {"d": {"topic": "x"}})
-    assert only(crossed(view(study)), label="a").why == "no marks to take a share of"
+    assert only(cross_tabulate(view(study)), label="a").why == "no marks to take a share of"
 
 
 def test_one_document_gives_shares_without_intervals() -> None:
     study = world({"d": TEXT}, [("d", "p", [("a", 0, 1)])], {"d": {"topic": "x"}})
-    found = only(crossed(view(study)), label="a")
+    found = only(cross_tabulate(view(study)), label="a")
     assert (found.value, found.why) == (1, "fewer than two documents, so no interval")
 
 

@@ -13,14 +13,14 @@ from finecomb.core.estimate import Finding
 from finecomb.core.records import Annotation, Annotator
 from finecomb.core.study import Study
 from finecomb.core.study_checks import check
-from finecomb.protocols import shipped
+from finecomb.protocols import load_shipped
 from finecomb.statistics.measures.mark_audit import (
     Artefacts,
     audit_annotations,
     audit_sample,
-    audited,
-    verdicts,
-    wilson,
+    audited_counts,
+    verdict_counts,
+    wilson_interval,
 )
 from finecomb.statistics.selection.view import Filters, view
 from tests.statistics.measures.worlds import LABELS, Words, column, only, world
@@ -91,11 +91,11 @@ def test_a_sample_can_be_handed_out_as_annotations_of_the_audit_protocol() -> No
     drafts = list(audit_annotations(audit_sample(view(study), 3), "judge"))
     assert {each.status for each in drafts} == {"draft"}
     done = judged(audit_sample(view(study), 3), said)
-    whole = Study.from_items([*study.items(), shipped("audit"), Annotator(id="judge", kind="human"), *done])
+    whole = Study.from_items([*study.items(), load_shipped("audit"), Annotator(id="judge", kind="human"), *done])
     assert [each for each in check(whole) if each.level == "error"] == []
-    assert len(verdicts(whole)) == 9
-    again = audited(view(whole, Filters(protocol="p")), whole)
-    direct = audited(view(study), done)
+    assert len(verdict_counts(whole)) == 9
+    again = audited_counts(view(whole, Filters(protocol="p")), whole)
+    direct = audited_counts(view(study), done)
     assert [each.estimate.value for each in again] == pytest.approx([each.estimate.value for each in direct])
 
 
@@ -118,7 +118,7 @@ def by_hand(*said: str, artefacts: Artefacts = "leave-out") -> list[Finding]:
         )
         for number, (mark, verdict) in enumerate(zip(marks, said, strict=False))
     ]
-    return audited(view(study), judgements, artefacts=artefacts)
+    return audited_counts(view(study), judgements, artefacts=artefacts)
 
 
 def test_counts_are_multiplied_by_the_share_that_is_legitimate() -> None:
@@ -159,7 +159,7 @@ def test_several_judges_share_their_vote() -> None:
         )
         for number, each in enumerate(said)
     ]
-    assert only(audited(view(study), judgements), measure="legitimate", label="a").value == pytest.approx(2 / 3)
+    assert only(audited_counts(view(study), judgements), measure="legitimate", label="a").value == pytest.approx(2 / 3)
 
 
 def test_strata_of_the_sample_count_as_often_as_they_have_marks() -> None:
@@ -169,13 +169,13 @@ def test_strata_of_the_sample_count_as_often_as_they_have_marks() -> None:
     study = world(texts, read, {"d": {"model": "x"}, "e": {"model": "y"}})
     said = {mark: "legitimate" if mark.startswith("d") else "not-legitimate" for mark in study.marks["id"]}
     done = judged(audit_sample(view(study), 2), said)
-    whole = audited(view(study), done, by=(), strata=("model",))
+    whole = audited_counts(view(study), done, by=(), strata=("model",))
     assert only(whole, measure="legitimate", label="any").value == pytest.approx(0.8)
     assert only(whole, measure="audited-count", label="a").value == pytest.approx(8 / 2)
 
 
 def test_wilson_is_that_of_scipy() -> None:
-    low, high = wilson(np.array([0.3]), np.array([10.0]))
+    low, high = wilson_interval(np.array([0.3]), np.array([10.0]))
     expected = stats.binomtest(3, 10).proportion_ci(method="wilson")
     assert (float(low[0]), float(high[0])) == pytest.approx((expected.low, expected.high))
 
@@ -184,7 +184,7 @@ def test_more_judged_marks_give_a_narrower_interval_but_documents_still_matter()
     study, said = simulated(3)
     widths = []
     for size in (5, 20, 10_000):
-        found = audited(view(study), judged(audit_sample(view(study), size), said))
+        found = audited_counts(view(study), judged(audit_sample(view(study), size), said))
         one = only(found, measure="audited-count", label="any")
         widths.append(one.high - one.low)
     assert widths[0] > widths[1] > widths[2] > 0.2
@@ -199,7 +199,7 @@ def holds(run: int, documents: int = 100) -> tuple[bool, bool]:
     With 60 texts in place of 100, 928 and 944 of 1,000 do: drawing few skewed counts again gives too little spread.
     """
     study, said = simulated(run, documents)
-    found = audited(view(study), judged(audit_sample(view(study), 10, seed=run), said), seed=run)
+    found = audited_counts(view(study), judged(audit_sample(view(study), 10, seed=run), said), seed=run)
     truth = {"a": float(RATES[0] * RIGHT[0]), "any": float(RATES @ RIGHT)}
     each = [only(found, measure="audited-count", label=label) for label in truth]
     first, second = (one.low <= true <= one.high for one, true in zip(each, truth.values(), strict=True))

@@ -9,9 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from finecomb.core.records import Annotation, Annotator, Document, Mark
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 from finecomb.core.tokens import words
-from finecomb.statistics.measures.mark_overlap import correlation_sums, depth, noticed, pearson
+from finecomb.statistics.measures.mark_overlap import (
+    correlation_sums,
+    mark_depth_shares,
+    pearson_from_sums,
+    vote_share_by_severity,
+)
 from finecomb.statistics.selection.view import view
 from tests.statistics.measures.worlds import PROTOCOL, Words, only, world
 from tests.strategies import studies
@@ -37,10 +42,10 @@ def slow_depths(study: Study, of: str) -> list[int]:
 
 @given(studies(), st.sampled_from(["annotators", "marks"]))
 @fewer
-def test_depth_equals_a_loop_over_tokens(items: list[Item], of: Literal["annotators", "marks"]) -> None:
+def test_depth_equals_a_loop_over_tokens(items: list[StudyItem], of: Literal["annotators", "marks"]) -> None:
     study = Study.from_items(items)
     slow = slow_depths(study, of)
-    found = [each for each in depth(view(study), of=of, draws=5) if each.columns["label"] == "any"]
+    found = [each for each in mark_depth_shares(view(study), of=of, draws=5) if each.columns["label"] == "any"]
     if not slow:
         assert [each.estimate.why for each in found] == ["no text that was read has a token"]
         return
@@ -52,7 +57,7 @@ def test_depth_by_hand() -> None:
     study = world(
         {"d": TEXT}, [("d", "p", [("a", 0, 4), ("a", 2, 4), ("b", 3, 4)]), ("d", "q", [("a", 3, 6)]), ("d", "r", [])]
     )
-    people, marks = depth(view(study)), depth(view(study), of="marks")
+    people, marks = mark_depth_shares(view(study)), mark_depth_shares(view(study), of="marks")
     assert [only(people, label="a", depth=deep).value for deep in range(3)] == pytest.approx([0.4, 0.5, 0.1])
     assert [only(marks, label="any", depth=deep).value * 30 for deep in range(4)] == pytest.approx([23, 5, 1, 1])
     assert only(people, label="c", depth=0).value == 1
@@ -67,7 +72,7 @@ def test_what_others_marked_too_does_not_count_ones_own_vote() -> None:
         ("d", "q", [("a", 0, 1, {"severity": 3}), ("b", 1, 2, {"severity": 1})]),
         ("d", "r", []),
     ]
-    found = noticed(view(world({"d": TEXT}, read)))
+    found = vote_share_by_severity(view(world({"d": TEXT}, read)))
     assert only(found, measure="vote-share", label="a", severity="3").value == pytest.approx((0.5 + 0 + 0.5) / 3)
     assert only(found, measure="vote-share", label="any", severity="1").value == pytest.approx(0.5)
     assert only(found, measure="vote-share", label="any", severity="all").value == pytest.approx(0.5)
@@ -89,14 +94,14 @@ def test_the_correlation_with_severity_is_pearsons() -> None:
                 x.append(severity)
                 y.append((seen.sum() - 1) / 4)
     texts = {f"d{number}": TEXT for number in range(40)}
-    found = only(noticed(view(world(texts, read))), measure="vote-share-r", label="a")
+    found = only(vote_share_by_severity(view(world(texts, read))), measure="vote-share-r", label="a")
     assert found.value == pytest.approx(np.corrcoef(x, y)[0, 1])
     assert found.low < found.value < found.high
 
 
 def test_one_reader_says_nothing_about_others() -> None:
     study = world({"d": TEXT}, [("d", "p", [("a", 0, 1, {"severity": 1})])])
-    found = noticed(view(study))
+    found = vote_share_by_severity(view(study))
     assert only(found, measure="vote-share", label="a").why == "no mark on a text that two annotators read"
     assert only(found, measure="vote-share-r", label="a").why == "fewer than three pairs"
 
@@ -104,8 +109,10 @@ def test_one_reader_says_nothing_about_others() -> None:
 def test_pooled_readers_are_left_out() -> None:
     mark = Mark.model_validate({"id": "m", "spans": [[0, 3]], "quotes": ["one"], "label": "a", "votes": 3})
     read = Annotation(id="x", document="d", annotator="crowd", protocol="p@1", readers=3, marks=(mark,))
-    items: list[Item] = [PROTOCOL, Document(id="d", text=TEXT), Annotator(id="crowd", kind="pooled"), read]
-    assert math.isnan(only(noticed(view(Study.from_items(items))), measure="vote-share", label="a").value)
+    items: list[StudyItem] = [PROTOCOL, Document(id="d", text=TEXT), Annotator(id="crowd", kind="pooled"), read]
+    assert math.isnan(
+        only(vote_share_by_severity(view(Study.from_items(items))), measure="vote-share", label="a").value
+    )
 
 
 @given(st.lists(st.tuples(st.integers(-5, 5), st.integers(-5, 5)), min_size=3, max_size=20))
@@ -113,4 +120,6 @@ def test_pearson_from_sums_equals_numpy(pairs: list[tuple[int, int]]) -> None:
     x, y = np.array(pairs, dtype=np.float64).T
     sums = correlation_sums(x, y, np.arange(len(x)), len(x)).sum(axis=1)
     flat = np.ptp(x) == 0 or np.ptp(y) == 0
-    assert float(pearson(sums)) == pytest.approx(math.nan if flat else np.corrcoef(x, y)[0, 1], nan_ok=True, abs=1e-9)
+    assert float(pearson_from_sums(sums)) == pytest.approx(
+        math.nan if flat else np.corrcoef(x, y)[0, 1], nan_ok=True, abs=1e-9
+    )

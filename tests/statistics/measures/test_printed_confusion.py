@@ -5,35 +5,42 @@ import itertools
 import pytest
 
 from finecomb.core.errors import FinecombError
-from finecomb.statistics.measures.printed_confusion import Printed, confusion_rows, counts_of, matrices
+from finecomb.statistics.measures.printed_confusion import (
+    PrintedRow,
+    check_printed_rows,
+    counts_from_percentage,
+    matching_matrices,
+)
 from tests.golden.clark_2021 import CONFIDENT, GPT2_STORIES, HUMAN, JUDGEMENTS, ROWS
 
 
 def test_every_row_of_clark_but_gpt3_news_has_a_matrix() -> None:
-    found = {row.columns["row"]: row.estimate.value for row in confusion_rows(ROWS, JUDGEMENTS)}
+    found = {row.columns["row"]: row.estimate.value for row in check_printed_rows(ROWS, JUDGEMENTS)}
     assert [name for name, count in found.items() if not count] == ["GPT3 news"]
     assert len(found) == 15
 
 
 def test_the_known_matrix_of_gpt2_stories_is_among_them() -> None:
-    assert GPT2_STORIES in {tuple(map(int, row)) for row in matrices(ROWS["GPT2", "stories"], JUDGEMENTS)}
+    assert GPT2_STORIES in {tuple(map(int, row)) for row in matching_matrices(ROWS["GPT2", "stories"], JUDGEMENTS)}
 
 
 @pytest.mark.parametrize("model", ["GPT2", "GPT3"])
 def test_percentages_of_table_1_are_whole_judgements(model: str) -> None:
     rows = [ROWS[model, domain] for domain in ("stories", "news", "recipes")]
-    assert [counts_of(row.human, JUDGEMENTS).tolist() for row in rows] == [[each] for each in HUMAN[model]]
-    assert [counts_of(row.confident, JUDGEMENTS).tolist() for row in rows] == [[each] for each in CONFIDENT[model]]
+    assert [counts_from_percentage(row.human, JUDGEMENTS).tolist() for row in rows] == [[each] for each in HUMAN[model]]
+    assert [counts_from_percentage(row.confident, JUDGEMENTS).tolist() for row in rows] == [
+        [each] for each in CONFIDENT[model]
+    ]
 
 
 def test_gpt3_news_would_fit_with_an_accuracy_of_52() -> None:
     printed = ROWS["GPT3", "news"]
-    mended = Printed("0.52", printed.f1, printed.precision, printed.recall, printed.human, printed.confident)
-    assert len(matrices(printed, JUDGEMENTS)) == 0
-    assert len(matrices(mended, JUDGEMENTS)) > 0
+    mended = PrintedRow("0.52", printed.f1, printed.precision, printed.recall, printed.human, printed.confident)
+    assert len(matching_matrices(printed, JUDGEMENTS)) == 0
+    assert len(matching_matrices(mended, JUDGEMENTS)) > 0
 
 
-def _fits(cells: tuple[int, ...], row: Printed) -> bool:
+def _fits(cells: tuple[int, ...], row: PrintedRow) -> bool:
     tp, fp, fn, tn = cells
     total = sum(cells)
     if not (tp + fp and tp + fn):
@@ -47,23 +54,24 @@ def _fits(cells: tuple[int, ...], row: Printed) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("row", "total"), [(Printed("0.6", "0.7", "0.6", "0.7", "43"), 14), (Printed("0.5", "0.5", "0.5", "0.5", "50"), 12)]
+    ("row", "total"),
+    [(PrintedRow("0.6", "0.7", "0.6", "0.7", "43"), 14), (PrintedRow("0.5", "0.5", "0.5", "0.5", "50"), 12)],
 )
-def test_matrices_are_those_that_trying_all_of_them_gives(row: Printed, total: int) -> None:
+def test_matrices_are_those_that_trying_all_of_them_gives(row: PrintedRow, total: int) -> None:
     cells = itertools.product(range(total + 1), repeat=4)
     slow = {each for each in cells if sum(each) == total and _fits(each, row)}
-    assert {tuple(map(int, each)) for each in matrices(row, total)} == slow
+    assert {tuple(map(int, each)) for each in matching_matrices(row, total)} == slow
     assert slow
 
 
 def test_a_share_of_confident_answers_that_no_count_gives_leaves_no_matrix() -> None:
     row = ROWS["GPT2", "stories"]
-    impossible = Printed(row.accuracy, row.f1, row.precision, row.recall, row.human, "52.01")
-    assert len(matrices(impossible, JUDGEMENTS)) == 0
+    impossible = PrintedRow(row.accuracy, row.f1, row.precision, row.recall, row.human, "52.01")
+    assert len(matching_matrices(impossible, JUDGEMENTS)) == 0
 
 
 def test_what_is_not_a_number_is_refused() -> None:
     with pytest.raises(FinecombError, match=r"a number like 0\.62, not 'n/a'"):
-        matrices(Printed("n/a", "0", "0", "0", "50"), 10)
+        matching_matrices(PrintedRow("n/a", "0", "0", "0", "50"), 10)
     with pytest.raises(FinecombError, match="at least one judgement"):
-        matrices(ROWS["GPT2", "news"], 0)
+        matching_matrices(ROWS["GPT2", "news"], 0)

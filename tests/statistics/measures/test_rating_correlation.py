@@ -6,8 +6,8 @@ from scipy import stats
 
 from finecomb.core.records import Annotation
 from finecomb.core.study import Study
-from finecomb.protocols import shipped
-from finecomb.statistics.measures.rating_correlation import count_rating
+from finecomb.protocols import load_shipped
+from finecomb.statistics.measures.rating_correlation import count_rating_correlation
 from finecomb.statistics.selection.view import Filters, view
 from tests.statistics.measures.worlds import Words, column, only, world
 
@@ -34,7 +34,7 @@ def rated() -> tuple[Study, dict[str, tuple[list[int], list[int]]]]:
 
 def test_r_and_p_are_those_of_scipy_for_each_annotator_and_for_all() -> None:
     study, pairs = rated()
-    found = count_rating(view(study), "coherence")
+    found = count_rating_correlation(view(study), "coherence")
     everybody = tuple(pairs["p"][at] + pairs["q"][at] for at in (0, 1))
     for annotator, (counts, ratings) in {**pairs, "all": everybody}.items():
         expected = stats.pearsonr(counts, ratings)
@@ -47,7 +47,7 @@ def test_r_and_p_are_those_of_scipy_for_each_annotator_and_for_all() -> None:
 
 def test_ratings_can_come_from_another_protocol() -> None:
     study, _ = rated()
-    likert = shipped("likert")
+    likert = load_shipped("likert")
     ratings = [
         Annotation.model_validate(
             {
@@ -61,8 +61,10 @@ def test_ratings_can_come_from_another_protocol() -> None:
         for each in study.iter_annotations()
     ]
     both = Study.from_items([*study.items(), likert, *ratings])
-    found = count_rating(view(both, Filters(protocol="p")), "coherence", view(both, Filters(protocol="likert")))
-    direct = count_rating(view(study), "coherence")
+    found = count_rating_correlation(
+        view(both, Filters(protocol="p")), "coherence", view(both, Filters(protocol="likert"))
+    )
+    direct = count_rating_correlation(view(study), "coherence")
     assert [each.estimate.value for each in found] == pytest.approx(
         [each.estimate.value for each in direct], nan_ok=True
     )
@@ -71,6 +73,9 @@ def test_ratings_can_come_from_another_protocol() -> None:
 def test_what_does_not_vary_has_no_correlation() -> None:
     study, _ = rated()
     assert (
-        only(count_rating(view(study), "coherence"), label="b", annotator="all").why == "one of the two does not vary"
+        only(count_rating_correlation(view(study), "coherence"), label="b", annotator="all").why
+        == "one of the two does not vary"
     )
-    assert only(count_rating(view(study), "mood"), label="a", annotator="all").why == "fewer than three pairs"
+    assert (
+        only(count_rating_correlation(view(study), "mood"), label="a", annotator="all").why == "fewer than three pairs"
+    )

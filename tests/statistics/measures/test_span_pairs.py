@@ -4,15 +4,15 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finecomb.statistics.measures.span_pairs import Line, mark_pairs, span_pairs
+from finecomb.statistics.measures.span_pairs import SpanArrays, mark_pairs, span_pairs
 
 Spans = list[tuple[int, int, int]]
 SPANS = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 4), st.integers(0, 3)), max_size=8)
 
 
-def line(spans: Spans) -> Line:
+def line(spans: Spans) -> SpanArrays:
     columns = np.array([(start, start + length, owner) for start, length, owner in spans], dtype=np.int64)
-    return Line(*columns.reshape(len(spans), 3).T)
+    return SpanArrays(*columns.reshape(len(spans), 3).T)
 
 
 def slow_meets(one: tuple[int, int], other: tuple[int, int]) -> bool:

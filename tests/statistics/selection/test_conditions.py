@@ -13,14 +13,14 @@ from finecomb.statistics.selection.conditions import (
     Field,
     FieldComparison,
     Negation,
-    condition,
+    condition_fields,
     conjuncts,
-    fields,
+    parse_condition,
 )
 
 
 def names(text: str) -> list[str]:
-    return [field.name for field in fields(condition(text))]
+    return [field.name for field in condition_fields(parse_condition(text))]
 
 
 @pytest.mark.parametrize(
@@ -41,18 +41,18 @@ def names(text: str) -> list[str]:
     ],
 )
 def test_a_condition_becomes_its_tree(text: str, tree: Condition) -> None:
-    assert condition(text) == tree
+    assert parse_condition(text) == tree
 
 
 def test_and_binds_closer_than_or_and_brackets_closest() -> None:
-    tree = condition("a == 1 or b == 2 and (c == 3 or d == 4)")
+    tree = parse_condition("a == 1 or b == 2 and (c == 3 or d == 4)")
     assert isinstance(tree, Combination)
     assert tree.joint == "or"
     right = tree.conditions[1]
     assert isinstance(right, Combination)
     assert right.joint == "and"
     assert names("a == 1 or b == 2 and (c == 3 or d == 4)") == list("abcd")
-    assert len(list(conjuncts(condition("a == 1 and (b == 2 and c == 3) and (d == 4 or e == 5)")))) == 4
+    assert len(list(conjuncts(parse_condition("a == 1 and (b == 2 and c == 3) and (d == 4 or e == 5)")))) == 4
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_and_binds_closer_than_or_and_brackets_closest() -> None:
 )
 def test_a_slip_is_shown_with_a_caret(text: str, problem: str, caret: int) -> None:
     with pytest.raises(FinecombError) as error:
-        condition(text)
+        parse_condition(text)
     message, shown, line = str(error.value).split("\n")
     assert problem in message
     assert shown == f"  {text}"
@@ -82,10 +82,10 @@ def test_a_slip_is_shown_with_a_caret(text: str, problem: str, caret: int) -> No
 @pytest.mark.parametrize("text", ["(" * 30_000, "not " * 2_000 + "a == 1", "a == 1 and " * 5_000])
 def test_bombs_are_refused(text: str) -> None:
     with pytest.raises(FinecombError, match="at most"):
-        condition(text)
+        parse_condition(text)
 
 
 @given(st.text(max_size=40) | st.text("ab=!<>()[]'\" ,.1not inrdissgm", max_size=40))
 def test_any_text_is_a_condition_or_a_users_mistake(text: str) -> None:
     with contextlib.suppress(FinecombError):
-        assert list(fields(condition(text)))
+        assert list(condition_fields(parse_condition(text)))

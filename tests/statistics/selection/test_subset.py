@@ -11,7 +11,7 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from finecomb.statistics.selection.subset import selected
+from finecomb.statistics.selection.subset import apply_condition
 
 PROTOCOL = Protocol.model_validate(
     {
@@ -65,11 +65,11 @@ STUDY = study()
 
 
 def texts(where: str) -> set[str]:
-    return set(selected(STUDY, where).annotations["document"])
+    return set(apply_condition(STUDY, where).annotations["document"])
 
 
 def readers(where: str) -> set[str]:
-    return set(selected(STUDY, where).annotations["annotator"])
+    return set(apply_condition(STUDY, where).annotations["annotator"])
 
 
 @pytest.mark.parametrize(
@@ -111,23 +111,23 @@ def test_annotators_are_selected(where: str, expected: set[str]) -> None:
 
 
 def test_annotations_are_selected_by_their_answers() -> None:
-    kept = selected(STUDY, "rating >= 3")
+    kept = apply_condition(STUDY, "rating >= 3")
     expected = {a.id for a in STUDY.iter_annotations() if float(a.answers["rating"]) >= 3}  # type: ignore[arg-type]
     assert set(kept.annotations["id"]) == expected
 
 
 def test_marks_are_left_out_and_their_annotations_stay() -> None:
-    kept = selected(STUDY, 'label == "red" and severity >= 2')
+    kept = apply_condition(STUDY, 'label == "red" and severity >= 2')
     assert len(kept.annotations) == len(STUDY.annotations)
     assert set(kept.marks["label"]) == {"red"}
     assert len(kept.marks) == 2 * len(METAS)
-    both = selected(STUDY, "model=gpt2"), selected(STUDY, 'model == "gpt2" and severity == missing')
+    both = apply_condition(STUDY, "model=gpt2"), apply_condition(STUDY, 'model == "gpt2" and severity == missing')
     assert [len(part.annotations) for part in both] == [3, 3]
     assert set(both[1].marks["label"]) == {"blue"}
 
 
 def test_a_mixed_alternative_is_decided_mark_by_mark() -> None:
-    kept = selected(STUDY, 'model == "human" or label == "red"')
+    kept = apply_condition(STUDY, 'model == "human" or label == "red"')
     assert len(kept.annotations) == len(STUDY.annotations)
     assert all(m["document"] == "human" or m["label"] == "red" for m in kept.marks.iter_rows(named=True))
 
@@ -144,7 +144,7 @@ def test_a_mixed_alternative_is_decided_mark_by_mark() -> None:
 )
 def test_a_slip_never_selects_nothing_in_silence(where: str, problem: str) -> None:
     with pytest.raises(FinecombError, match=problem):
-        selected(STUDY, where)
+        apply_condition(STUDY, where)
 
 
 TESTS: dict[str, Callable[[dict[str, object]], bool]] = {

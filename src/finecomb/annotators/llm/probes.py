@@ -13,7 +13,7 @@ from finecomb.annotators.llm.runs import ModelRun
 from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, ModelSettings
-from finecomb.engine.seeds import generator
+from finecomb.engine.seeds import seeded_generator
 
 TEXTS = 100
 """Texts of a probe where nobody says how many; an effect of .35 standard deviations is found 9 times in 10."""
@@ -89,7 +89,7 @@ def _relabelled(judge: ProbeVariant) -> ProbeVariant:
     labels = list(judge.protocol.labels)
     if len(labels) < 2:
         raise FinecombError(f"protocol {judge.protocol.id} has fewer than two labels, so their order cannot matter")
-    rng = generator(judge.settings.seed, "probe", "labels")
+    rng = seeded_generator(judge.settings.seed, "probe", "labels")
     order = rng.permutation(len(labels))
     while np.array_equal(order, np.arange(len(labels))):
         order = rng.permutation(len(labels))
@@ -118,7 +118,7 @@ _VARIANTS: Mapping[str, Callable[[ProbeVariant], ProbeVariant]] = {
 def probe_texts(documents: Iterable[Document], most: int, seed: int) -> list[Document]:
     """The texts of a probe: so many of all of them, drawn at random, in their order."""
     every = list(documents)
-    places = generator(seed, "probe", "texts").permutation(len(every))[:most]
+    places = seeded_generator(seed, "probe", "texts").permutation(len(every))[:most]
     return [every[place] for place in sorted(places)]
 
 

@@ -13,11 +13,11 @@ from finecomb.core.errors import FinecombError, ProtocolError
 from finecomb.core.model_notes import MarkNote
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
-from finecomb.core.quotes import Placement, Quote, place, preceding
+from finecomb.core.quotes import Placement, Quote, find_preceding, place_quotes
 from finecomb.core.records import Annotation, Answer, Antecedents, Document, Mark, Segment
 from finecomb.core.scales import SCALES
 from finecomb.core.span import Span
-from finecomb.core.study_checks import unanswered
+from finecomb.core.study_checks import unanswered_questions
 
 State = Literal["read", "unreadable", "refused", "truncated", "empty"]
 """Only the first counts as having read the text."""
@@ -174,8 +174,8 @@ def read_reply(
     marks = tuple(_marks(entries, document, protocol, prefix, part))
     answers, refused = _answers(value.get("answers"), protocol.document_questions)
     unit, more = _answers(value.get("unit"), protocol.unit_questions)
-    missing = unanswered(answers, protocol.document_questions)
-    missing += unanswered(unit, protocol.unit_questions) if part else []
+    missing = unanswered_questions(answers, protocol.document_questions)
+    missing += unanswered_questions(unit, protocol.unit_questions) if part else []
     if missing:
         return ReadReply("unreadable", f"has no usable answer to {', '.join(missing)}", parsed_reply.flags)
     flags = (*parsed_reply.flags, *refused, *more)
@@ -200,7 +200,7 @@ def _marks(
 ) -> Iterable[Mark]:
     offset, text = (part.start, document.text[part.start : part.end]) if part else (0, document.text)
     quotes = [Quote(_words(entry, "quote"), _words(entry, "before"), _words(entry, "after")) for entry in entries]
-    placements = place(quotes, text)
+    placements = place_quotes(quotes, text)
     for number, (entry, quote, placement) in enumerate(zip(entries, quotes, placements, strict=True)):
         span = Span(placement.span[0] + offset, placement.span[1] + offset) if placement.span else None
         yield _mark(f"{prefix}/{number}", entry, quote, placement, span, document, protocol)
@@ -260,8 +260,8 @@ def _antecedents(
     if not words.strip() or definition is None or definition.antecedent == "none":
         return None
     before = document.text[: span.start] if span else document.text
-    placement = place([Quote(words)], before)[0]
-    at = placement.span or preceding(words, before, (len(before), len(before)))
+    placement = place_quotes([Quote(words)], before)[0]
+    at = placement.span or find_preceding(words, before, (len(before), len(before)))
     if at is None:
         return Antecedents(spans=(), quotes=(words,), unlocated=placement.why)
     return Antecedents(spans=(Span(*at),), quotes=(document.text[slice(*at)],))

@@ -36,7 +36,7 @@ from finecomb.annotators.llm.run_folder import (
     write_status,
 )
 from finecomb.core.errors import FinecombError
-from finecomb.core.model_notes import MarkNote, ReplyNote, note_of
+from finecomb.core.model_notes import MarkNote, ReplyNote, read_reply_note
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Exclusion, ModelSettings, Unit
 from finecomb.core.study import Study
@@ -493,7 +493,7 @@ class AnnotationCollector:
             run,
             annotators=tuple(self.plan.annotator(sample) for sample in samples),
             annotations=annotations,
-            states=dict(Counter(str(note_of(annotation).state) for annotation in annotations)),
+            states=dict(Counter(str(read_reply_note(annotation).state) for annotation in annotations)),
             unasked=self._unasked(run.stopped or "not asked yet"),
         )
 

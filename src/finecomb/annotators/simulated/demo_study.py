@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from importlib import resources
 
 from finecomb.annotators.simulated.simulated_annotators import Simulated, crowd, simulate
-from finecomb.core.practice import Solution, locate
+from finecomb.core.practice import Solution, locate_quote
 from finecomb.core.protocol import Protocol
 from finecomb.core.protocol_text import parse_yaml
 from finecomb.core.question import Name
 from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Mark, Record, Settings, Text
 from finecomb.core.span import TEXT
-from finecomb.core.study import Item
-from finecomb.protocols import shipped
+from finecomb.core.study import StudyItem
+from finecomb.protocols import load_shipped
 
 _READER = Simulated("reader", recall=0.65, precision=0.85, jitter=0.6, confusion=0.12)
 _ROOM = 3  # places left for people who try the demo study themselves
@@ -49,9 +49,9 @@ def demo_texts() -> tuple[DemoText, ...]:
     return parse_yaml(DemoTexts, text, "demo.yaml").texts
 
 
-def demo_study(readers: int = 5, seed: int = 0) -> Iterator[Item]:
+def demo_study(readers: int = 5, seed: int = 0) -> Iterator[StudyItem]:
     """The demo study as records: the texts, the truth, and `readers` simulated annotators."""
-    protocol = shipped("scarecrow")
+    protocol = load_shipped("scarecrow")
     texts = demo_texts()
     documents = [document_of(text) for text in texts]
     truth = {text.id: truth_of(text, protocol) for text in texts}
@@ -92,7 +92,7 @@ def _mark(error: Solution, text: DemoText) -> Mark:
     antecedents = None
     if error.antecedent:
         part = TEXT if error.antecedent in text.text else "prompt"
-        before = locate(error.antecedent, text.text if part == TEXT else text.prompt, part=part)
+        before = locate_quote(error.antecedent, text.text if part == TEXT else text.prompt, part=part)
         antecedents = Antecedents(spans=(before,), quotes=(error.antecedent,))
     answers = dict(error.answers) | ({"explanation": error.why} if error.why else {})
     return Mark(

@@ -15,8 +15,8 @@ from finecomb.annotators.simulated.simulated_annotators import Simulated, crowd,
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Segment, Unit
-from finecomb.core.study import Item, Study
-from finecomb.protocols import shipped
+from finecomb.core.study import Study, StudyItem
+from finecomb.protocols import load_shipped
 from finecomb.statistics.measures.mark_audit import audit_annotations, audit_sample
 from finecomb.statistics.selection.view import view
 
@@ -61,9 +61,9 @@ def _marked(
 _MACHINE = Simulated("machine", recall=0.5, precision=0.6, jitter=1.0, confusion=0.2)
 
 
-def _scarecrow(seed: int) -> Iterator[Item]:
+def _scarecrow(seed: int) -> Iterator[StudyItem]:
     """The demo's texts, those of one system under several decoding settings."""
-    protocol, texts = shipped("scarecrow"), demo_texts()
+    protocol, texts = load_shipped("scarecrow"), demo_texts()
     documents, truth = [], {}
     for text in texts:
         settings: Sequence[Settings] = ({},) if text.model == "human" else _DECODING[:1]
@@ -80,9 +80,9 @@ def _scarecrow(seed: int) -> Iterator[Item]:
     yield from simulate(documents, truth, people, protocol, seed)
 
 
-def _accuracy(seed: int) -> Iterator[Item]:
+def _accuracy(seed: int) -> Iterator[StudyItem]:
     """Three systems, three readers and a metric."""
-    protocol, rng = shipped("accuracy"), np.random.default_rng(seed)
+    protocol, rng = load_shipped("accuracy"), np.random.default_rng(seed)
     documents = [
         Document(id=f"game-{number}", text=_text(rng, 8), meta={"model": f"system-{'abc'[number % 3]}"})
         for number in range(12)
@@ -95,9 +95,9 @@ def _accuracy(seed: int) -> Iterator[Item]:
     yield from _marked(documents, protocol, [*people, _MACHINE], 6.0, seed)
 
 
-def _snac(seed: int) -> Iterator[Item]:
+def _snac(seed: int) -> Iterator[StudyItem]:
     """Summaries in segments by three systems; three readers who also rate them; a model, and a metric."""
-    protocol, ratings, rng = shipped("snac"), shipped("likert"), np.random.default_rng(seed)
+    protocol, ratings, rng = load_shipped("snac"), load_shipped("likert"), np.random.default_rng(seed)
     documents = [_summary(f"story-{number}", "abc"[number % 3], number, rng) for number in range(15)]
     people = _readers(3, seed)
     yield protocol
@@ -141,9 +141,9 @@ _REASONS = {
 }  # fmt: skip
 
 
-def _clark(seed: int) -> Iterator[Item]:
+def _clark(seed: int) -> Iterator[StudyItem]:
     """Readers of three kinds of training judge texts by people and two models in two domains; reasons are coded."""
-    protocol, coding, rng = shipped("turing"), shipped("comments"), np.random.default_rng(seed)
+    protocol, coding, rng = load_shipped("turing"), load_shipped("comments"), np.random.default_rng(seed)
     documents = [
         Document(id=f"{domain}-{model}-{number}", text=_text(rng, 5), meta={"model": model, "domain": domain})
         for domain in ("stories", "news") for model in ("human", "gpt2", "gpt3") for number in range(6)
@@ -180,7 +180,7 @@ def _judged(
 
 def audit_of(study: Study, seed: int = 0) -> Study:
     """A simulated audit of a study's marks: two in three are confirmed, fewer in human text."""
-    protocol, auditor, rng = shipped("audit"), Annotator(id="auditor", kind="human"), np.random.default_rng(seed)
+    protocol, auditor, rng = load_shipped("audit"), Annotator(id="auditor", kind="human"), np.random.default_rng(seed)
     sample = audit_sample(view(study), 8, ("model",), seed)
     models = {document.id: document.meta.get("model") for document in study.iter_documents()}
     drafts = audit_annotations(sample, auditor.id, protocol.id)
@@ -202,9 +202,9 @@ _SUBJECTS = (
 _USUAL = ("introduction", "material-and-method", "result", "discussion", "conclusion")
 
 
-def _deng(seed: int) -> Iterator[Item]:
+def _deng(seed: int) -> Iterator[StudyItem]:
     """Articles in sections by people and by two systems that mix the order up; readers say whether it makes sense."""
-    protocol, rng = shipped("sections"), np.random.default_rng(seed)
+    protocol, rng = load_shipped("sections"), np.random.default_rng(seed)
     yield protocol
     yield from (Annotator(id=f"reader-{number}", kind="human") for number in (1, 2))
     for model, slips, count in (("human", 0.02, 60), ("small", 0.4, 40), ("large", 0.15, 40)):
@@ -245,7 +245,7 @@ _TONGUES = {
 }  # fmt: skip
 
 
-def _languages(seed: int) -> Iterator[Item]:
+def _languages(seed: int) -> Iterator[StudyItem]:
     """Texts of one language each by people; a system that mixes two of them word by word."""
     rng = np.random.default_rng(seed)
     for model, count in (("human", 60), ("mixing", 24)):
@@ -266,7 +266,7 @@ def _verdict(document: Document, reader: str, protocol: Protocol) -> Annotation:
     return _answered(document.id, reader, protocol, {"coherent": coherent}).model_copy(update={"units": units})
 
 
-STUDIES: Mapping[str, Callable[[int], Iterator[Item]]] = {
+STUDIES: Mapping[str, Callable[[int], Iterator[StudyItem]]] = {
     "scarecrow": _scarecrow, "thomson-reiter": _accuracy, "snac": _snac, "clark": _clark, "deng": _deng,
     "deng-languages": _languages,
 }  # fmt: skip

@@ -7,22 +7,22 @@ from collections.abc import Iterable, Iterator
 from finecomb.core.errors import FinecombError
 from finecomb.core.practice import Example
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import Annotation, Annotator, Document, Mark, Settings, WayPhase
-from finecomb.core.study import Item
-from finecomb.protocols import shipped
+from finecomb.core.records import Annotation, Annotator, Document, Mark, OnboardingPhase, Settings
+from finecomb.core.study import StudyItem
+from finecomb.protocols import load_shipped
 
 _ANNOTATORS = 1000  # whoever opens the link sees every text
 _JUDGED = {"annotation": "turing", "mark": "scarecrow"}
 """Whose examples stand in for other people's work, where that is judged."""
 
 
-def preview_study(protocol: Protocol, skip: Iterable[WayPhase] = ()) -> list[Item]:
+def preview_study(protocol: Protocol, skip: Iterable[OnboardingPhase] = ()) -> list[StudyItem]:
     """The study: every example and exercise once, or examples of another protocol as somebody's work to be judged."""
     settings = Settings(
         title=f"Preview of {protocol.title}", protocols=(protocol.id,), annotators=_ANNOTATORS, skip=tuple(skip)
     )
     if protocol.work.unit in _JUDGED:
-        return [settings, protocol, *_work(shipped(_JUDGED[protocol.work.unit]))]
+        return [settings, protocol, *_work(load_shipped(_JUDGED[protocol.work.unit]))]
     texts = [*(_document(text) for text in _examples(protocol)), *protocol.practice.values()]
     every = {(text.text, tuple(text.context.values())): text for text in texts}
     if not every:
@@ -40,7 +40,7 @@ def _document(example: Example, id: str = "example") -> Document:
     return Document(id=id, text=example.text, context=example.context, data=example.data)
 
 
-def _work(protocol: Protocol) -> Iterator[Item]:
+def _work(protocol: Protocol) -> Iterator[StudyItem]:
     """The examples of a protocol as if somebody had marked and answered them."""
     yield protocol
     yield Annotator(id="somebody", kind="human")

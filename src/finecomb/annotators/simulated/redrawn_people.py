@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from finecomb.annotators.simulated.simulated_people import CrowdTraits, Reading, SimulatedPerson, read_text, truth_of
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 
 
-def redrawn(study: Study, protocol: Protocol, traits: CrowdTraits, seed: int, run: int) -> Iterator[Item]:
+def redrawn(study: Study, protocol: Protocol, traits: CrowdTraits, seed: int, run: int) -> Iterator[StudyItem]:
     """A study with the same people and texts whose accepted work was done anew; `run` names the repetition.
 
     What is true of each text depends on the seed alone. Nobody copies and nobody is careless: their work was rejected.

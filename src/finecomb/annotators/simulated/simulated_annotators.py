@@ -11,9 +11,9 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Answer, Antecedents, Document, Mark
-from finecomb.core.span import TEXT, Offsets, Span, token_range, touched
+from finecomb.core.span import TEXT, Offsets, Span, covered_token_mask, token_range
 from finecomb.core.tokens import Tokenizer, words
-from finecomb.engine.seeds import generator
+from finecomb.engine.seeds import seeded_generator
 
 _END_OF_ERROR = 0.3  # chance that a planted error ends after a token: 3.3 tokens on average
 _RUN_UP = 200  # tokens
@@ -60,7 +60,7 @@ def crowd(count: int, like: Simulated, spread: float, seed: int) -> list[Simulat
     """`count` annotators around `like`; recall and precision differ by `spread` (standard deviation)."""
     people = []
     for number in range(1, count + 1):
-        recall, precision = generator(seed, "crowd", number).normal([like.recall, like.precision], spread)
+        recall, precision = seeded_generator(seed, "crowd", number).normal([like.recall, like.precision], spread)
         id = f"{like.id}-{number}"
         bounded = [float(np.clip(value, 0.02, 1)) for value in (recall, precision)]
         rates = bounded if spread else [like.recall, like.precision]
@@ -90,7 +90,7 @@ def simulate(
 def _annotation(
     document: Document, offsets: Offsets, true: Sequence[Mark], person: Simulated, protocol: Protocol, seed: int
 ) -> Annotation:
-    rng = generator(seed, document.id, person.id)
+    rng = seeded_generator(seed, document.id, person.id)
     noticed = [mark for mark in true if mark.spans and rng.random() < person.recall]
     marks = [_seen(mark, document, offsets, person, protocol, rng) for mark in noticed]
     marks += _invented(document, offsets, true, person, protocol, rng)
@@ -166,7 +166,9 @@ def _invented(
     """Marks where nothing is wrong, so many that precision comes out in expectation."""
     located = sum(bool(mark.spans) for mark in true)
     expected = person.recall * located * (1 - person.precision) / person.precision
-    clean = np.flatnonzero(~touched([span for mark in true for span in mark.spans if span.part == TEXT], offsets))
+    clean = np.flatnonzero(
+        ~covered_token_mask([span for mark in true for span in mark.spans if span.part == TEXT], offsets)
+    )
     if not len(clean) or not protocol.labels:
         return []
     marks = []
@@ -215,7 +217,7 @@ def plant(
     if rate < 0:
         raise FinecombError(f"a rate of errors is at least 0, not {rate}")
     for document in documents:
-        rng = generator(seed, "plant", document.id)
+        rng = seeded_generator(seed, "plant", document.id)
         offsets = tokenize(document.text)
         marks = _planted(document, offsets, protocol, rng, rate)
         id = f"{document.id}/truth"

@@ -18,8 +18,8 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Answer, Document, Mark
-from finecomb.core.scales import among
-from finecomb.engine.seeds import generator
+from finecomb.core.scales import is_among
+from finecomb.engine.seeds import seeded_generator
 
 Habit = Literal["careful", "copies", "careless"]
 """`copies` writes words of the text in place of reasons, `careless` clicks without reading."""
@@ -74,7 +74,7 @@ class SimulatedPerson:
 
 def person(number: int, traits: CrowdTraits, texts: int, seed: int) -> SimulatedPerson:
     """The person who comes as number so and so; depends on the seed and the number only."""
-    rng = generator(seed, "person", number)
+    rng = seeded_generator(seed, "person", number)
     habit_draw, leave_draw = rng.random(), rng.random()
     habit: Habit = "careful"
     if habit_draw < traits.copies + traits.careless:
@@ -121,7 +121,7 @@ def _true_marks(document: Document, protocol: Protocol, gold: Annotation | None,
 
 def _invented(questions: Iterable[Question], seed: int, *key: str) -> dict[str, Answer]:
     return {
-        question.name: question.kind.example(question, generator(seed, "truth", *key, question.name))
+        question.name: question.kind.example(question, seeded_generator(seed, "truth", *key, question.name))
         for question in questions
     }
 
@@ -155,7 +155,7 @@ def read_text(
     person: SimulatedPerson, traits: CrowdTraits, condition: str, document: Document, protocol: Protocol, truth: Truth
 ) -> Reading:
     """One person's reading of a text of which the truth is known."""
-    rng = generator(person.seed, "reading", person.number, document.id)
+    rng = seeded_generator(person.seed, "reading", person.number, document.id)
     skill = 0.0 if person.habit == "careless" else traits.skill_in(condition)
     chooser = _Chooser(person, traits.bias, skill, document, protocol, rng)
     marks = _marks(person, skill, document, protocol, truth)
@@ -195,7 +195,7 @@ class _Chooser:
         """An answer to each question that is asked, given those before it."""
         answers: dict[str, Answer] = {}
         for question in questions:
-            is_asked = question.when is None or among(answers.get(question.when.question), question.when.among)
+            is_asked = question.when is None or is_among(answers.get(question.when.question), question.when.among)
             if is_asked and question.required:
                 answers[question.name] = self._answer(question, right.get(question.name))
         return answers
@@ -221,7 +221,7 @@ class _Chooser:
             sides = [truth.get("human_answers"), truth.get("machine_answers")]
             other = next((side for side in sides if isinstance(side, list) and right not in side), None)
             if other:
-                return [value for value in values if among(value, other)]
+                return [value for value in values if is_among(value, other)]
         others = [value for value in values if value != right] if self.skill else list(values)
         return others or list(values)
 

@@ -22,14 +22,14 @@ import sqlalchemy as sa
 
 from finecomb.collection.database import migrations, tables
 from finecomb.collection.database.connection import Database, Transaction
-from finecomb.collection.database.location import StudyLocation, place
-from finecomb.collection.database.serving_lock import only_process
-from finecomb.collection.database.studies import find, studies
-from finecomb.collection.database.tables import given
+from finecomb.collection.database.location import StudyLocation, parse_location
+from finecomb.collection.database.serving_lock import hold_study_lock
+from finecomb.collection.database.studies import find_study, study_keys_by_name
+from finecomb.collection.database.tables import bind_parameter
 from finecomb.core.errors import FinecombError
 
 
-def backup_name(where: StudyLocation, why: str = "backup") -> Path:
+def backup_path(where: StudyLocation, why: str = "backup") -> Path:
     """Beside a SQLite file, or in the current folder for PostgreSQL; the name says when and why."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
     return (where.file or Path(f"{where.study or 'study'}.db")).with_suffix(f".{why}-{stamp}.db")
@@ -43,9 +43,9 @@ def back_up(database: Database, target: Path) -> None:
         if database.sqlite:
             _copy_file(database, temporary)
         else:
-            with opened(place(temporary), migrations.current(database)) as copy:
-                _dump(database, copy)
-        _seal(temporary)
+            with open_migrated_database(parse_location(temporary), migrations.current_version(database)) as copy:
+                _copy_rows(database, copy)
+        _write_seal(temporary)
 
 
 @contextmanager
@@ -74,7 +74,7 @@ def _copy_file(source: Database, target: Path) -> None:
 
 # --- the seal ----------------------------------------------------------------------------------------------------
 
-_SEAL = "backup_seal"
+_SEAL_TABLE = "backup_seal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +87,15 @@ class BackupCheck:
     """When it was made; empty for one without a seal, which an earlier Finecomb made."""
 
 
-def _seal(file: Path) -> None:
+def _write_seal(file: Path) -> None:
     with closing(sqlite3.connect(file)) as connection:
-        connection.execute(f"DROP TABLE IF EXISTS {_SEAL}")
+        connection.execute(f"DROP TABLE IF EXISTS {_SEAL_TABLE}")
         digest, count = _digest(connection)
-        connection.execute(f"CREATE TABLE {_SEAL} (made TEXT NOT NULL, rows INTEGER NOT NULL, digest TEXT NOT NULL)")
+        connection.execute(
+            f"CREATE TABLE {_SEAL_TABLE} (made TEXT NOT NULL, rows INTEGER NOT NULL, digest TEXT NOT NULL)"
+        )
         made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        connection.execute(f"INSERT INTO {_SEAL} VALUES (?, ?, ?)", (made, count, digest))
+        connection.execute(f"INSERT INTO {_SEAL_TABLE} VALUES (?, ?, ?)", (made, count, digest))
         connection.commit()
 
 
@@ -102,7 +104,7 @@ def _digest(connection: sqlite3.Connection) -> tuple[str, int]:
     names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()
     total, count = 0, 0
     for (name,) in names:
-        if name == _SEAL or name.startswith("sqlite_"):
+        if name == _SEAL_TABLE or name.startswith("sqlite_"):
             continue
         for row in connection.execute(f'SELECT * FROM "{name}"'):
             total += int.from_bytes(hashlib.sha256(repr((name, row)).encode()).digest())
@@ -116,28 +118,28 @@ def verify(file: Path) -> BackupCheck:
         raise FinecombError(f"{file}: no such file")
     try:
         with closing(sqlite3.connect(f"file:{quote(str(file.absolute()))}?mode=ro", uri=True)) as connection:
-            return _verified(connection, file)
+            return _verify_contents(connection, file)
     except sqlite3.Error as error:
         raise FinecombError(f"{file}: is not a sound backup: {error}") from None
 
 
-def _verified(connection: sqlite3.Connection, file: Path) -> BackupCheck:
+def _verify_contents(connection: sqlite3.Connection, file: Path) -> BackupCheck:
     (problem,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if problem != "ok":
         raise FinecombError(f"{file}: is damaged: {problem}")
     if row := connection.execute("PRAGMA foreign_key_check").fetchone():
         raise FinecombError(f"{file}: is damaged: a row of the table {row[0]} belongs to nothing")
     (version,) = connection.execute("SELECT version_num FROM alembic_version").fetchone() or ("",)
-    if not version or not migrations.known(version):
+    if not version or not migrations.is_known_version(version):
         raise FinecombError(f"{file}: was made by a later Finecomb (tables {version or 'missing'}); install that one")
     names = tuple(name for (name,) in connection.execute("SELECT name FROM study ORDER BY key"))
     if not names:
         raise FinecombError(f"{file}: holds no study")
     digest, count = _digest(connection)
-    seal = connection.execute("SELECT name FROM sqlite_master WHERE name = ?", (_SEAL,)).fetchone()
+    seal = connection.execute("SELECT name FROM sqlite_master WHERE name = ?", (_SEAL_TABLE,)).fetchone()
     if seal is None:
         return BackupCheck(count, names, "")
-    made, rows, sealed = connection.execute(f"SELECT made, rows, digest FROM {_SEAL}").fetchone()
+    made, rows, sealed = connection.execute(f"SELECT made, rows, digest FROM {_SEAL_TABLE}").fetchone()
     if sealed != digest:
         raise FinecombError(
             f"{file}: was changed since it was made at {made}: it holds {count:,} rows, and {rows:,} were written"
@@ -145,29 +147,29 @@ def _verified(connection: sqlite3.Connection, file: Path) -> BackupCheck:
     return BackupCheck(count, names, made)
 
 
-def _unseal(database: Database) -> None:
+def _drop_seal(database: Database) -> None:
     with closing(database.connect()) as connection:
-        connection.execute(f"DROP TABLE IF EXISTS {_SEAL}")
+        connection.execute(f"DROP TABLE IF EXISTS {_SEAL_TABLE}")
 
 
-def _dump(source: Database, target: Database) -> None:
+def _copy_rows(source: Database, target: Database) -> None:
     """Every row as it is, by the columns that the tables of that version have."""
     reflected = sa.MetaData()
     engine = target.engine()
     reflected.reflect(engine)
     engine.dispose()
-    with source.reading() as old, target.writing() as new:
-        study = find(old, source.place)[0] if source.place.study else None
+    with source.reading() as old, target.write_transaction() as new:
+        study = find_study(old, source.place)[0] if source.place.study else None
         for table in reflected.sorted_tables:
             if table.name == "alembic_version":
                 continue
             names = [column.name for column in table.columns]
-            insert = sa.insert(table).values({name: given(name) for name in names})
-            for row in old.run(_rows(table, reflected, study)):
+            insert = sa.insert(table).values({name: bind_parameter(name) for name in names})
+            for row in old.run(_select_rows(table, reflected, study)):
                 new.run(insert, **dict(zip(names, row, strict=True)))
 
 
-def _rows(table: sa.Table, every: sa.MetaData, study: int | None) -> sa.Select[Any]:
+def _select_rows(table: sa.Table, every: sa.MetaData, study: int | None) -> sa.Select[Any]:
     """All rows of a table, or those of one study."""
     if study is None:
         return sa.select(table)
@@ -181,7 +183,7 @@ def _rows(table: sa.Table, every: sa.MetaData, study: int | None) -> sa.Select[A
 
 
 @contextmanager
-def opened(where: StudyLocation, version: str = "head") -> Iterator[Database]:
+def open_migrated_database(where: StudyLocation, version: str = "head") -> Iterator[Database]:
     """A database whose tables have been brought to a version."""
     database = Database(where)
     try:
@@ -199,13 +201,13 @@ def restore(source: Path, target: StudyLocation, force: bool = False) -> Path | 
 
     The backup is verified first, and nobody may serve the study meanwhile.
     """
-    with tempfile.TemporaryDirectory() as temporary, only_process(target, "restore"):
+    with tempfile.TemporaryDirectory() as temporary, hold_study_lock(target, "restore"):
         copied = Path(shutil.copy(source, temporary))
         _verify_copy(copied, source)
-        with opened(place(copied)) as backup, opened(target) as database:
-            _unseal(backup)
-            wanted = _wanted(backup, target)
-            replaced = _keep(database, wanted, force)
+        with open_migrated_database(parse_location(copied)) as backup, open_migrated_database(target) as database:
+            _drop_seal(backup)
+            wanted = _studies_to_restore(backup, target)
+            replaced = _back_up_replaced(database, wanted, force)
             if database.sqlite:
                 with closing(backup.connect()) as connection, closing(database.connect()) as to:
                     connection.backup(to)
@@ -221,34 +223,34 @@ def _verify_copy(copied: Path, source: Path) -> None:
         raise FinecombError(f"{str(error).replace(str(copied), str(source))}; nothing was changed") from None
 
 
-def _wanted(backup: Database, target: StudyLocation) -> dict[str, int]:
+def _studies_to_restore(backup: Database, target: StudyLocation) -> dict[str, int]:
     """The studies of a backup under the names they are to have; one study takes the name of its new place."""
     with backup.reading() as transaction:
-        keys = studies(transaction)
+        keys = study_keys_by_name(transaction)
         if not target.study or target.file:
             return keys
         return {
-            target.study: find(transaction, replace(backup.place, study=target.study if target.study in keys else ""))[
-                0
-            ]
+            target.study: find_study(
+                transaction, replace(backup.place, study=target.study if target.study in keys else "")
+            )[0]
         }
 
 
-def _keep(database: Database, wanted: Mapping[str, int], force: bool) -> Path | None:
+def _back_up_replaced(database: Database, wanted: Mapping[str, int], force: bool) -> Path | None:
     """Save what would be replaced."""
     with database.reading() as transaction:
-        there = studies(transaction)
+        there = study_keys_by_name(transaction)
     replaced = list(there) if database.sqlite else [name for name in there if name in wanted]
     if not replaced:
         return None
     if not force:
         raise FinecombError(f"{database.place}: holds a study already; say --force to replace it (a copy is kept)")
-    saved = backup_name(database.place, "replaced")
+    saved = backup_path(database.place, "replaced")
     back_up(database, saved)
     return saved
 
 
-_OF_STUDY = (
+_TABLES_WITHOUT_KEY = (
     tables.protocol,
     tables.document,
     tables.annotator,
@@ -257,10 +259,10 @@ _OF_STUDY = (
     tables.session,
     tables.worker,
 )
-_BY_KEY = (tables.annotation, tables.entry, tables.audit, tables.arrival, tables.attempt)
-_INSERT = {
+_TABLES_WITH_KEY = (tables.annotation, tables.entry, tables.audit, tables.arrival, tables.attempt)
+_INSERT_BY_TABLE = {
     table.name: sa.insert(table)
-    .values({column.name: given(column.name) for column in table.columns if column.name != "key"})
+    .values({column.name: bind_parameter(column.name) for column in table.columns if column.name != "key"})
     .returning(table.c.key if "key" in table.c else sa.literal(0))
     for table in tables.metadata.sorted_tables
 }
@@ -268,16 +270,16 @@ _INSERT = {
 
 def _transfer(source: Database, target: Database, wanted: Mapping[str, int]) -> None:
     """Studies from one database to another that may hold more; keys are counted anew."""
-    with source.reading() as old, target.writing() as new:
+    with source.reading() as old, target.write_transaction() as new:
         for name, key in wanted.items():
-            _forget(new, name)
+            _delete_study(new, name)
             row = old.one(sa.select(tables.study).where(tables.study.c.key == key)) or ()
             values = dict(zip(tables.study.c.keys(), row, strict=True)) | {"name": name}
             _Transfer(old, new, values.pop("key"), _insert(new, tables.study, values)).run()
 
 
 def _insert(transaction: Transaction, table: sa.Table, values: Mapping[str, Any]) -> int:
-    (key,) = transaction.one(_INSERT[table.name], **values) or (0,)
+    (key,) = transaction.one(_INSERT_BY_TABLE[table.name], **values) or (0,)
     return int(key)
 
 
@@ -289,11 +291,11 @@ class _Transfer:
         self.keys: dict[int, int] = {}
 
     def run(self) -> None:
-        for table in _OF_STUDY:
-            self._copy(table, _rows(table, tables.metadata, self.study))
-        for table in _BY_KEY:
-            self._copy(table, _rows(table, tables.metadata, self.study).order_by(table.c.key))
-        self._copy(tables.change, _rows(tables.change, tables.metadata, self.study))
+        for table in _TABLES_WITHOUT_KEY:
+            self._copy(table, _select_rows(table, tables.metadata, self.study))
+        for table in _TABLES_WITH_KEY:
+            self._copy(table, _select_rows(table, tables.metadata, self.study).order_by(table.c.key))
+        self._copy(tables.change, _select_rows(tables.change, tables.metadata, self.study))
 
     def _copy(self, table: sa.Table, rows: sa.Select[Any]) -> None:
         for row in self.old.run(rows):
@@ -308,13 +310,13 @@ class _Transfer:
                 self.keys[key] = new_key
 
 
-def _forget(transaction: Transaction, name: str) -> None:
+def _delete_study(transaction: Transaction, name: str) -> None:
     """Remove a study with all that belongs to it."""
-    key = studies(transaction).get(name)
+    key = study_keys_by_name(transaction).get(name)
     if key is None:
         return
     mine = sa.select(tables.annotation.c.key).where(tables.annotation.c.study == key)
     transaction.run(sa.delete(tables.change).where(tables.change.c.annotation.in_(mine)))
-    for table in (*reversed(_BY_KEY), *_OF_STUDY):
+    for table in (*reversed(_TABLES_WITH_KEY), *_TABLES_WITHOUT_KEY):
         transaction.run(sa.delete(table).where(table.c.study == key))
     transaction.run(sa.delete(tables.study).where(tables.study.c.key == key))

@@ -20,12 +20,12 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.packages import optional_package
 
 Row = tuple[Any, ...]
-_BUSY = 30  # seconds to wait for another process that writes
-_PATIENCE = 10  # seconds to wait for a database that does not answer
-_READERS = 16  # who read at the same time, in one process
-_WAIT = 0.5  # seconds to wait for a place among them
-_LOCK = 0xF17EC0  # any number, the same for every Finecomb
-_DURABLE = (  # where the server was set up to answer before a commit is on disk, not for us
+_BUSY_TIMEOUT_SECONDS = 30  # seconds to wait for another process that writes
+_CONNECT_TIMEOUT_SECONDS = 10  # seconds to wait for a database that does not answer
+_MAX_READERS = 16  # who read at the same time, in one process
+_READER_WAIT_SECONDS = 0.5  # seconds to wait for a place among them
+_ADVISORY_LOCK_ID = 0xF17EC0  # any number, the same for every Finecomb
+_ENABLE_SYNCHRONOUS_COMMIT = (  # where the server was set up to answer before a commit is on disk, not for us
     "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
 )
 _PRAGMAS = ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "cache_size = -32000")
@@ -71,10 +71,10 @@ class Database:
         self.readonly = readonly
         self.durable = durable
         self.sqlite = place.file is not None
-        self.begin = "BEGIN IMMEDIATE" if self.sqlite else f"BEGIN; SELECT pg_advisory_xact_lock({_LOCK})"
+        self.begin = "BEGIN IMMEDIATE" if self.sqlite else f"BEGIN; SELECT pg_advisory_xact_lock({_ADVISORY_LOCK_ID})"
         """Begins a transaction that writes; there is never more than one, whichever process it is in."""
         self._idle: list[Any] = []
-        self._places = threading.Semaphore(_READERS)
+        self._places = threading.Semaphore(_MAX_READERS)
         self._inode: int | None = None
         self.compiled = functools.lru_cache(maxsize=1024)(self._compile)
         self._dialect = _dialect(self.sqlite)
@@ -98,7 +98,12 @@ class Database:
         uri = f"file:{quote(str(file.absolute()))}?mode={mode}"
         try:
             connection = sqlite3.connect(
-                uri, timeout=_BUSY, isolation_level=None, check_same_thread=False, uri=True, cached_statements=512
+                uri,
+                timeout=_BUSY_TIMEOUT_SECONDS,
+                isolation_level=None,
+                check_same_thread=False,
+                uri=True,
+                cached_statements=512,
             )
             for pragma in _PRAGMAS[2:] if self.readonly else _PRAGMAS:
                 connection.execute(f"PRAGMA {pragma}")
@@ -107,7 +112,7 @@ class Database:
             connection.execute("SELECT count(*) FROM sqlite_master")
         except sqlite3.DatabaseError as error:
             raise DatabaseError(
-                f"{self.place}: cannot be opened as a SQLite database: {_sqlite_reason(error)}"
+                f"{self.place}: cannot be opened as a SQLite database: {_sqlite_error_message(error)}"
             ) from None
         if is_new:
             file.chmod(0o600)  # it holds what signs cookies
@@ -131,19 +136,21 @@ class Database:
         psycopg = _psycopg()
         try:
             connection = psycopg.connect(
-                self.place.url.replace("+psycopg", "", 1), autocommit=autocommit, connect_timeout=_PATIENCE
+                self.place.url.replace("+psycopg", "", 1),
+                autocommit=autocommit,
+                connect_timeout=_CONNECT_TIMEOUT_SECONDS,
             )
         except psycopg.OperationalError as error:
             raise DatabaseError(f"{self.place}: cannot be reached: {str(error).strip().splitlines()[0]}") from None
         if autocommit:
-            connection.execute(_DURABLE)
+            connection.execute(_ENABLE_SYNCHRONOUS_COMMIT)
         return connection
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
         """A snapshot: everything asked inside sees the same state, whatever is written meanwhile."""
         with self._place():
-            connection = self._begun()
+            connection = self._begin_snapshot()
             try:
                 yield Transaction(connection, self.compiled)
                 connection.execute("COMMIT")
@@ -161,14 +168,14 @@ class Database:
         if self.sqlite:
             yield
             return
-        has_place = self._places.acquire(timeout=_WAIT)
+        has_place = self._places.acquire(timeout=_READER_WAIT_SECONDS)
         try:
             yield
         finally:
             if has_place:
                 self._places.release()
 
-    def _begun(self) -> Any:
+    def _begin_snapshot(self) -> Any:
         """A connection in a new snapshot: an idle one, unless the database was restarted since."""
         begin = "BEGIN" if self.sqlite else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
         while True:
@@ -183,7 +190,7 @@ class Database:
                 return connection
 
     @contextmanager
-    def writing(self) -> Iterator[Transaction]:
+    def write_transaction(self) -> Iterator[Transaction]:
         """One transaction that is written or, when anything fails, leaves everything as it was."""
         connection = self.connect()
         try:
@@ -208,7 +215,7 @@ class Database:
             self._idle.pop().close()
 
 
-def _sqlite_reason(error: sqlite3.DatabaseError) -> str:
+def _sqlite_error_message(error: sqlite3.DatabaseError) -> str:
     hint = "; is its folder writable?" if "readonly" in str(error) or "unable to open" in str(error) else ""
     return f"{error}{hint}"
 

@@ -12,40 +12,42 @@ import sqlalchemy as sa
 from finecomb.collection.database import rows, tables
 from finecomb.collection.database.connection import Row, Transaction
 from finecomb.collection.database.store import Store
-from finecomb.collection.database.tables import given
+from finecomb.collection.database.tables import bind_parameter
 from finecomb.collection.database.unreadable_rows import RowReader
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 
-_MANY = 1000
+_FULL_READ_THRESHOLD = 1000
 """Changed annotations from which on reading all is simpler than naming them."""
-_OWN = tables.annotation.c
-_PRINTS = (
+_ANNOTATION = tables.annotation.c
+_SELECT_FINGERPRINTS = (
     sa.select(
-        *(_OWN[name] for name in ("id", "status", "started", "submitted", "active", "excluded", "rest")),
+        *(_ANNOTATION[name] for name in ("id", "status", "started", "submitted", "active", "excluded", "rest")),
         sa.func.count(tables.entry.c.key),
         sa.func.sum(tables.entry.c.version),
     )
-    .select_from(tables.annotation.outerjoin(tables.entry, tables.entry.c.annotation == _OWN.key))
-    .where(_OWN.study == given("study"))
-    .group_by(_OWN.key)
-    .order_by(_OWN.key)
+    .select_from(tables.annotation.outerjoin(tables.entry, tables.entry.c.annotation == _ANNOTATION.key))
+    .where(_ANNOTATION.study == bind_parameter("study"))
+    .group_by(_ANNOTATION.key)
+    .order_by(_ANNOTATION.key)
 )
-_ONE = sa.select(*rows.FIELDS).where(_OWN.study == given("study"), _OWN.id == given("id"))
-_INSIDE = (
+_SELECT_ANNOTATION = sa.select(*rows.ANNOTATION_COLUMNS).where(
+    _ANNOTATION.study == bind_parameter("study"), _ANNOTATION.id == bind_parameter("id")
+)
+_SELECT_ENTRIES = (
     sa.select(tables.entry.c.kind, tables.entry.c.id, tables.entry.c.body)
-    .where(tables.entry.c.annotation == given("annotation"), tables.entry.c.body.is_not(None))
+    .where(tables.entry.c.annotation == bind_parameter("annotation"), tables.entry.c.body.is_not(None))
     .order_by(tables.entry.c.key)
 )
-_BODIES = {
-    kind: sa.select(table.c.id, table.c.body).where(table.c.study == given("study")).order_by(table.c.place)
+_SELECT_BODIES_BY_TYPE = {
+    kind: sa.select(table.c.id, table.c.body).where(table.c.study == bind_parameter("study")).order_by(table.c.place)
     for kind, table in ((Protocol, tables.protocol), (Document, tables.document), (Annotator, tables.annotator))
 }
 
 
 @dataclass(frozen=True, slots=True)
-class StudyRead:
+class StudySnapshot:
     """A study as one moment saw it, and what each annotation looked like then."""
 
     study: Study
@@ -53,48 +55,52 @@ class StudyRead:
     """By id: columns that change, and how many entries and versions of entries there were."""
 
 
-def read_again(store: Store, before: StudyRead | None = None) -> StudyRead:
+def refresh_snapshot(store: Store, before: StudySnapshot | None = None) -> StudySnapshot:
     """The study as it is now; annotations that look as they did `before` are taken from there."""
     with store.database.reading() as transaction:
-        prints = {row[0]: row[1:] for row in transaction.all(_PRINTS, study=store.key)}
+        prints = {row[0]: row[1:] for row in transaction.all(_SELECT_FINGERPRINTS, study=store.key)}
         changed = [id for id in prints if before is None or before.prints.get(id) != prints[id]]
-        items: list[Item] = [store.head.settings]
+        items: list[StudyItem] = [store.head.settings]
         reader = RowReader()
-        for kind, bodies in _BODIES.items():
+        for kind, bodies in _SELECT_BODIES_BY_TYPE.items():
             items += reader.records(kind.__name__.lower(), kind, transaction.run(bodies, study=store.key))
-        few = before is not None and len(changed) < _MANY
+        few = before is not None and len(changed) < _FULL_READ_THRESHOLD
         read = (
-            _some(transaction, store.key, changed, reader)
+            _read_annotations(transaction, store.key, changed, reader)
             if few
-            else rows.all_annotations(transaction, store.key, reader)
+            else rows.read_all_annotations(transaction, store.key, reader)
         )
         fresh = Study.from_items([*items, *reader.complete(read), *reader.notes()], origin=str(store.database.place))
-    return StudyRead(_joined(before.study, fresh, list(prints), changed) if before and few else fresh, prints)
+    return StudySnapshot(
+        _merge_studies(before.study, fresh, list(prints), changed) if before and few else fresh, prints
+    )
 
 
-def _some(transaction: Transaction, study: int, ids: Iterable[str], reader: RowReader) -> Iterator[Annotation]:
+def _read_annotations(
+    transaction: Transaction, study: int, ids: Iterable[str], reader: RowReader
+) -> Iterator[Annotation]:
     for id in ids:
-        values = transaction.one(_ONE, study=study, id=id)
+        values = transaction.one(_SELECT_ANNOTATION, study=study, id=id)
         assert values is not None
-        row = {column.name: value for column, value in zip(rows.FIELDS, values, strict=True)}
-        inside = transaction.all(_INSIDE, annotation=row["key"])
-        annotation = reader.record("annotation", id, functools.partial(rows.assemble, row, inside))
+        row = {column.name: value for column, value in zip(rows.ANNOTATION_COLUMNS, values, strict=True)}
+        inside = transaction.all(_SELECT_ENTRIES, annotation=row["key"])
+        annotation = reader.record("annotation", id, functools.partial(rows.assemble_annotation, row, inside))
         if annotation is not None:
             yield annotation
 
 
-def _joined(old: Study, fresh: Study, order: list[str], changed: list[str]) -> Study:
+def _merge_studies(old: Study, fresh: Study, order: list[str], changed: list[str]) -> Study:
     """`fresh` with what did not change from `old`, in order."""
     places = pl.DataFrame({"own": pl.Series(order, dtype=pl.String), "place": range(len(order))})
 
-    def both(old: pl.DataFrame, fresh: pl.DataFrame, column: str) -> pl.DataFrame:
+    def merge_frames(old: pl.DataFrame, fresh: pl.DataFrame, column: str) -> pl.DataFrame:
         joined = pl.concat([old.filter(~pl.col(column).is_in(changed)), fresh])
         placed = joined.join(places, left_on=column, right_on="own", maintain_order="left")
         return placed.sort("place", maintain_order=True).drop("place")
 
     return replace(
         fresh,
-        annotations=both(old.annotations, fresh.annotations, "id"),
-        marks=both(old.marks, fresh.marks, "annotation"),
-        units=both(old.units, fresh.units, "annotation"),
+        annotations=merge_frames(old.annotations, fresh.annotations, "id"),
+        marks=merge_frames(old.marks, fresh.marks, "annotation"),
+        units=merge_frames(old.units, fresh.units, "annotation"),
     )

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-FILE = "study.db"
+DATABASE_FILENAME = "study.db"
 """The database in a study's folder."""
-_URL = re.compile(r"(?P<scheme>postgres(?:ql)?(?:\+psycopg)?):/+(?P<rest>.*)", re.DOTALL)
+_URL_PATTERN = re.compile(r"(?P<scheme>postgres(?:ql)?(?:\+psycopg)?):/+(?P<rest>.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +40,12 @@ def _without_password(url: str) -> str:
     return f"postgresql://{who.partition(':')[0]}{at}{host}{'?' if shown else ''}{shown}"
 
 
-def is_url(path: Path | str) -> bool:
+def is_postgres_url(path: Path | str) -> bool:
     """Whether a path is in truth the URL of a PostgreSQL database."""
-    return _URL.fullmatch(str(path)) is not None
+    return _URL_PATTERN.fullmatch(str(path)) is not None
 
 
-def place(where: Path | str) -> StudyLocation:
+def parse_location(where: Path | str) -> StudyLocation:
     """The database meant by a URL, a file, or a file with `#study`.
 
     A URL that went through `Path` has lost a slash, which is put back: a database's name is always there, so that
@@ -55,7 +55,7 @@ def place(where: Path | str) -> StudyLocation:
     ('postgresql+psycopg://ann@db.example/lab', 'postgresql:///lab')
     """
     text = where.as_posix() if isinstance(where, Path) else where
-    if match := _URL.fullmatch(text):
+    if match := _URL_PATTERN.fullmatch(text):
         rest, _, study = match["rest"].partition("#")
         host = rest if "/" in rest.partition("?")[0] else f"/{rest}"
         return StudyLocation(f"postgresql+psycopg://{host}", study)

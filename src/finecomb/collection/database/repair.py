@@ -12,17 +12,17 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from finecomb.collection.database import rows, tables
-from finecomb.collection.database.backup import back_up, backup_name, private_file
+from finecomb.collection.database.backup import back_up, backup_path, private_file
 from finecomb.collection.database.connection import Database, Transaction
-from finecomb.collection.database.studies import find
-from finecomb.collection.database.tables import given
-from finecomb.collection.database.unreadable_rows import WRONG, RowReader, reason
+from finecomb.collection.database.studies import find_study
+from finecomb.collection.database.tables import bind_parameter
+from finecomb.collection.database.unreadable_rows import READ_ERRORS, RowReader, describe_error
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Record, Settings
 
-Outcome = Literal["mended", "set aside"]
+RepairOutcome = Literal["mended", "set aside"]
 _A, _E, _C = tables.annotation.c, tables.entry.c, tables.change.c
-_KINDS: dict[str, tuple[sa.Table, type[Record]]] = {
+_TABLE_BY_KIND: dict[str, tuple[sa.Table, type[Record]]] = {
     "protocol": (tables.protocol, Protocol),
     "document": (tables.document, Document),
     "annotator": (tables.annotator, Annotator),
@@ -35,12 +35,12 @@ class RepairedRow:
 
     kind: str
     id: str
-    outcome: Outcome
+    outcome: RepairOutcome
     why: str
 
 
 @dataclass(slots=True)
-class Repair:
+class RepairResult:
     """What was done to a study, and the files that hold what was there before."""
 
     rows: list[RepairedRow] = field(default_factory=list)
@@ -48,46 +48,46 @@ class Repair:
     aside: Path | None = None
 
 
-def repair(database: Database) -> Repair:
+def repair(database: Database) -> RepairResult:
     """Mend or set aside every row that cannot be read; nothing is touched where all can be.
 
     The whole database is backed up first. Rows as they were are written to a file of their own.
     """
-    result = Repair()
+    result = RepairResult()
     with database.reading() as transaction:
-        key, _ = find(transaction, database.place)
-        if not any(_unreadable(transaction, key)):
+        key, _ = find_study(transaction, database.place)
+        if not any(_find_unreadable_rows(transaction, key)):
             return result
-    result.backup = backup_name(database.place, "before-repair")
+    result.backup = backup_path(database.place, "before-repair")
     back_up(database, result.backup)
-    with database.writing() as transaction:
+    with database.write_transaction() as transaction:
         repairer = _Repairer(transaction, key)
         repairer.run()
         result.rows = repairer.done
-        result.aside = backup_name(database.place, "set-aside").with_suffix(".jsonl")
+        result.aside = backup_path(database.place, "set-aside").with_suffix(".jsonl")
         with private_file(result.aside) as file:
-            file.write_text("".join(f"{rows.dumps(line)}\n" for line in repairer.lines), encoding="utf-8")
+            file.write_text("".join(f"{rows.dump_json(line)}\n" for line in repairer.lines), encoding="utf-8")
     return result
 
 
-def _unreadable(transaction: Transaction, key: int) -> Iterator[object]:
+def _find_unreadable_rows(transaction: Transaction, key: int) -> Iterator[object]:
     """Whatever of a study cannot be read."""
     reader = RowReader()
-    (settings,) = transaction.one(_SETTINGS, study=key) or ("{}",)
+    (settings,) = transaction.one(_SELECT_SETTINGS, study=key) or ("{}",)
     reader.record("settings", "", lambda: Settings.model_validate_json(settings))
-    for kind, (table, record) in _KINDS.items():
-        for _ in reader.records(kind, record, transaction.run(_bodies(table), study=key)):
+    for kind, (table, record) in _TABLE_BY_KIND.items():
+        for _ in reader.records(kind, record, transaction.run(_select_bodies(table), study=key)):
             pass
-    for _ in reader.complete(rows.all_annotations(transaction, key, reader)):
+    for _ in reader.complete(rows.read_all_annotations(transaction, key, reader)):
         pass
     yield from reader.unreadable
 
 
-_SETTINGS = sa.select(tables.study.c.settings).where(tables.study.c.key == given("study"))
+_SELECT_SETTINGS = sa.select(tables.study.c.settings).where(tables.study.c.key == bind_parameter("study"))
 
 
-def _bodies(table: sa.Table) -> sa.Select[Any]:
-    return sa.select(table.c.id, table.c.body).where(table.c.study == given("study"))
+def _select_bodies(table: sa.Table) -> sa.Select[Any]:
+    return sa.select(table.c.id, table.c.body).where(table.c.study == bind_parameter("study"))
 
 
 class _Repairer:
@@ -101,52 +101,52 @@ class _Repairer:
 
     def run(self) -> None:
         self._settings()
-        lost = {kind: set(self._table(kind)) for kind in _KINDS}
+        lost = {kind: set(self._table(kind)) for kind in _TABLE_BY_KIND}
         gone: set[str] = set()
-        for row in self.transaction.all(_ANNOTATIONS, study=self.study):
-            values = dict(zip((column.name for column in rows.FIELDS), row, strict=True))
-            named = next((kind for kind in _KINDS if values[kind] in lost[kind]), "")
+        for row in self.transaction.all(_SELECT_ANNOTATIONS, study=self.study):
+            values = dict(zip((column.name for column in rows.ANNOTATION_COLUMNS), row, strict=True))
+            named = next((kind for kind in _TABLE_BY_KIND if values[kind] in lost[kind]), "")
             if named or values["about"] in gone:
                 why = f"it names the {named or 'annotation'} {values[named or 'about']!r}, which was set aside"
-                self._set_aside(values, why)
+                self._set_aside_annotation(values, why)
                 gone.add(values["id"])
             elif not self._annotation(values):
                 gone.add(values["id"])
 
-    def _note(self, kind: str, id: str, outcome: Outcome, why: str) -> None:
+    def _record_outcome(self, kind: str, id: str, outcome: RepairOutcome, why: str) -> None:
         self.done.append(RepairedRow(kind, id, outcome, why))
 
-    def _keep(self, table: str, **columns: Any) -> None:
+    def _save_original(self, table: str, **columns: Any) -> None:
         self.lines.append({"table": table, **columns})
 
     def _settings(self) -> None:
-        (body,) = self.transaction.one(_SETTINGS, study=self.study) or ("{}",)
-        if (why := _problem(Settings, body)) is None:
+        (body,) = self.transaction.one(_SELECT_SETTINGS, study=self.study) or ("{}",)
+        if (why := _find_record_problem(Settings, body)) is None:
             return
-        self._keep("study", settings=body)
-        settings = _mended(Settings, body) or Settings()
+        self._save_original("study", settings=body)
+        settings = _repair_record(Settings, body) or Settings()
         mine = tables.study.c.key == self.study
         self.transaction.run(sa.update(tables.study).values(settings=settings.to_json()).where(mine))
-        self._note("settings", "", "mended", why)
+        self._record_outcome("settings", "", "mended", why)
 
     def _table(self, kind: str) -> Iterator[str]:
         """Go through a table of bodies; yields the ids that were set aside."""
-        table, record = _KINDS[kind]
-        for id, body in self.transaction.all(_bodies(table), study=self.study):
-            if (why := _problem(record, body)) is None:
+        table, record = _TABLE_BY_KIND[kind]
+        for id, body in self.transaction.all(_select_bodies(table), study=self.study):
+            if (why := _find_record_problem(record, body)) is None:
                 continue
-            self._keep(kind, id=id, body=body)
-            new = _mended(record, body) if kind != "protocol" else None  # which nobody may have worked with
-            new = new or (self._bare_annotator(id) if kind == "annotator" else None)
+            self._save_original(kind, id=id, body=body)
+            new = _repair_record(record, body) if kind != "protocol" else None  # which nobody may have worked with
+            new = new or (self._rebuild_annotator(id) if kind == "annotator" else None)
             row = (table.c.study == self.study, table.c.id == id)
             if new is not None:
                 self.transaction.run(sa.update(table).values(body=new.to_json()).where(*row))
             else:
                 self.transaction.run(sa.delete(table).where(*row))
                 yield id
-            self._note(kind, id, "set aside" if new is None else "mended", why)
+            self._record_outcome(kind, id, "set aside" if new is None else "mended", why)
 
-    def _bare_annotator(self, id: str) -> Annotator:
+    def _rebuild_annotator(self, id: str) -> Annotator:
         """Somebody's record with what the table's own columns say."""
         columns = (tables.annotator.c.kind, tables.annotator.c.condition)
         row = (tables.annotator.c.study == self.study, tables.annotator.c.id == id)
@@ -157,82 +157,84 @@ class _Repairer:
 
     def _annotation(self, row: dict[str, Any]) -> bool:
         """Mend an annotation, or set it aside; whether it is still there."""
-        entries = self.transaction.all(_ENTRIES, annotation=row["key"])
-        if (why := _unassembled(row, entries)) is None:
+        entries = self.transaction.all(_SELECT_ENTRIES, annotation=row["key"])
+        if (why := _find_annotation_problem(row, entries)) is None:
             return True
         entries = self._entries(row, entries)
-        new = _mended_row(row)
-        if _unassembled(new, entries) is not None:
-            self._set_aside(row, why)
+        new = _repair_row(row)
+        if _find_annotation_problem(new, entries) is not None:
+            self._set_aside_annotation(row, why)
             return False
         if new != row:
-            self._keep("annotation", **row)
+            self._save_original("annotation", **row)
             values = {name: new[name] for name in ("rest", "active", "started", "submitted")}
             self.transaction.run(sa.update(tables.annotation).values(**values).where(_A.key == row["key"]))
-        self._note("annotation", row["id"], "mended", why)
+        self._record_outcome("annotation", row["id"], "mended", why)
         return True
 
     def _entries(self, row: dict[str, Any], entries: list[Any]) -> list[Any]:
         """The entries that can be read; the others are set aside and count as deleted."""
-        bare = _mended_row(row)
+        bare = _repair_row(row)
         readable = []
         for entry in entries:
-            if (why := _unassembled(bare, [entry])) is None or _unassembled(bare, []) is not None:
+            if (why := _find_annotation_problem(bare, [entry])) is None or _find_annotation_problem(
+                bare, []
+            ) is not None:
                 readable.append(entry)
                 continue
             kind, id, body = entry
-            self._keep("entry", annotation=row["id"], kind=kind, id=id, body=body)
+            self._save_original("entry", annotation=row["id"], kind=kind, id=id, body=body)
             one = (_E.annotation == row["key"], _E.kind == kind, _E.id == id)
             self.transaction.run(sa.update(tables.entry).values(body=sa.null(), version=_E.version + 1).where(*one))
-            self._note(kind, id, "set aside", why)
+            self._record_outcome(kind, id, "set aside", why)
         return readable
 
-    def _set_aside(self, row: dict[str, Any], why: str) -> None:
-        self._keep("annotation", **row)
-        for kind, id, body in self.transaction.all(_ENTRIES, annotation=row["key"]):
-            self._keep("entry", annotation=row["id"], kind=kind, id=id, body=body)
+    def _set_aside_annotation(self, row: dict[str, Any], why: str) -> None:
+        self._save_original("annotation", **row)
+        for kind, id, body in self.transaction.all(_SELECT_ENTRIES, annotation=row["key"]):
+            self._save_original("entry", annotation=row["id"], kind=kind, id=id, body=body)
         self.transaction.run(sa.delete(tables.change).where(_C.annotation == row["key"]))
         self.transaction.run(sa.delete(tables.entry).where(_E.annotation == row["key"]))
         self.transaction.run(sa.delete(tables.annotation).where(_A.key == row["key"]))
-        self._note("annotation", row["id"], "set aside", why)
+        self._record_outcome("annotation", row["id"], "set aside", why)
 
 
-_ANNOTATIONS = sa.select(*rows.FIELDS).where(_A.study == given("study")).order_by(_A.key)
-_ENTRIES = (
+_SELECT_ANNOTATIONS = sa.select(*rows.ANNOTATION_COLUMNS).where(_A.study == bind_parameter("study")).order_by(_A.key)
+_SELECT_ENTRIES = (
     sa.select(_E.kind, _E.id, _E.body)
-    .where(_E.annotation == given("annotation"), _E.body.is_not(None))
+    .where(_E.annotation == bind_parameter("annotation"), _E.body.is_not(None))
     .order_by(_E.key)
 )
 
 
-def _problem(record: type[Record], body: str) -> str | None:
+def _find_record_problem(record: type[Record], body: str) -> str | None:
     """Why a body is not the record that it should be; None where it is."""
     try:
         record.model_validate_json(body)
-    except WRONG as error:
-        return reason(error)
+    except READ_ERRORS as error:
+        return describe_error(error)
     return None
 
 
-def _unassembled(row: Mapping[str, Any], entries: Iterable[Any]) -> str | None:
+def _find_annotation_problem(row: Mapping[str, Any], entries: Iterable[Any]) -> str | None:
     """Why a row and its entries make no annotation; None where they do."""
     try:
-        rows.assemble(row, entries)
-    except WRONG as error:
-        return reason(error)
+        rows.assemble_annotation(row, entries)
+    except READ_ERRORS as error:
+        return describe_error(error)
     return None
 
 
-def _mended(record: type[Record], body: str) -> Record | None:
+def _repair_record(record: type[Record], body: str) -> Record | None:
     """The record without the optional fields that are wrong; None where that is not enough."""
     try:
         value = from_json(body)
-        return record.model_validate(_without_wrong_fields(record, value))
-    except WRONG:
+        return record.model_validate(_drop_invalid_fields(record, value))
+    except READ_ERRORS:
         return None
 
 
-def _without_wrong_fields(record: type[Record], value: dict[str, Any]) -> dict[str, Any]:
+def _drop_invalid_fields(record: type[Record], value: dict[str, Any]) -> dict[str, Any]:
     try:
         record.model_validate(value)
     except ValidationError as error:
@@ -241,18 +243,20 @@ def _without_wrong_fields(record: type[Record], value: dict[str, Any]) -> dict[s
     return value
 
 
-_PROBE = {"id": "id", "document": "document", "annotator": "annotator", "protocol": "protocol"}
+_PLACEHOLDER_FIELDS = {"id": "id", "document": "document", "annotator": "annotator", "protocol": "protocol"}
 
 
-def _mended_row(row: Mapping[str, Any]) -> dict[str, Any]:
+def _repair_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """An annotation's row without times and other optional fields that are wrong."""
     new = dict(row)
     for column, name in (("active", "active_seconds"), ("started", "started"), ("submitted", "submitted")):
-        if new[column] is not None and name not in _without_wrong_fields(Annotation, {**_PROBE, name: new[column]}):
+        if new[column] is not None and name not in _drop_invalid_fields(
+            Annotation, {**_PLACEHOLDER_FIELDS, name: new[column]}
+        ):
             new[column] = None
     try:
-        rest = _without_wrong_fields(Annotation, {**_PROBE, **from_json(new["rest"])})
-    except WRONG:
+        rest = _drop_invalid_fields(Annotation, {**_PLACEHOLDER_FIELDS, **from_json(new["rest"])})
+    except READ_ERRORS:
         return new
-    new["rest"] = rows.dumps({name: value for name, value in rest.items() if name not in _PROBE})
+    new["rest"] = rows.dump_json({name: value for name, value in rest.items() if name not in _PLACEHOLDER_FIELDS})
     return new

@@ -14,29 +14,29 @@ from pydantic_core import from_json, to_json
 
 from finecomb.collection.database import tables
 from finecomb.collection.database.connection import Row, Transaction
-from finecomb.collection.database.tables import given
+from finecomb.collection.database.tables import bind_parameter
 from finecomb.collection.database.unreadable_rows import RowReader
-from finecomb.collection.task_meta import Circumstances
+from finecomb.collection.task_meta import TaskMeta
 from finecomb.core.records import Annotation, Annotator, Mark
 
-Kind = Literal["mark", "unit", "answers", "decision"]
+EntryKind = Literal["mark", "unit", "answers", "decision"]
 """Of an entry: one thing that an annotator did in a task."""
-TEXT = "text"
+TEXT_ENTRY_ID = "text"
 """The id of the one entry with answers about the whole text."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredEntry:
     """An entry as it is in the database."""
 
-    kind: Kind
+    kind: EntryKind
     id: str
     version: int
     body: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Declined:
+class RejectedChange:
     """A change that was not made, and why."""
 
     code: Literal[
@@ -51,14 +51,14 @@ class Declined:
         "closed",
         "overtaken",
     ]
-    stored: Stored | None = None
+    stored: StoredEntry | None = None
     missing: tuple[str, ...] = ()
     say: str = ""
     """In words, where the code does not say enough."""
 
 
-_COLUMNS = ("id", "document", "annotator", "protocol", "round", "phase", "status", "started", "submitted")
-_INSIDE = {"marks", "units", "answers"}
+_RECORD_COLUMNS = ("id", "document", "annotator", "protocol", "round", "phase", "status", "started", "submitted")
+_ENTRY_FIELDS = {"marks", "units", "answers"}
 
 
 def annotator_row(annotator: Annotator) -> dict[str, object]:
@@ -75,9 +75,9 @@ def annotator_row(annotator: Annotator) -> dict[str, object]:
 
 def annotation_row(annotation: Annotation) -> dict[str, object]:
     """The columns of an annotation, without what is kept in its entries."""
-    value = annotation.model_dump(mode="json", exclude_defaults=True, exclude=_INSIDE)
-    columns = {name: value.pop(name, None) for name in _COLUMNS}
-    if _no_errors(annotation):
+    value = annotation.model_dump(mode="json", exclude_defaults=True, exclude=_ENTRY_FIELDS)
+    columns = {name: value.pop(name, None) for name in _RECORD_COLUMNS}
+    if _has_no_errors(annotation):
         value["meta"].pop("no_errors")
     return columns | {
         "round": annotation.round,
@@ -86,11 +86,11 @@ def annotation_row(annotation: Annotation) -> dict[str, object]:
         "status": annotation.status,
         "excluded": int(annotation.excluded is not None or annotation.status == "excluded"),
         "active": value.pop("active_seconds", None),
-        "rest": dumps(value),
+        "rest": dump_json(value),
     }
 
 
-def annotation_entries(annotation: Annotation) -> Iterator[tuple[Kind, str, str]]:
+def annotation_entries(annotation: Annotation) -> Iterator[tuple[EntryKind, str, str]]:
     """Kind, id and body of everything inside an annotation, in order."""
     for mark in annotation.marks:
         yield "mark", mark.id, mark_body(mark)
@@ -99,14 +99,14 @@ def annotation_entries(annotation: Annotation) -> Iterator[tuple[Kind, str, str]
         id = f"{unit.start}-{unit.end}"
         counts[id] = counts.get(id, 0) + 1
         yield "unit", id if counts[id] == 1 else f"{id}#{counts[id]}", unit.to_json()
-    found_none = {"no_errors": True} if _no_errors(annotation) else {}
+    found_none = {"no_errors": True} if _has_no_errors(annotation) else {}
     if annotation.answers or found_none:
-        yield "answers", TEXT, dumps({"answers": dict(annotation.answers)} | found_none)
+        yield "answers", TEXT_ENTRY_ID, dump_json({"answers": dict(annotation.answers)} | found_none)
 
 
-def _no_errors(annotation: Annotation) -> bool:
+def _has_no_errors(annotation: Annotation) -> bool:
     """Whether it says in `meta`, as annotations that were made here do, that nothing was found."""
-    return Circumstances.from_meta(annotation.meta).no_errors
+    return TaskMeta.from_meta(annotation.meta).no_errors
 
 
 def mark_body(mark: Mark) -> str:
@@ -114,53 +114,53 @@ def mark_body(mark: Mark) -> str:
     return mark.model_dump_json(exclude_defaults=True, exclude={"id"})
 
 
-def mark_of(id: str, body: str) -> Mark:
+def mark_from_body(id: str, body: str) -> Mark:
     """The mark that an entry keeps."""
     return Mark.model_validate({"id": id, **from_json(body)})
 
 
-def dumps(value: object) -> str:
+def dump_json(value: object) -> str:
     """JSON in one line."""
     return to_json(value).decode()
 
 
-def iso(seconds: float) -> str:
+def iso_timestamp(seconds: float) -> str:
     """A time of the server's clock as records have it."""
     return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
 
 
 _ANNOTATION = tables.annotation.c
-FIELDS = (
-    *(_ANNOTATION[name] for name in ("key", *_COLUMNS, "about", "active", "rest")),
+ANNOTATION_COLUMNS = (
+    *(_ANNOTATION[name] for name in ("key", *_RECORD_COLUMNS, "about", "active", "rest")),
     *(_ANNOTATION[name] for name in ("excluded", "number", "lease")),
 )
-_NAMES = tuple(column.name for column in FIELDS)
-_BASE = sa.select(*FIELDS).where(_ANNOTATION.study == given("study"))
-_ENTRIES = (
+_COLUMN_NAMES = tuple(column.name for column in ANNOTATION_COLUMNS)
+_SELECT_UNORDERED = sa.select(*ANNOTATION_COLUMNS).where(_ANNOTATION.study == bind_parameter("study"))
+_SELECT_ENTRIES = (
     sa.select(tables.entry.c.annotation, tables.entry.c.kind, tables.entry.c.id, tables.entry.c.body)
     .where(tables.entry.c.body.is_not(None))
     .order_by(tables.entry.c.annotation, tables.entry.c.key)
 )
-_ALL = _BASE.order_by(_ANNOTATION.key)
-_ALL_ENTRIES = _ENTRIES.where(tables.entry.c.study == given("study"))
+_SELECT_ANNOTATIONS = _SELECT_UNORDERED.order_by(_ANNOTATION.key)
+_SELECT_ALL_ENTRIES = _SELECT_ENTRIES.where(tables.entry.c.study == bind_parameter("study"))
 
 
-def all_annotations(transaction: Transaction, study: int, reader: RowReader | None = None) -> Iterator[Annotation]:
+def read_all_annotations(transaction: Transaction, study: int, reader: RowReader | None = None) -> Iterator[Annotation]:
     """Every annotation of a study that can be read, in the order they came."""
-    rows = transaction.run(_ALL, study=study)
-    entries = transaction.run(_ALL_ENTRIES, study=study)
-    return _assembled(rows, entries, reader or RowReader())
+    rows = transaction.run(_SELECT_ANNOTATIONS, study=study)
+    entries = transaction.run(_SELECT_ALL_ENTRIES, study=study)
+    return _assemble_annotations(rows, entries, reader or RowReader())
 
 
-def some_annotations(transaction: Transaction, study: int, only: sa.ColumnElement[bool]) -> list[Annotation]:
+def read_annotations(transaction: Transaction, study: int, only: sa.ColumnElement[bool]) -> list[Annotation]:
     """The annotations for which a condition on their columns holds, as far as they can be read."""
     chosen = sa.select(_ANNOTATION.key).where(_ANNOTATION.study == study, only)
-    rows = transaction.run(_ALL.where(only), study=study)
-    entries = transaction.run(_ENTRIES.where(tables.entry.c.annotation.in_(chosen)))
-    return list(_assembled(rows, entries, RowReader()))
+    rows = transaction.run(_SELECT_ANNOTATIONS.where(only), study=study)
+    entries = transaction.run(_SELECT_ENTRIES.where(tables.entry.c.annotation.in_(chosen)))
+    return list(_assemble_annotations(rows, entries, RowReader()))
 
 
-def _assembled(rows: Iterable[Row], entries: Iterable[Row], reader: RowReader) -> Iterator[Annotation]:
+def _assemble_annotations(rows: Iterable[Row], entries: Iterable[Row], reader: RowReader) -> Iterator[Annotation]:
     """Join rows and entries, both in the order of annotations."""
     groups = itertools.groupby(entries, key=lambda row: row[0])
     key, group = next(groups, (None, iter(())))
@@ -169,27 +169,27 @@ def _assembled(rows: Iterable[Row], entries: Iterable[Row], reader: RowReader) -
         if key == row[0]:
             inside = [entry[1:] for entry in group]
             key, group = next(groups, (None, iter(())))
-        annotation = reader.record("annotation", row[1], functools.partial(_from_row, row, inside))
+        annotation = reader.record("annotation", row[1], functools.partial(_annotation_from_row, row, inside))
         if annotation is not None:
             yield annotation
 
 
-def _from_row(row: Row, inside: Iterable[Row]) -> Annotation:
-    return assemble(dict(zip(_NAMES, row, strict=True)), inside)
+def _annotation_from_row(row: Row, inside: Iterable[Row]) -> Annotation:
+    return assemble_annotation(dict(zip(_COLUMN_NAMES, row, strict=True)), inside)
 
 
-def assemble(row: Mapping[str, Any], entries: Iterable[Row]) -> Annotation:
+def assemble_annotation(row: Mapping[str, Any], entries: Iterable[Row]) -> Annotation:
     """One annotation from its row and the kind, id and body of its entries.
 
     Pieces of JSON are put together and read once, which is several times as fast as reading each.
     """
-    parts: dict[Kind, list[tuple[str, str]]] = {"mark": [], "unit": [], "answers": [], "decision": []}
+    parts: dict[EntryKind, list[tuple[str, str]]] = {"mark": [], "unit": [], "answers": [], "decision": []}
     for kind, id, body in entries:
         parts[kind].append((id, body))
     if row["number"]:  # judged here, in any order
         parts["unit"].sort(key=lambda unit: [int(edge) for edge in unit[0].split("-")])
     rest = row["rest"]
-    values = {name: row[name] for name in _COLUMNS if row[name] is not None}
+    values = {name: row[name] for name in _RECORD_COLUMNS if row[name] is not None}
     values |= {"about": row["about"]} if row["about"] else {}
     values |= {"active_seconds": row["active"]} if row["active"] is not None else {}
     for _, body in parts["answers"]:
@@ -198,12 +198,12 @@ def assemble(row: Mapping[str, Any], entries: Iterable[Row]) -> Annotation:
         rest = _with_meta(rest, no_errors=True) if answers.get("no_errors") else rest
     if parts["decision"]:
         rest = _with_meta(rest, decisions={id: from_json(body) for id, body in parts["decision"]})
-    marks = ",".join(f'{{"id":{dumps(id)},{body[1:]}' for id, body in parts["mark"])
+    marks = ",".join(f'{{"id":{dump_json(id)},{body[1:]}' for id, body in parts["mark"])
     units = ",".join(body for _, body in parts["unit"])
     more = "" if rest == "{}" else f",{rest[1:-1]}"
-    return Annotation.model_validate_json(f'{dumps(values)[:-1]},"marks":[{marks}],"units":[{units}]{more}}}')
+    return Annotation.model_validate_json(f'{dump_json(values)[:-1]},"marks":[{marks}],"units":[{units}]{more}}}')
 
 
 def _with_meta(rest: str, **more: object) -> str:
     value = from_json(rest)
-    return dumps(value | {"meta": value.get("meta", {}) | more})
+    return dump_json(value | {"meta": value.get("meta", {}) | more})

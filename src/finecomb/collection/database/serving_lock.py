@@ -16,7 +16,7 @@ except ModuleNotFoundError:  # Windows, where nothing keeps a second server away
     fcntl = None  # type: ignore[assignment]
 
 
-class ServedError(FinecombError):
+class StudyInUseError(FinecombError):
     """Another process serves the study."""
 
 
@@ -26,7 +26,7 @@ def lock_file(location: StudyLocation) -> Path | None:
 
 
 @contextmanager
-def only_process(location: StudyLocation, command: str) -> Iterator[None]:
+def hold_study_lock(location: StudyLocation, command: str) -> Iterator[None]:
     """Hold a study for this process alone; refused with a line that names the one that has it.
 
     The lock is the system's own, so that a killed process leaves none behind.
@@ -55,4 +55,4 @@ def _lock(descriptor: int, location: StudyLocation) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         holder = os.read(descriptor, 200).decode(errors="replace") or "another process"
-        raise ServedError(f"{location}: is in use by {holder}; stop that one first") from None
+        raise StudyInUseError(f"{location}: is in use by {holder}; stop that one first") from None

@@ -12,35 +12,35 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 import sqlalchemy as sa
 from pydantic_core import from_json
 
-from finecomb.collection.access_storage import Session, count_change
-from finecomb.collection.assignment_rules import CellPlan, Plan, settings
+from finecomb.collection.access_storage import Session, increment_change_count
+from finecomb.collection.assignment_rules import AssignmentPlan, CellPlan, settings_by_document
 from finecomb.collection.database import migrations, rows, tables
-from finecomb.collection.database.backup import back_up, backup_name
+from finecomb.collection.database.backup import back_up, backup_path
 from finecomb.collection.database.connection import Database, Transaction
-from finecomb.collection.database.location import FILE, StudyLocation
-from finecomb.collection.database.record_import import take
-from finecomb.collection.database.studies import find, find_or_make
-from finecomb.collection.database.tables import given
-from finecomb.collection.database.unreadable_rows import WRONG, RowReader, reason
+from finecomb.collection.database.location import DATABASE_FILENAME, StudyLocation
+from finecomb.collection.database.record_import import import_records
+from finecomb.collection.database.studies import find_or_create_study, find_study
+from finecomb.collection.database.tables import bind_parameter
+from finecomb.collection.database.unreadable_rows import READ_ERRORS, RowReader, describe_error
 from finecomb.collection.database.writer import Writer
 from finecomb.core.design import design_cells
 from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Settings
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 from finecomb.statistics.judges.text_allocation import TextStrata
 
 T = TypeVar("T")
 P = ParamSpec("P")
-State = Literal["pilot", "open", "paused", "closed"]
+StudyStatus = Literal["pilot", "open", "paused", "closed"]
 Clock = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class StudyState:
     """What holds for the whole study; read once and again after a researcher changed something."""
 
-    state: State
+    state: StudyStatus
     settings: Settings
     protocols: dict[str, Protocol]
     """By name and version, in the order they came."""
@@ -63,32 +63,34 @@ class Head:
         return self.settings.annotators or self.protocol.work.annotators
 
 
-_HEAD = sa.select(
+_SELECT_STUDY_STATE = sa.select(
     tables.study.c.state,
     tables.study.c.settings,
     tables.study.c.secret,
     tables.study.c.joining,
     tables.study.c.changed,
-).where(tables.study.c.key == given("study"))
-_SETTINGS = sa.select(tables.study.c.settings).where(tables.study.c.key == given("study"))
-_CHANGED = sa.select(tables.study.c.changed).where(tables.study.c.key == given("study"))
-_WRITTEN = sa.select(sa.func.txid_snapshot_xmax(sa.func.txid_current_snapshot()))  # PostgreSQL's count of writers
-_PROTOCOLS = (
+).where(tables.study.c.key == bind_parameter("study"))
+_SELECT_SETTINGS = sa.select(tables.study.c.settings).where(tables.study.c.key == bind_parameter("study"))
+_SELECT_CHANGE_COUNT = sa.select(tables.study.c.changed).where(tables.study.c.key == bind_parameter("study"))
+_SELECT_TRANSACTION_ID = sa.select(
+    sa.func.txid_snapshot_xmax(sa.func.txid_current_snapshot())
+)  # PostgreSQL's count of writers
+_SELECT_PROTOCOLS = (
     sa.select(tables.protocol.c.id, tables.protocol.c.body)
-    .where(tables.protocol.c.study == given("study"))
+    .where(tables.protocol.c.study == bind_parameter("study"))
     .order_by(tables.protocol.c.place)
 )
-_DOCUMENTS = (
+_SELECT_DOCUMENTS = (
     sa.select(tables.document.c.id, tables.document.c.body)
-    .where(tables.document.c.study == given("study"))
+    .where(tables.document.c.study == bind_parameter("study"))
     .order_by(tables.document.c.place)
 )
-_DOCUMENT = sa.select(tables.document.c.body).where(
-    tables.document.c.study == given("study"), tables.document.c.id == given("id")
+_SELECT_DOCUMENT = sa.select(tables.document.c.body).where(
+    tables.document.c.study == bind_parameter("study"), tables.document.c.id == bind_parameter("id")
 )
-_ANNOTATORS = (
+_SELECT_ANNOTATORS = (
     sa.select(tables.annotator.c.id, tables.annotator.c.body)
-    .where(tables.annotator.c.study == given("study"))
+    .where(tables.annotator.c.study == bind_parameter("study"))
     .order_by(tables.annotator.c.place)
 )
 
@@ -106,8 +108,8 @@ class Store:
         self._documents: dict[str, Document] = {}
         self.sessions: dict[str, Session] = {}
         """Those who came by lately, by the hash of their token; forgotten after every `change`."""
-        self._plan: Plan | None = None
-        self.audit_plan: Plan | None = None
+        self._plan: AssignmentPlan | None = None
+        self.audit_plan: AssignmentPlan | None = None
         """The marks that an audit gives out: read once, and again after a `change`."""
         self.text_strata: TextStrata | None = None
         """Where texts are drawn so that an interval shrinks; forgotten after every `change`."""
@@ -129,39 +131,41 @@ class Store:
     def title(self) -> str:
         """What people call the study: its title, else the name of its folder, else its name in the database."""
         file = self.database.place.file
-        folder = file.resolve().parent.name if file and file.name == FILE else ""
+        folder = file.resolve().parent.name if file and file.name == DATABASE_FILENAME else ""
         return self.head.settings.title or folder or self.name
 
     async def do(self, job: Callable[Concatenate[Store, Transaction, P], T], *args: P.args, **named: P.kwargs) -> T:
         """Run `job(store, transaction, ...)` in the writer; returns when what it did is on disk."""
         return await self.writer.write(lambda transaction: job(self, transaction, *args, **named))
 
-    def do_now(self, job: Callable[Concatenate[Store, Transaction, P], T], *args: P.args, **named: P.kwargs) -> T:
+    def run_job_sync(self, job: Callable[Concatenate[Store, Transaction, P], T], *args: P.args, **named: P.kwargs) -> T:
         """The same for code that is not asynchronous."""
-        return self.writer.write_now(lambda transaction: job(self, transaction, *args, **named))
+        return self.writer.run_job_sync(lambda transaction: job(self, transaction, *args, **named))
 
     async def change(self, job: Callable[Concatenate[Store, Transaction, P], T], *args: P.args, **named: P.kwargs) -> T:
         """As `do`, for what changes the study itself: state, settings, protocols, documents."""
-        result = await self.do(_counted, lambda transaction: job(self, transaction, *args, **named))
+        result = await self.do(_run_and_count_change, lambda transaction: job(self, transaction, *args, **named))
         self.refresh()
         return result
 
-    def change_now(self, job: Callable[Concatenate[Store, Transaction, P], T], *args: P.args, **named: P.kwargs) -> T:
+    def change_study_sync(
+        self, job: Callable[Concatenate[Store, Transaction, P], T], *args: P.args, **named: P.kwargs
+    ) -> T:
         """As `change`, for code that is not asynchronous."""
-        result = self.do_now(_counted, lambda transaction: job(self, transaction, *args, **named))
+        result = self.run_job_sync(_run_and_count_change, lambda transaction: job(self, transaction, *args, **named))
         self.refresh()
         return result
 
     def _catch_up(self, transaction: Transaction) -> None:
         """Before changes are made: hear of what another process changed about the study."""
-        (changed,) = transaction.one(_CHANGED, study=self.key) or (0,)
+        (changed,) = transaction.one(_SELECT_CHANGE_COUNT, study=self.key) or (0,)
         if changed != self.head.changed:
             self.refresh()
 
     def is_current(self) -> bool:
         """Whether no other process changed the study since its head was read; reads it anew where one did."""
         with self.database.reading() as transaction:
-            (changed,) = transaction.one(_CHANGED, study=self.key) or (0,)
+            (changed,) = transaction.one(_SELECT_CHANGE_COUNT, study=self.key) or (0,)
         if changed != self.head.changed:
             self.refresh()
             return False
@@ -177,7 +181,7 @@ class Store:
         if self.database.sqlite:
             return self.commits
         with self.database.reading() as transaction:
-            (number,) = transaction.one(_WRITTEN) or (0,)
+            (number,) = transaction.one(_SELECT_TRANSACTION_ID) or (0,)
         return int(number)
 
     def close(self) -> None:
@@ -197,32 +201,32 @@ class Store:
         self.text_strata = None
         self.head = self._head()
 
-    def _head(self) -> Head:
+    def _head(self) -> StudyState:
         with self.database.reading() as transaction:
-            state, settings, secret, joining, changed = transaction.one(_HEAD, study=self.key) or ()
-            protocols = transaction.all(_PROTOCOLS, study=self.key)
+            state, settings, secret, joining, changed = transaction.one(_SELECT_STUDY_STATE, study=self.key) or ()
+            protocols = transaction.all(_SELECT_PROTOCOLS, study=self.key)
         read = self._settings(settings)
         by_id = {
             protocol.id: protocol.in_mode(read.mode if protocol.has_mode(read.mode) else "")
             for protocol in RowReader().records("protocol", Protocol, protocols)
         }
-        return Head(state, read, by_id, secret, joining, changed)
+        return StudyState(state, read, by_id, secret, joining, changed)
 
     def _settings(self, body: str) -> Settings:
         """The settings; a study is not served under others than its own."""
         try:
             return Settings.model_validate_json(body)
-        except WRONG as error:
-            why = f"the settings in the database cannot be read: {reason(error)}"
+        except READ_ERRORS as error:
+            why = f"the settings in the database cannot be read: {describe_error(error)}"
             raise FinecombError(f"{self.database.place}: {why}; `finecomb repair` mends them") from None
 
-    def plan(self) -> Plan:
+    def plan(self) -> AssignmentPlan:
         """What there is to give out; read once."""
         if self._plan is None:
             with self.database.reading() as transaction:
-                bodies = transaction.all(_DOCUMENTS, study=self.key)
-            metas = {id: meta for id, body in bodies if (meta := _meta(id, body)) is not None}
-            self._plan = _plan(metas, self.head)
+                bodies = transaction.all(_SELECT_DOCUMENTS, study=self.key)
+            metas = {id: meta for id, body in bodies if (meta := _parse_document_meta(id, body)) is not None}
+            self._plan = _build_plan(metas, self.head)
         return self._plan
 
     def document(self, id: str) -> Document:
@@ -230,16 +234,16 @@ class Store:
         document = self._documents.get(id)
         if document is None:
             with self.database.reading() as transaction:
-                row = transaction.one(_DOCUMENT, study=self.key, id=id)
+                row = transaction.one(_SELECT_DOCUMENT, study=self.key, id=id)
             if row is None:
                 raise FinecombError(f"no document has the id {id!r}")
             document = self._documents[id] = Document.model_validate_json(row[0])
         return document
 
-    def items(self) -> Iterator[Item]:
+    def items(self) -> Iterator[StudyItem]:
         """Everything, as one moment saw it: settings, protocols, documents, annotators, annotations."""
         with self.database.reading() as transaction:
-            yield from items_of(transaction, self.key)
+            yield from iter_study_items(transaction, self.key)
 
     def study(self) -> Study:
         """Everything as frames."""
@@ -248,56 +252,58 @@ class Store:
     def annotators(self) -> list[Annotator]:
         """Everybody who took part or may."""
         with self.database.reading() as transaction:
-            return list(RowReader().records("annotator", Annotator, transaction.all(_ANNOTATORS, study=self.key)))
+            return list(
+                RowReader().records("annotator", Annotator, transaction.all(_SELECT_ANNOTATORS, study=self.key))
+            )
 
     def annotations(self, only: sa.ColumnElement[bool]) -> list[Annotation]:
         """Those for which a condition on `tables.annotation` holds."""
         with self.database.reading() as transaction:
-            return rows.some_annotations(transaction, self.key, only)
+            return rows.read_annotations(transaction, self.key, only)
 
 
-def _counted(store: Store, transaction: Transaction, job: Callable[[Transaction], T]) -> T:
+def _run_and_count_change(store: Store, transaction: Transaction, job: Callable[[Transaction], T]) -> T:
     """Do what changes the study itself, and count it."""
     result = job(transaction)
-    count_change(store, transaction)
+    increment_change_count(store, transaction)
     return result
 
 
-def _meta(id: str, body: str) -> dict[str, Any] | None:
+def _parse_document_meta(id: str, body: str) -> dict[str, Any] | None:
     """The facts about a document; None for one that cannot be read and so is not given out."""
     return RowReader().record("document", id, lambda: dict(from_json(body).get("meta", {})))
 
 
-def _plan(metas: dict[str, dict[str, Any]], head: Head) -> Plan:
+def _build_plan(metas: dict[str, dict[str, Any]], head: StudyState) -> AssignmentPlan:
     names, checks = head.settings.strata, set(head.settings.attention_checks)
     design = head.settings.design if head.protocols else None
     within = head.protocol.work.within if head.protocols and design is None else ()
     texts = {id: meta for id, meta in metas.items() if id not in checks}
     cells = design_cells(design, head.protocol) if design else []
-    return Plan(
+    return AssignmentPlan(
         documents=[id for id in metas if id not in checks],
         strata={id: [(name, str(meta[name])) for name in names if name in meta] for id, meta in metas.items()},
         checks=[id for id in metas if id in checks],
-        settings=settings(texts, within) if within else {},
+        settings=settings_by_document(texts, within) if within else {},
         models={id: str(meta.get("model", "")) for id, meta in metas.items()},
         cells={cell.name: CellPlan(cell, cell.documents(texts), len(checks & metas.keys())) for cell in cells},
         metas=texts if head.settings.allocation else {},
     )
 
 
-def items_of(transaction: Transaction, study: int) -> Iterator[Item]:
+def iter_study_items(transaction: Transaction, study: int) -> Iterator[StudyItem]:
     """Every record of a study that can be read, then a note about each that cannot."""
     reader = RowReader()
-    (settings,) = transaction.one(_SETTINGS, study=study) or ("{}",)
+    (settings,) = transaction.one(_SELECT_SETTINGS, study=study) or ("{}",)
     yield reader.record("settings", "", lambda: Settings.model_validate_json(settings)) or Settings()
     kinds: list[tuple[Any, type[Protocol] | type[Document] | type[Annotator]]] = [
-        (_PROTOCOLS, Protocol),
-        (_DOCUMENTS, Document),
-        (_ANNOTATORS, Annotator),
+        (_SELECT_PROTOCOLS, Protocol),
+        (_SELECT_DOCUMENTS, Document),
+        (_SELECT_ANNOTATORS, Annotator),
     ]
     for statement, kind in kinds:
         yield from reader.records(kind.__name__.lower(), kind, transaction.run(statement, study=study))
-    yield from reader.complete(rows.all_annotations(transaction, study, reader))
+    yield from reader.complete(rows.read_all_annotations(transaction, study, reader))
     yield from reader.notes()
 
 
@@ -305,32 +311,32 @@ def items_of(transaction: Transaction, study: int) -> Iterator[Item]:
 
 
 def open_store(
-    place: StudyLocation, items: Iterable[Item] | None = None, clock: Clock = time.time, durable: bool = True
+    place: StudyLocation, items: Iterable[StudyItem] | None = None, clock: Clock = time.time, durable: bool = True
 ) -> Store:
     """A study to be served. `items`, where given, are what its folder holds: a new study is made of them.
 
     Tables are brought up to date first, after a backup. One that is not `durable` is lost with the machine's power.
     """
     database = Database(place, durable=durable)
-    prepare(database)
+    migrate_database(database)
     try:
-        with database.writing() as transaction:
-            key, name = find(transaction, place) if items is None else find_or_make(transaction, place)
+        with database.write_transaction() as transaction:
+            key, name = find_study(transaction, place) if items is None else find_or_create_study(transaction, place)
             if items is not None:
-                take(transaction, key, items)
+                import_records(transaction, key, items)
     except BaseException:
         database.close()
         raise
     return Store(database, key, name, clock)
 
 
-def prepare(database: Database) -> Path | None:
+def migrate_database(database: Database) -> Path | None:
     """Bring the tables up to date; returns the backup that was made before, if one was needed."""
-    version = migrations.current(database)
-    if version == migrations.head():
+    version = migrations.current_version(database)
+    if version == migrations.latest_version():
         return None
-    _refuse_later(version, database)
-    saved = backup_name(database.place, f"before-{migrations.head()}") if version else None
+    _reject_newer_version(version, database)
+    saved = backup_path(database.place, f"before-{migrations.latest_version()}") if version else None
     if saved:
         every = Database(replace(database.place, study=""))  # all studies, since all are changed
         back_up(every, saved)
@@ -339,22 +345,22 @@ def prepare(database: Database) -> Path | None:
     return saved
 
 
-def read_items(place: StudyLocation) -> Iterator[Item]:
+def read_items(place: StudyLocation) -> Iterator[StudyItem]:
     """Every record of a study, read without changing anything."""
     database = Database(place, readonly=True)
-    version = migrations.current(database)
-    _refuse_later(version, database)
-    if version not in migrations.READABLE:
+    version = migrations.current_version(database)
+    _reject_newer_version(version, database)
+    if version not in migrations.READABLE_VERSIONS:
         what = "was made by an older Finecomb; `finecomb serve` brings it up to date" if version else "holds no study"
         raise FinecombError(f"{place}: {what}")
     try:
         with database.reading() as transaction:
-            key, _ = find(transaction, place)
-            yield from items_of(transaction, key)
+            key, _ = find_study(transaction, place)
+            yield from iter_study_items(transaction, key)
     finally:
         database.close()
 
 
-def _refuse_later(version: str, database: Database) -> None:
-    if not migrations.known(version):
+def _reject_newer_version(version: str, database: Database) -> None:
+    if not migrations.is_known_version(version):
         raise FinecombError(f"{database.place}: was made by a later Finecomb (tables {version}); install that one")

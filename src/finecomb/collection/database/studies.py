@@ -12,17 +12,17 @@ from finecomb.collection.database.location import StudyLocation
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.records import Settings
 
-_STUDIES = sa.select(tables.study.c.name, tables.study.c.key).order_by(tables.study.c.key)
+_SELECT_STUDIES = sa.select(tables.study.c.name, tables.study.c.key).order_by(tables.study.c.key)
 
 
-def studies(transaction: Transaction) -> dict[str, int]:
+def study_keys_by_name(transaction: Transaction) -> dict[str, int]:
     """The key of every study, by name."""
-    return dict(transaction.all(_STUDIES))
+    return dict(transaction.all(_SELECT_STUDIES))
 
 
-def find(transaction: Transaction, place: StudyLocation) -> tuple[int, str]:
+def find_study(transaction: Transaction, place: StudyLocation) -> tuple[int, str]:
     """Key and name of the study that `place` means: the one it names, else the only one."""
-    keys = studies(transaction)
+    keys = study_keys_by_name(transaction)
     if place.study in keys:
         return keys[place.study], place.study
     if not keys:
@@ -35,12 +35,12 @@ def find(transaction: Transaction, place: StudyLocation) -> tuple[int, str]:
     return key, name
 
 
-def find_or_make(transaction: Transaction, place: StudyLocation) -> tuple[int, str]:
+def find_or_create_study(transaction: Transaction, place: StudyLocation) -> tuple[int, str]:
     """The same, but a study that is not there is made, empty and open."""
     name = place.study or "study"
-    if name not in studies(transaction):
+    if name not in study_keys_by_name(transaction):
         empty, secret = Settings().to_json(), secrets.token_hex(32)
         values = {"name": name, "state": "open", "settings": empty, "imported": empty, "secret": secret, "joining": 1}
         values |= {"changed": 0}
         transaction.run(sa.insert(tables.study).values(**values))
-    return studies(transaction)[name], name
+    return study_keys_by_name(transaction)[name], name

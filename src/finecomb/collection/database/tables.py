@@ -33,12 +33,12 @@ metadata = MetaData(
 _Key = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up an INTEGER only
 
 
-def given(name: str) -> Any:
+def bind_parameter(name: str) -> Any:
     """A value that is bound by name when a statement runs."""
     return bindparam(name)
 
 
-def _study(primary: bool = True) -> Column[int]:
+def _study_column(primary: bool = True) -> Column[int]:
     return Column("study", _Key, ForeignKey("study.key"), primary_key=primary, nullable=False, autoincrement=False)
 
 
@@ -58,7 +58,7 @@ study = Table(
 protocol = Table(
     "protocol",
     metadata,
-    _study(),
+    _study_column(),
     Column("id", Text, primary_key=True),
     Column("place", Integer, nullable=False),
     Column("body", Text, nullable=False),
@@ -67,7 +67,7 @@ protocol = Table(
 document = Table(
     "document",
     metadata,
-    _study(),
+    _study_column(),
     Column("id", Text, primary_key=True),
     Column("place", Integer, nullable=False),
     Column("body", Text, nullable=False),
@@ -76,7 +76,7 @@ document = Table(
 annotator = Table(
     "annotator",
     metadata,
-    _study(),
+    _study_column(),
     Column("id", Text, primary_key=True),
     Column("place", Integer, nullable=False),
     Column("kind", Text, nullable=False),
@@ -92,7 +92,7 @@ annotation = Table(
     "annotation",
     metadata,
     Column("key", _Key, primary_key=True),
-    _study(primary=False),
+    _study_column(primary=False),
     Column("id", Text, nullable=False),
     Column("document", Text, nullable=False),
     Column("annotator", Text, nullable=False),
@@ -117,7 +117,7 @@ entry = Table(
     "entry",
     metadata,
     Column("key", _Key, primary_key=True),
-    _study(primary=False),
+    _study_column(primary=False),
     Column("annotation", _Key, ForeignKey("annotation.key"), nullable=False),
     Column("kind", Text, nullable=False),  # mark, unit, answers or decision
     Column("id", Text, nullable=False),
@@ -141,7 +141,7 @@ change = Table(
 researcher = Table(
     "researcher",
     metadata,
-    _study(),
+    _study_column(),
     Column("id", Text, primary_key=True),
     Column("role", Text, nullable=False),  # owner, editor or viewer
     Column("created", Double, nullable=False),
@@ -152,7 +152,7 @@ link = Table(
     "link",
     metadata,
     Column("hash", Text, primary_key=True),  # of the token, which is nowhere kept
-    _study(primary=False),
+    _study_column(primary=False),
     Column("kind", Text, nullable=False),  # annotator or researcher
     Column("who", Text, nullable=False),  # id of either
     Column("role", Text, nullable=False),  # of a researcher
@@ -167,7 +167,7 @@ session = Table(
     "session",
     metadata,
     Column("hash", Text, primary_key=True),  # of the token in the cookie
-    _study(primary=False),
+    _study_column(primary=False),
     Column("kind", Text, nullable=False),  # annotator or researcher
     Column("who", Text, nullable=False),
     Column("created", Double, nullable=False),
@@ -180,7 +180,7 @@ attempt = Table(  # tries to come in, so that several processes count them toget
     "attempt",
     metadata,
     Column("key", _Key, primary_key=True),
-    _study(primary=False),
+    _study_column(primary=False),
     Column("kind", Text, nullable=False),  # wrong-link or join
     Column("address", Text, nullable=False),  # keyed hash of the internet address
     Column("at", Double, nullable=False),
@@ -190,7 +190,7 @@ attempt = Table(  # tries to come in, so that several processes count them toget
 worker = Table(  # who took part, by a keyed hash: stays when `finecomb forget` removes the rest
     "worker",
     metadata,
-    _study(),
+    _study_column(),
     Column("hash", Text, primary_key=True),  # of platform and worker id
     Column("annotator", Text, nullable=False),
     Column("device", Text, nullable=False),  # keyed hash of the browser that began; empty when it was let go
@@ -200,7 +200,7 @@ arrival = Table(  # the one place for what platforms and browsers tell about a p
     "arrival",
     metadata,
     Column("key", _Key, primary_key=True),
-    _study(primary=False),
+    _study_column(primary=False),
     Column("annotator", Text, nullable=False),
     Column("at", Double, nullable=False),
     Column("platform", Text, nullable=False),  # prolific or mturk; empty for those who came by a link of ours
@@ -218,7 +218,7 @@ audit = Table(
     "audit",
     metadata,
     Column("key", _Key, primary_key=True),
-    _study(primary=False),
+    _study_column(primary=False),
     Column("at", Double, nullable=False),
     Column("who", Text, nullable=False),
     Column("did", Text, nullable=False),

@@ -15,7 +15,7 @@ from finecomb.core.records import Annotation, Note, Record
 log = logging.getLogger(__name__)
 R = TypeVar("R", bound=Record)
 T = TypeVar("T")
-WRONG = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+READ_ERRORS = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 """What goes wrong when a row is read that our own code would not have written."""
 
 
@@ -37,7 +37,12 @@ class UnreadableRow:
         )
 
 
-_NAMED = {"document": "document", "annotator": "annotator", "protocol": "protocol", "annotation": "about"}
+_REFERENCE_FIELD_BY_KIND = {
+    "document": "document",
+    "annotator": "annotator",
+    "protocol": "protocol",
+    "annotation": "about",
+}
 
 
 class RowReader:
@@ -45,14 +50,14 @@ class RowReader:
 
     def __init__(self) -> None:
         self.unreadable: list[UnreadableRow] = []
-        self._ids: dict[str, set[str]] = {kind: set() for kind in _NAMED}
+        self._ids: dict[str, set[str]] = {kind: set() for kind in _REFERENCE_FIELD_BY_KIND}
 
     def record(self, kind: str, id: str, make: Callable[[], T]) -> T | None:
         """What `make` returns, or None where the row is not what a record needs."""
         try:
             return make()
-        except WRONG as error:
-            self.leave_out(kind, id, reason(error))
+        except READ_ERRORS as error:
+            self.skip_row(kind, id, describe_error(error))
             return None
 
     def records(self, kind: str, of: type[R], rows: Iterable[tuple[str, str]]) -> Iterator[R]:
@@ -60,10 +65,10 @@ class RowReader:
         for id, body in rows:
             try:
                 yield of.model_validate_json(body)
-            except WRONG as error:
-                self.leave_out(kind, id, reason(error))
+            except READ_ERRORS as error:
+                self.skip_row(kind, id, describe_error(error))
 
-    def leave_out(self, kind: str, id: str, why: str) -> None:
+    def skip_row(self, kind: str, id: str, why: str) -> None:
         """Remember a row that is left out, and say so in the log."""
         row = UnreadableRow(kind, id, why)
         log.warning("%s", row)
@@ -78,12 +83,12 @@ class RowReader:
                 continue
             names = [
                 (kind, getattr(annotation, field))
-                for kind, field in _NAMED.items()
+                for kind, field in _REFERENCE_FIELD_BY_KIND.items()
                 if getattr(annotation, field) in self._ids[kind]
             ]
             if names:
                 kind, id = names[0]
-                self.leave_out("annotation", annotation.id, f"it names the {kind} {id!r}, which cannot be read")
+                self.skip_row("annotation", annotation.id, f"it names the {kind} {id!r}, which cannot be read")
             else:
                 yield annotation
 
@@ -92,7 +97,7 @@ class RowReader:
         yield from (Note(text=str(row), is_error=True) for row in self.unreadable)
 
 
-def reason(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Why a row makes no record, in one line."""
     if isinstance(error, ValidationError):
         first = error.errors()[0]

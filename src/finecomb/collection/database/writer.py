@@ -18,11 +18,11 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 Job = Callable[[Transaction], T]
 """A change: reads and writes in the transaction it is given; raising undoes all that it did."""
-_MOST = 256  # changes in one commit
+_MAX_JOBS_PER_COMMIT = 256  # changes in one commit
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _PendingJob:
     job: Job[Any]
     answer: Callable[[Any, BaseException | None], None]
     result: Any = None
@@ -38,11 +38,11 @@ class Writer:
         catch_up: Callable[[Transaction], None] | None = None,
         on_commit: Callable[[bool], None] = lambda _: None,
     ) -> None:
-        """`catch_up` is called at the beginning of every transaction; `on_commit` at its end: whether it was kept."""
+        """`refresh_study` is called at the beginning of every transaction; `on_commit` at its end: whether it was kept."""
         self._database = database
         self._on_commit = on_commit
         self._catch_up = catch_up
-        self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_PendingJob | None] = queue.SimpleQueue()
         self._connection: Any = None
         self._connect()
         self._thread = threading.Thread(target=self._work, name="finecomb-writer", daemon=True)
@@ -55,19 +55,19 @@ class Writer:
         future: asyncio.Future[T] = loop.create_future()
 
         def answer(result: T, error: BaseException | None) -> None:
-            loop.call_soon_threadsafe(_settle, future, result, error)
+            loop.call_soon_threadsafe(_resolve_future, future, result, error)
 
-        self._queue.put(_Waiting(job, answer))
+        self._queue.put(_PendingJob(job, answer))
         return await future
 
-    def write_now(self, job: Job[T]) -> T:
+    def run_job_sync(self, job: Job[T]) -> T:
         """The same for code that is not asynchronous."""
         future: Future[T] = Future()
 
         def answer(result: T, error: BaseException | None) -> None:
-            _settle(future, result, error)
+            _resolve_future(future, result, error)
 
-        self._queue.put(_Waiting(job, answer))
+        self._queue.put(_PendingJob(job, answer))
         return future.result()
 
     def close(self) -> None:
@@ -79,17 +79,17 @@ class Writer:
 
     def _work(self) -> None:
         while (first := self._queue.get()) is not None:
-            batch, last = self._batch(first)
-            self._commit(batch)
+            batch, last = self._collect_batch(first)
+            self._commit_batch(batch)
             for waiting in batch:
-                _tell(waiting)
+                _deliver_result(waiting)
             if last:
                 return
 
-    def _batch(self, first: _Waiting) -> tuple[list[_Waiting], bool]:
+    def _collect_batch(self, first: _PendingJob) -> tuple[list[_PendingJob], bool]:
         """Whatever is waiting by now, and whether the writer is to stop after it."""
         batch = [first]
-        while len(batch) < _MOST:
+        while len(batch) < _MAX_JOBS_PER_COMMIT:
             try:
                 following = self._queue.get_nowait()
             except queue.Empty:
@@ -99,7 +99,7 @@ class Writer:
             batch.append(following)
         return batch, False
 
-    def _commit(self, batch: Iterable[_Waiting]) -> None:
+    def _commit_batch(self, batch: Iterable[_PendingJob]) -> None:
         try:
             if self._connection is None:
                 self._connect()
@@ -107,7 +107,7 @@ class Writer:
             if self._catch_up is not None:
                 self._catch_up(self._transaction)
             for waiting in batch:
-                self._run(waiting)
+                self._run_in_savepoint(waiting)
             self._transaction.command("COMMIT")
             self._database.check_file()  # what is written to a file that was moved away is not acknowledged
             self.commits += 1
@@ -115,11 +115,11 @@ class Writer:
         except Exception as error:  # e.g. the disk is full, or the database was restarted
             log.exception("a commit failed; nothing of it was kept")
             self._on_commit(False)
-            self._recover()
+            self._reconnect()
             for waiting in batch:
                 waiting.error = waiting.error or error
 
-    def _run(self, waiting: _Waiting) -> None:
+    def _run_in_savepoint(self, waiting: _PendingJob) -> None:
         """One change in a savepoint, so that a failing one does not take the others with it."""
         self._transaction.command("SAVEPOINT job")
         try:
@@ -133,7 +133,7 @@ class Writer:
         self._connection = self._database.connect()
         self._transaction = Transaction(self._connection, self._database.compiled)
 
-    def _recover(self) -> None:
+    def _reconnect(self) -> None:
         """A fresh connection, where the old one may be anything; the next change tries again if there is none yet."""
         with contextlib.suppress(Exception):
             self._connection.close()
@@ -144,14 +144,14 @@ class Writer:
             log.error("the database cannot be reached: %s", error)
 
 
-def _tell(waiting: _Waiting) -> None:
+def _deliver_result(waiting: _PendingJob) -> None:
     try:
         waiting.answer(waiting.result, waiting.error)
     except RuntimeError:  # the event loop that waited is closed: the server is being stopped
         log.warning("nobody is left to hear that a change was written")
 
 
-def _settle(future: Any, result: object, error: BaseException | None) -> None:
+def _resolve_future(future: Any, result: object, error: BaseException | None) -> None:
     if future.done():
         return  # whoever waited has gone away, e.g. closed the page
     if error is None:

@@ -7,17 +7,17 @@ from finecomb.corpora.critics.base import (
     CriticScores,
     PriorCritic,
     StateStep,
-    annotated,
     latent_nll,
     latent_ppl,
-    parts,
+    render_annotated_text,
+    state_steps,
 )
 from finecomb.corpora.critics.comparison import Comparison, compare
 from finecomb.corpora.critics.outliers import Outlier, outliers
-from finecomb.corpora.critics.posteriors import Dirichlet, Factorised, Gaussian, Point, Posterior, Samples
+from finecomb.corpora.critics.posteriors import Dirichlet, Factorised, Gaussian, PointPosterior, Posterior, Samples
 from finecomb.corpora.critics.priors import DirichletPrior, GaussianPrior, Markov, Prior, ProjectionError
-from finecomb.corpora.critics.scoring import scores
-from finecomb.corpora.critics.storage import CRITICS, load, named, save
+from finecomb.corpora.critics.scoring import score_documents
+from finecomb.corpora.critics.storage import CRITICS, critic_class, load, save
 
 __all__ = [
     "CRITICS",
@@ -31,21 +31,21 @@ __all__ = [
     "GaussianPrior",
     "Markov",
     "Outlier",
-    "Point",
+    "PointPosterior",
     "Posterior",
     "Prior",
     "PriorCritic",
     "ProjectionError",
     "Samples",
     "StateStep",
-    "annotated",
     "compare",
+    "critic_class",
     "latent_nll",
     "latent_ppl",
     "load",
-    "named",
     "outliers",
-    "parts",
+    "render_annotated_text",
     "save",
-    "scores",
+    "score_documents",
+    "state_steps",
 ]

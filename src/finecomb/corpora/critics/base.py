@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Signature
 from finecomb.core.records import Document
-from finecomb.corpora.critics.posteriors import Floats, Point, Posterior, Samples, Z
-from finecomb.corpora.critics.priors import Prior, ProjectionError, State
-from finecomb.statistics.inference.resampling import Sums, estimated_sums, ratio, undefined
+from finecomb.corpora.critics.posteriors import Floats, PointPosterior, Posterior, Samples, Z
+from finecomb.corpora.critics.priors import Prior, ProjectionError, SavedState
+from finecomb.statistics.inference.resampling import Sums, estimate_from_sums, ratio, undefined_estimate
 
 Statistic = Literal["nll", "plugin", "kl"]
 Ints = NDArray[np.int64]
@@ -41,7 +41,7 @@ class Critic(ABC):
     """Whether z is a sequence of states, so that Latent PPL is defined."""
     statistic: Statistic = "nll"
     """What is compared unless another statistic is asked for."""
-    unused: tuple[Dropped, ...] = ()
+    unused: tuple[DroppedDocument, ...] = ()
     """Documents that `fit` was given and could not use, and why; not stored."""
     table_names: tuple[str, ...] = ()
     """Names of the tables that it adds, so that a wish for another is refused before the work."""
@@ -74,13 +74,13 @@ class Critic(ABC):
     def expected_log_prior(self, posterior: Posterior) -> Floats:
         """E log P(z) of each step under a posterior; exact for a point, a mean for samples."""
         match posterior:
-            case Point():
+            case PointPosterior():
                 return self.log_prior(posterior.z)
             case Samples():
                 return np.asarray(np.mean([self.log_prior(z) for z in posterior.zs], axis=0))
         raise TypeError(f"{type(self).__name__} does not say E log P(z) under a {type(posterior).__name__} posterior")
 
-    def projected_alone(self, document: Document) -> Posterior:
+    def project_as_batch(self, document: Document) -> Posterior:
         """P(z | x) of one document, for critics that project many at once."""
         ((_, posterior),) = self.project_all([document])
         if isinstance(posterior, ProjectionError):
@@ -95,7 +95,7 @@ class Critic(ABC):
             except ProjectionError as error:
                 yield document, error
 
-    def word_logs(self, text: str, posterior: Posterior | None) -> Floats | None:
+    def word_log_probs(self, text: str, posterior: Posterior | None) -> Floats | None:
         """log P of each word of a text given a posterior, or in any document for None; None: it gives words none."""
         return None
 
@@ -123,17 +123,17 @@ class Critic(ABC):
         """Figures particular to the critic, by name, as SVG."""
         return {}
 
-    def state(self) -> State:
+    def state(self) -> SavedState:
         """JSON values and NumPy arrays that the critic can be made from again."""
         raise FinecombError(f"a {self.name} critic cannot be saved: {type(self).__name__} has no `state`")
 
     @classmethod
-    def code_of(cls, state: State) -> Sequence[str]:
+    def user_code_in_state(cls, state: SavedState) -> Sequence[str]:
         """Names of code outside Finecomb that a stored state would have run; `load` asks the user about each."""
         return ()
 
     @classmethod
-    def from_state(cls, state: State) -> Self:
+    def from_state(cls, state: SavedState) -> Self:
         """The critic that had this state."""
         raise FinecombError(f"a saved critic cannot be read: {cls.__name__} has no `from_state`")
 
@@ -149,7 +149,7 @@ class PriorCritic(Critic):
 
     def expected_log_prior(self, posterior: Posterior) -> Floats:
         """As the prior says, in closed form where the posterior is neither a point nor samples."""
-        if isinstance(posterior, Point | Samples):
+        if isinstance(posterior, PointPosterior | Samples):
             return super().expected_log_prior(posterior)
         return self.prior.expected(posterior)
 
@@ -170,22 +170,26 @@ def nll(critic: Critic, posterior: Posterior) -> Floats:
     return -critic.expected_log_prior(posterior)
 
 
-def plugin(critic: Critic, posterior: Posterior) -> Floats:
+def plugin_nll(critic: Critic, posterior: Posterior) -> Floats:
     r"""$-\log P(\hat z)$ at the most probable states, or at the mean of vectors, step by step."""
-    return -critic.log_prior(posterior.point())
+    return -critic.log_prior(posterior.point_estimate())
 
 
-def kl(critic: Critic, posterior: Posterior) -> Floats:
+def kl_divergence(critic: Critic, posterior: Posterior) -> Floats:
     """KL(P(z|x) || P(z)): the paper's statistic less the posterior's entropy (Appendix A), spread evenly over steps."""
     terms = nll(critic, posterior)
     return terms - posterior.entropy() / len(terms)
 
 
-STATISTICS: dict[Statistic, Callable[[Critic, Posterior], Floats]] = {"nll": nll, "plugin": plugin, "kl": kl}
+STATISTICS: dict[Statistic, Callable[[Critic, Posterior], Floats]] = {
+    "nll": nll,
+    "plugin": plugin_nll,
+    "kl": kl_divergence,
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class DroppedDocument:
     """A document without a score, and why."""
 
     id: str
@@ -208,7 +212,7 @@ class CriticScores:
     """(documents,): steps of a sequence; where z is a vector, words of the text."""
     points: tuple[Z, ...]
     """The most probable z of each document, for tables and figures."""
-    dropped: tuple[Dropped, ...] = ()
+    dropped: tuple[DroppedDocument, ...] = ()
     clusters: tuple[str, ...] = ()
     """What each document belongs to, e.g. its prompt; empty where every document stands for itself."""
     familiarity: float = math.nan
@@ -256,30 +260,32 @@ def perplexity(sums: Sums) -> Floats:
 def latent_nll(corpus: CriticScores, draws: int = 1000, seed: int = 0) -> Estimate:
     """Mean T(x) over documents, with an interval that resamples documents."""
     why = "" if corpus.ids else "no document could be projected"
-    return _estimate(corpus, "latent-nll", mean_nll, why, draws, seed)
+    return _estimate_statistic(corpus, "latent-nll", mean_nll, why, draws, seed)
 
 
 def latent_ppl(corpus: CriticScores, draws: int = 1000, seed: int = 0) -> Estimate:
     """exp(sum of T(x) / sum of steps), with an interval that resamples documents; NaN where z is no sequence."""
-    why = no_ppl(corpus) or ("" if corpus.ids else "no document could be projected")
-    return _estimate(corpus, "latent-ppl", perplexity, why, draws, seed)
+    why = ppl_undefined_reason(corpus) or ("" if corpus.ids else "no document could be projected")
+    return _estimate_statistic(corpus, "latent-ppl", perplexity, why, draws, seed)
 
 
-def no_ppl(corpus: CriticScores) -> str:
+def ppl_undefined_reason(corpus: CriticScores) -> str:
     """Why there is no Latent PPL; empty where there is."""
     if not corpus.discrete:
         return "Latent PPL is a mean over the states of a sequence, and here z is a vector; see the Latent NLL"
     return "Latent PPL is exp of a mean log-likelihood, and kl is a divergence" if corpus.statistic == "kl" else ""
 
 
-def _estimate(corpus: CriticScores, name: str, of: CorpusStatistic, why: str, draws: int, seed: int) -> Estimate:
+def _estimate_statistic(
+    corpus: CriticScores, name: str, of: CorpusStatistic, why: str, draws: int, seed: int
+) -> Estimate:
     signature = Signature.of(
         statistic=f"{name}:{corpus.statistic}", critic=corpus.critic, documents=len(corpus.ids),
         dropped=len(corpus.dropped) or None, draws=draws, seed=seed,
     )  # fmt: skip
     if why:
-        return undefined(signature, why)
-    return estimated_sums(corpus.sums, of, draws, seed, signature)
+        return undefined_estimate(signature, why)
+    return estimate_from_sums(corpus.sums, of, draws, seed, signature)
 
 
 # --- where it comes from -----------------------------------------------------------------------------------------
@@ -301,11 +307,11 @@ class StateStep:
     likeliest_nll: float
 
 
-def parts(critic: Critic, document: Document, statistic: Statistic | None = None) -> list[StateStep]:
+def state_steps(critic: Critic, document: Document, statistic: Statistic | None = None) -> list[StateStep]:
     """T(x) taken apart into its steps, each with its text and the critic's argmax."""
     posterior = critic.project(document)
     terms = STATISTICS[statistic or critic.statistic](critic, posterior)
-    z = posterior.point()
+    z = posterior.point_estimate()
     names, best = critic.names(z), critic.likeliest(z) or [("", math.nan)] * len(terms)
     rows = []
     for step, (term, name, (expected, log_prob)) in enumerate(zip(terms, names, best, strict=True)):
@@ -315,11 +321,11 @@ def parts(critic: Critic, document: Document, statistic: Statistic | None = None
     return rows
 
 
-UNLIKELY = math.log(0.01)
+ERROR_LOG_PROB = math.log(0.01)
 """log P below which a step is called an error, as in the paper's Table 12."""
 
 
-def annotated(text: str, steps: Sequence[StateStep], below: float = UNLIKELY) -> str:
+def render_annotated_text(text: str, steps: Sequence[StateStep], below: float = ERROR_LOG_PROB) -> str:
     """A text with every step as `[she]1{-0.9}`: its state and log P; under `below`, also what was expected there.
 
     The paper's Figures 10 to 13 as text: `[he]4{-11.7 expected she:4 -1.8}`. Of a state such as `she:4` only the number
@@ -329,12 +335,12 @@ def annotated(text: str, steps: Sequence[StateStep], below: float = UNLIKELY) ->
     for part in steps:
         if part.start is None or part.end is None or part.start < at or part.end == part.start:
             continue
-        surprise = f" expected {part.likeliest} {_short(-part.likeliest_nll)}" if -part.nll < below else ""
+        surprise = f" expected {part.likeliest} {_format_log_prob(-part.likeliest_nll)}" if -part.nll < below else ""
         name = part.state.partition(":")[2] or part.state
-        pieces += [text[at : part.start], f"[{part.text}]{name}{{{_short(-part.nll)}{surprise}}}"]
+        pieces += [text[at : part.start], f"[{part.text}]{name}{{{_format_log_prob(-part.nll)}{surprise}}}"]
         at = part.end
     return "".join(pieces) + text[at:]
 
 
-def _short(value: float) -> str:
+def _format_log_prob(value: float) -> str:
     return f"{round(value, 1) + 0.0:.1f}"  # never -0.0

@@ -16,10 +16,10 @@ Ints = NDArray[np.int64]
 Objective = Callable[[Ints, Floats], tuple[Floats, Floats]]
 """From the numbers of rows and their points, (rows, D), to their values, (rows,), and gradients, (rows, D)."""
 
-_MEMORY, _HALVINGS, _DECREASE = 10, 30, 1e-4
+_HISTORY_SIZE, _MAX_HALVINGS, _ARMIJO_CONSTANT = 10, 30, 1e-4
 
 
-def minimised(
+def minimise_rows(
     objective: Objective, start: Floats, scale: Floats, tolerance: float, steps: int, reach: float = np.inf
 ) -> Floats:
     """(rows, D): a local minimum of each row's objective from its `start`.
@@ -44,12 +44,14 @@ def minimised(
         shorter = np.minimum(1.0, reach / np.maximum(np.abs(directions).max(axis=1), 1e-300))
         directions = shorter[:, None] * directions
         move, change = np.zeros_like(points), np.zeros_like(points)
-        reached = _searched(objective, active, points[active], directions, values[active], gradients[active])
+        reached = _backtracking_line_search(
+            objective, active, points[active], directions, values[active], gradients[active]
+        )
         move[active], change[active] = reached[0] - points[active], reached[2] - gradients[active]
         points[active], values[active], gradients[active] = reached
         stuck = active[np.abs(move[active]).max(axis=1) == 0]
         hopeless = stuck[np.sum([np.abs(old[stuck]).sum(axis=1) for old in moves], axis=0) == 0] if moves else stuck
-        moves, changes = [*moves, move][-_MEMORY:], [*changes, change][-_MEMORY:]
+        moves, changes = [*moves, move][-_HISTORY_SIZE:], [*changes, change][-_HISTORY_SIZE:]
         for old in (*moves, *changes):
             old[stuck] = 0  # what was learnt of the curvature misleads: start anew from here
         active = np.setdiff1d(active, hopeless)
@@ -59,7 +61,7 @@ def minimised(
 def _directions(gradients: Floats, moves: list[Floats], changes: list[Floats], scale: Floats) -> Floats:
     """Minus the inverse curvature times the gradient, by the two-loop recursion; always downhill."""
     rest, weights = gradients.copy(), list[Floats]()
-    inverses = [_inverse((move * change).sum(axis=1)) for move, change in zip(moves, changes, strict=True)]
+    inverses = [_safe_inverse((move * change).sum(axis=1)) for move, change in zip(moves, changes, strict=True)]
     for move, change, inverse in zip(reversed(moves), reversed(changes), reversed(inverses), strict=True):
         weights.append(inverse * (move * rest).sum(axis=1))
         rest -= weights[-1][:, None] * change
@@ -70,22 +72,22 @@ def _directions(gradients: Floats, moves: list[Floats], changes: list[Floats], s
     return -np.where(uphill[:, None], scale * gradients, rest)
 
 
-def _inverse(products: Floats) -> Floats:
+def _safe_inverse(products: Floats) -> Floats:
     """1 / product, and 0 where the pair says nothing of the curvature."""
     return np.where(products > 1e-12, 1 / np.where(products > 1e-12, products, 1.0), 0.0)
 
 
-def _searched(
+def _backtracking_line_search(
     objective: Objective, rows: Ints, points: Floats, directions: Floats, values: Floats, before: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Points along the directions with a lower value, or the same point; their values and gradients."""
     size, pending = np.ones(len(rows)), np.arange(len(rows))
     reached, lower, gradients = points.copy(), values.copy(), before.copy()
     slopes = (directions * before).sum(axis=1)
-    for _ in range(_HALVINGS):
+    for _ in range(_MAX_HALVINGS):
         tried = points[pending] + size[pending, None] * directions[pending]
         value, gradient = objective(rows[pending], tried)
-        good = value <= values[pending] + _DECREASE * size[pending] * slopes[pending]
+        good = value <= values[pending] + _ARMIJO_CONSTANT * size[pending] * slopes[pending]
         taken = pending[good]
         reached[taken], lower[taken], gradients[taken] = tried[good], value[good], gradient[good]
         pending = pending[~good]

@@ -21,22 +21,22 @@ from scipy import optimize, sparse, special
 
 from finecomb.corpora.critics.classifier_models import Encoder, Transformer
 from finecomb.corpora.critics.posteriors import Floats
-from finecomb.corpora.critics.priors import State
+from finecomb.corpora.critics.priors import SavedState
 from finecomb.corpora.critics.vocabulary import is_unspaced, unspaced_words
 
-_TOKEN = re.compile(r"\w+|[^\w\s]")
+_TOKEN_PATTERN = re.compile(r"\w+|[^\w\s]")
 Matrix = Any
 """(texts, features): a SciPy sparse or a dense array."""
 
 
-class Features(typing.Protocol):
+class FeatureExtractor(typing.Protocol):
     """From texts to numbers."""
 
     def __call__(self, texts: Sequence[str]) -> Matrix:
         """(texts, features)."""
         ...
 
-    def state(self) -> State:
+    def state(self) -> SavedState:
         """For storage."""
         ...
 
@@ -53,7 +53,7 @@ class TfIdf:
         """The `most` common of those that are in at least `least` texts."""
         frequencies: Counter[str] = Counter()
         for text in texts:
-            frequencies.update(set(_words(text)))
+            frequencies.update(set(_words_and_bigrams(text)))
         chosen = sorted(word for word, count in frequencies.most_common(most) if count >= min(least, len(texts)))
         counts = np.array([frequencies[word] for word in chosen])
         return cls(tuple(chosen), np.log((1 + len(texts)) / (1 + counts)) + 1)
@@ -64,7 +64,7 @@ class TfIdf:
 
     def share(self, text: str) -> float:
         """The share of the words, signs and pairs of a text that are known."""
-        words = _words(text)
+        words = _words_and_bigrams(text)
         return float(np.mean([word in self._index for word in words])) if words else float("nan")
 
     def __call__(self, texts: Sequence[str]) -> Matrix:
@@ -73,7 +73,7 @@ class TfIdf:
         values: list[int] = []
         ends = [0]
         for text in texts:
-            counts = Counter(map(self._index.get, _words(text)))
+            counts = Counter(map(self._index.get, _words_and_bigrams(text)))
             counts.pop(None, None)
             columns += counts  # type: ignore[arg-type]
             values += counts.values()
@@ -84,26 +84,26 @@ class TfIdf:
         lengths = np.sqrt(np.asarray(table.multiply(table).sum(axis=1)))
         return sparse.diags_array(1 / np.where(lengths > 0, lengths, 1)) @ table
 
-    def state(self) -> State:
+    def state(self) -> SavedState:
         """For storage."""
         return {"features": "tfidf", "words": list(self.words), "idf": self.idf}
 
 
-_READ = 4_000  # characters of a text that are read, some 600 words; the authors' classifier reads 512 tokens
+_MAX_CHARACTERS = 4_000  # characters of a text that are read, some 600 words; the authors' classifier reads 512 tokens
 
 
-def _words(text: str) -> list[str]:
+def _words_and_bigrams(text: str) -> list[str]:
     """Words and signs, and pairs of neighbours.
 
     >>> _words("Ann: see!")
     ['ann', ':', 'see', '!', 'ann :', ': see', 'see !']
     """
-    text = text[:_READ]
-    tokens = unspaced_words(text) if is_unspaced(text) else _TOKEN.findall(text.lower())
+    text = text[:_MAX_CHARACTERS]
+    tokens = unspaced_words(text) if is_unspaced(text) else _TOKEN_PATTERN.findall(text.lower())
     return tokens + [f"{first} {second}" for first, second in itertools.pairwise(tokens)]
 
 
-def features_from(state: State) -> Features:
+def features_from_state(state: SavedState) -> FeatureExtractor:
     """Features from storage."""
     if state["features"] == "tfidf":
         return TfIdf(tuple(state["words"]), state["idf"])
@@ -122,7 +122,7 @@ class Classifier(typing.Protocol):
         """(texts, classes); rows sum to one."""
         ...
 
-    def state(self) -> State:
+    def state(self) -> SavedState:
         """For storage."""
         ...
 
@@ -132,13 +132,13 @@ class LogisticRegression:
     """Softmax of a linear function of features."""
 
     classes: tuple[str, ...]
-    features: Features
+    features: FeatureExtractor
     weights: Floats
     """(features + 1, classes); the last row is the bias."""
 
     @classmethod
     def fit(
-        cls, table: Matrix, labels: Sequence[str], features: Features, cost: float = 10.0, iterations: int = 25
+        cls, table: Matrix, labels: Sequence[str], features: FeatureExtractor, cost: float = 10.0, iterations: int = 25
     ) -> LogisticRegression:
         """From features of texts, (texts, features), and the class of each.
 
@@ -146,29 +146,29 @@ class LogisticRegression:
         """
         classes = tuple(sorted(set(labels)))
         index = {name: at for at, name in enumerate(classes)}
-        weights = _minimised(table, np.array([index[label] for label in labels]), cost, iterations)
+        weights = _fit_weights(table, np.array([index[label] for label in labels]), cost, iterations)
         return cls(classes, features, weights)
 
     def __call__(self, texts: Sequence[str]) -> Floats:
         """(texts, classes)."""
-        return self.of_features(self.features(texts))
+        return self.probabilities_from_features(self.features(texts))
 
-    def of_features(self, table: Matrix) -> Floats:
+    def probabilities_from_features(self, table: Matrix) -> Floats:
         """(texts, classes) from (texts, features)."""
         result: Floats = special.softmax(table @ self.weights[:-1] + self.weights[-1], axis=1)
         return result
 
-    def state(self) -> State:
+    def state(self) -> SavedState:
         """For storage."""
         return {"classes": list(self.classes), "features": self.features.state(), "weights": self.weights}
 
     @classmethod
-    def from_state(cls, state: State) -> LogisticRegression:
+    def from_state(cls, state: SavedState) -> LogisticRegression:
         """From storage."""
-        return cls(tuple(state["classes"]), features_from(state["features"]), state["weights"])
+        return cls(tuple(state["classes"]), features_from_state(state["features"]), state["weights"])
 
 
-def classifier_from(state: State) -> Classifier:
+def classifier_from_state(state: SavedState) -> Classifier:
     """A classifier from storage."""
     return Transformer.from_state(state) if "transformer" in state else LogisticRegression.from_state(state)
 
@@ -176,7 +176,7 @@ def classifier_from(state: State) -> Classifier:
 _CURVATURE = 0.01  # of the loss by feature, relative to its squared values; only the speed depends on it
 
 
-def _minimised(table: Matrix, labels: NDArray[np.int64], cost: float, iterations: int) -> Floats:
+def _fit_weights(table: Matrix, labels: NDArray[np.int64], cost: float, iterations: int) -> Floats:
     """(features + 1, classes): the weights of the least loss.
 
     Weights are searched in units of 1 / sqrt(curvature), so that rare and common words converge together.
@@ -187,7 +187,7 @@ def _minimised(table: Matrix, labels: NDArray[np.int64], cost: float, iterations
     squares = np.append(np.asarray((table * table).sum(axis=0)), texts)
     unit = 1 / np.sqrt(1 + cost * _CURVATURE * squares)[:, None]
 
-    def loss(flat: Floats) -> tuple[float, Floats]:
+    def loss_and_gradient(flat: Floats) -> tuple[float, Floats]:
         weights = unit * flat.reshape(shape)
         log_p = special.log_softmax(table @ weights[:-1] + weights[-1], axis=1)
         slope = np.exp(log_p)
@@ -200,6 +200,6 @@ def _minimised(table: Matrix, labels: NDArray[np.int64], cost: float, iterations
         return value, (unit * gradient).ravel()
 
     start = np.zeros(shape[0] * shape[1])
-    optimum = optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": iterations})
-    result: Floats = unit * optimum.x.reshape(shape)
+    optimum = optimize.minimize(loss_and_gradient, start, jac=True, method="L-BFGS-B", options={"maxiter": iterations})
+    result: Floats = unit * optimum.x_position.reshape(shape)
     return result

@@ -23,25 +23,25 @@ from finecomb.corpora.critics.base import (
     CorpusStatistic,
     Critic,
     CriticScores,
-    Dropped,
+    DroppedDocument,
     Ints,
     mean_nll,
-    no_ppl,
     perplexity,
+    ppl_undefined_reason,
 )
 from finecomb.corpora.critics.posteriors import Floats
 from finecomb.corpora.critics.progress import track
-from finecomb.statistics.inference.permutation import Correction, adjusted
+from finecomb.statistics.inference.permutation import Correction, adjust_p_values
 from finecomb.statistics.inference.resampling import (
     Sums,
     document_weights,
-    estimated,
+    estimate_with_interval,
     p_value,
     resampled_sums,
-    undefined,
+    undefined_estimate,
 )
 
-COPIED = "is a copy of a text that the critic was fitted on"
+COPY_REASON = "is a copy of a text that the critic was fitted on"
 """Why a generated document is not judged: it tells of memory and not of structure."""
 
 
@@ -80,9 +80,9 @@ class Comparison:
         The length-matched contrast decides: staying near the mode shows at every length; shortness vanishes with it.
         """
         copied = f"{self.copies} copies" if self.copies else ""
-        return "; ".join(words for words in (self._below(), copied) if words)
+        return "; ".join(words for words in (self._below_real_note(), copied) if words)
 
-    def _below(self) -> str:
+    def _below_real_note(self) -> str:
         if self.matched.high < 0:
             return "mode-seeking"
         if not self.difference.value < 0:
@@ -146,40 +146,40 @@ def compare(
     """
     rows: list[Comparison] = []
     for system, generated in track(systems.items(), "comparing systems", len(systems)):
-        rows += _compared(real, system, generated, draws, seed, paired)
-    return corrected(rows, correction)
+        rows += _compare_system(real, system, generated, draws, seed, paired)
+    return correct_p_values(rows, correction)
 
 
-def contrasts(
+def contrast_systems(
     systems: Mapping[str, CriticScores], correction: Correction = "holm", draws: int = 1000, seed: int = 0
 ) -> list[Contrast]:
     """Every system against every other; those that share clusters, such as prompts, are paired by them."""
     rows: list[Contrast] = []
     for first, second in itertools.combinations(systems, 2):
         paired = len(set(systems[first].clusters) & set(systems[second].clusters)) > 1
-        for row in _compared(systems[second], f"{first}\x1f{second}", systems[first], draws, seed, paired):
+        for row in _compare_system(systems[second], f"{first}\x1f{second}", systems[first], draws, seed, paired):
             rows.append(Contrast(row.critic, row.statistic, first, second, row.difference, row.p, math.nan))
-    return corrected(rows, correction)
+    return correct_p_values(rows, correction)
 
 
-def corrected(rows: Iterable[TestedRow], correction: Correction = "holm") -> list[TestedRow]:
+def correct_p_values(rows: Iterable[TestedRow], correction: Correction = "holm") -> list[TestedRow]:
     """The same rows with p corrected for how many of its kind there are: Latent PPLs and means are two families."""
     listed = list(rows)
     result = np.full(len(listed), math.nan)
     for family in (True, False):
         places = np.array([at for at, row in enumerate(listed) if (row.statistic == "ppl") == family], dtype=np.int64)
-        result[places] = adjusted(np.array([listed[at].p for at in places]), correction)
+        result[places] = adjust_p_values(np.array([listed[at].p for at in places]), correction)
     return [replace(row, p_adjusted=float(p)) for row, p in zip(listed, result, strict=True)]
 
 
-def combined(splits: Sequence[Sequence[Comparison]], correction: Correction = "holm") -> list[Comparison]:
+def combine_splits(splits: Sequence[Sequence[Comparison]], correction: Correction = "holm") -> list[Comparison]:
     """The same comparisons made with several splits of the real documents, as one each.
 
     Figures are medians over splits. A p is twice the median, at most 1, which holds however the splits depend on each
     other (Meinshausen, Meier and Buehlmann 2009, with gamma = 1/2).
     """
     rows = [_median_row(rows) for rows in zip(*splits, strict=True)]
-    return corrected(rows, correction)
+    return correct_p_values(rows, correction)
 
 
 def _median_row(rows: Sequence[Comparison]) -> Comparison:
@@ -206,13 +206,13 @@ def _median_estimate(estimates: Sequence[Estimate]) -> Estimate:
 # --- one comparison ----------------------------------------------------------------------------------------------
 
 
-def _statistics(real: CriticScores) -> dict[str, CorpusStatistic]:
+def _corpus_statistics(real: CriticScores) -> dict[str, CorpusStatistic]:
     means: dict[str, CorpusStatistic] = {real.statistic: mean_nll}
-    return means if no_ppl(real) else {"ppl": perplexity, **means}
+    return means if ppl_undefined_reason(real) else {"ppl": perplexity, **means}
 
 
 @dataclass(frozen=True, slots=True)
-class _Draws:
+class _ResampledSums:
     """Sums of both sides, generated first: as they are, when they change sides, and when they are drawn again."""
 
     totals: tuple[Sums, Sums]
@@ -222,37 +222,39 @@ class _Draws:
     """Why there is no comparison."""
 
 
-def _compared(
+def _compare_system(
     real: CriticScores, system: str, generated: CriticScores, draws: int, seed: int, paired: bool
 ) -> list[Comparison]:
     """All statistics of one system, from the same draws."""
     source = [seed, zlib.crc32(f"{real.critic}\x1f{system}".encode())]
     rng, again = np.random.default_rng(source), np.random.default_rng([*source, 1])
-    made = (_paired_draws if paired else _unit_draws)(real, generated, draws, rng)
+    made = (_resample_pairs if paired else _resample_units)(real, generated, draws, rng)
     lengths = _LengthMatch.of(real, generated, 0 if made.why else draws, again) if not paired else None
     rows = []
-    for name, of in _statistics(real).items():
+    for name, of in _corpus_statistics(real).items():
         clusters = "paired" if paired else "cluster" if real.clusters or generated.clusters else None
         signature = Signature.of(
             statistic=f"criticize:{name}", critic=real.critic, units=clusters, draws=0 if made.why else draws, seed=seed
         )
-        difference = math.nan if made.why else float(_apart(of(made.totals[0]), of(made.totals[1]))[0])
-        matched, p_matched = _matched(lengths, of, signature, made.why)
+        difference = math.nan if made.why else float(_robust_difference(of(made.totals[0]), of(made.totals[1]))[0])
+        matched, p_matched = _length_matched_difference(lengths, of, signature, made.why)
         row = Comparison(
             critic=real.critic,
             statistic=name,
             system=system,
             real=float(of(_total(real.sums))[0]),
             generated=float(of(_total(generated.sums))[0]),
-            difference=estimated(difference, _apart(of(made.spread[0]), of(made.spread[1])), signature, made.why),
-            p=p_value(_apart(of(made.null[0]), of(made.null[1])), difference),
+            difference=estimate_with_interval(
+                difference, _robust_difference(of(made.spread[0]), of(made.spread[1])), signature, made.why
+            ),
+            p=p_value(_robust_difference(of(made.null[0]), of(made.null[1])), difference),
             p_adjusted=math.nan,
             matched=matched,
             p_matched=p_matched,
             unmatched=lengths.unmatched if lengths and not made.why else 0,
             documents=(len(real.ids), len(generated.ids)),
             dropped=(len(real.dropped), len(generated.dropped)),
-            copies=sum(loss.why == COPIED for loss in generated.dropped),
+            copies=sum(loss.why == COPY_REASON for loss in generated.dropped),
         )
         rows.append(row)
     return rows
@@ -264,7 +266,7 @@ def _total(sums: Sums) -> Sums:
     return total
 
 
-def _apart(first: Floats, second: Floats) -> Floats:
+def _robust_difference(first: Floats, second: Floats) -> Floats:
     """The difference, 0 where it is rounding: equal documents must not look mode-seeking."""
     return np.where(np.isclose(first, second, rtol=1e-12, atol=1e-12), 0.0, first - second)
 
@@ -272,7 +274,7 @@ def _apart(first: Floats, second: Floats) -> Floats:
 # --- units that change sides -------------------------------------------------------------------------------------
 
 
-def _units(scores: CriticScores) -> tuple[Sums, Floats]:
+def _unit_sums_and_lengths(scores: CriticScores) -> tuple[Sums, Floats]:
     """Sums and lengths of each document, or their means in each cluster, so that clusters of any size weigh alike."""
     if not scores.clusters:
         return scores.sums, scores.lengths.astype(float)
@@ -283,24 +285,26 @@ def _units(scores: CriticScores) -> tuple[Sums, Floats]:
     return sums / sizes[:, None], np.bincount(at, scores.lengths) / sizes
 
 
-def _unit_draws(real: CriticScores, generated: CriticScores, draws: int, rng: np.random.Generator) -> _Draws:
-    first, second = _units(generated)[0], _units(real)[0]
-    why = _too_few(real, generated) if min(len(first), len(second)) < 2 else ""
+def _resample_units(
+    real: CriticScores, generated: CriticScores, draws: int, rng: np.random.Generator
+) -> _ResampledSums:
+    first, second = _unit_sums_and_lengths(generated)[0], _unit_sums_and_lengths(real)[0]
+    why = _too_few_units_reason(real, generated) if min(len(first), len(second)) < 2 else ""
     draws = 0 if why else draws
-    null = _permuted(first, second, draws, rng)
+    null = _permute_sides(first, second, draws, rng)
     spread = resampled_sums(first, draws, rng), resampled_sums(second, draws, rng)
-    return _Draws((_total(first), _total(second)), null, spread, why)
+    return _ResampledSums((_total(first), _total(second)), null, spread, why)
 
 
-def _too_few(real: CriticScores, generated: CriticScores) -> str:
-    side, corpus = ("real", real) if len(_units(real)[0]) < 2 else ("generated", generated)
+def _too_few_units_reason(real: CriticScores, generated: CriticScores) -> str:
+    side, corpus = ("real", real) if len(_unit_sums_and_lengths(real)[0]) < 2 else ("generated", generated)
     reason = f"; {corpus.dropped[0].id!r}: {corpus.dropped[0].why}" if corpus.dropped else ""
     if corpus.clusters and len(corpus.ids) > 1:
         return f"all {len(corpus.ids)} {side} documents are of one cluster, and a comparison needs two{reason}"
     return f"{len(corpus.ids)} {side} documents have a score, and a comparison needs two{reason}"
 
 
-def _permuted(first: Sums, second: Sums, draws: int, rng: np.random.Generator) -> tuple[Sums, Sums]:
+def _permute_sides(first: Sums, second: Sums, draws: int, rng: np.random.Generator) -> tuple[Sums, Sums]:
     """Sums of both sides when units change sides at random, each (draws, 3)."""
     both, n = np.concatenate([first, second]), len(first)
     total = both.sum(axis=0)
@@ -313,14 +317,16 @@ def _permuted(first: Sums, second: Sums, draws: int, rng: np.random.Generator) -
 # --- pairs -------------------------------------------------------------------------------------------------------
 
 
-def _paired_draws(real: CriticScores, generated: CriticScores, draws: int, rng: np.random.Generator) -> _Draws:
+def _resample_pairs(
+    real: CriticScores, generated: CriticScores, draws: int, rng: np.random.Generator
+) -> _ResampledSums:
     """Means of both sides within each cluster that has both; in the null its documents change sides, and no others."""
     sides = generated.clusters or generated.ids, real.clusters or real.ids
     shared = sorted(set(sides[0]) & set(sides[1]))
     empty = np.zeros((0, 3))
     if len(shared) < 2:
         why = f"{len(shared)} clusters have documents of both sides, and pairs need two"
-        return _Draws((empty, empty), (empty, empty), (empty, empty), why)
+        return _ResampledSums((empty, empty), (empty, empty), (empty, empty), why)
     index = {name: at for at, name in enumerate(shared)}
     sums, cluster, is_real = list[Sums](), list[int](), list[bool]()
     for names, scores in zip(sides, (generated, real), strict=True):
@@ -330,8 +336,8 @@ def _paired_draws(real: CriticScores, generated: CriticScores, draws: int, rng: 
         is_real += [scores is real] * len(chosen)
     pairs = _Pairs.of(np.concatenate(sums), np.array(cluster), np.array(is_real), len(shared))
     weights = document_weights(len(shared), draws, rng)
-    means = pairs.means(pairs.documents)
-    return _Draws(
+    means = pairs.cluster_means(pairs.documents)
+    return _ResampledSums(
         (_total(means[0]), _total(means[1])), pairs.null(draws, rng), (weights @ means[0], weights @ means[1])
     )
 
@@ -355,7 +361,7 @@ class _Pairs:
         shares = (~is_real / sizes[0][cluster], is_real / sizes[1][cluster])
         return cls(sums, cluster, shares, count)
 
-    def means(self, documents: Sums) -> tuple[Sums, Sums]:
+    def cluster_means(self, documents: Sums) -> tuple[Sums, Sums]:
         """(clusters, 3) of both sides, documents standing at these places."""
         tables = tuple(np.zeros((self.count, 3)) for _ in self.shares)
         for table, share in zip(tables, self.shares, strict=True):
@@ -374,7 +380,7 @@ class _Pairs:
 
 # --- equal lengths -----------------------------------------------------------------------------------------------
 
-_STRATA = 20  # so many lengths are told apart; where there are more, twentieths of all documents
+_MAX_STRATA = 20  # so many lengths are told apart; where there are more, twentieths of all documents
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,11 +397,14 @@ class _LengthMatch:
     @classmethod
     def of(cls, real: CriticScores, generated: CriticScores, draws: int, rng: np.random.Generator) -> _LengthMatch:
         """With every length as a stratum, or with twentieths of all documents where lengths are many."""
-        (first, first_lengths), (second, second_lengths) = _units(generated), _units(real)
+        (first, first_lengths), (second, second_lengths) = (
+            _unit_sums_and_lengths(generated),
+            _unit_sums_and_lengths(real),
+        )
         both = np.concatenate([first_lengths, second_lengths])
         edges = np.unique(both)
-        if len(edges) > _STRATA:
-            edges = np.unique(np.quantile(both, np.linspace(0, 1, _STRATA + 1)[1:-1]))
+        if len(edges) > _MAX_STRATA:
+            edges = np.unique(np.quantile(both, np.linspace(0, 1, _MAX_STRATA + 1)[1:-1]))
         strata = [np.searchsorted(edges, side, side="left") for side in (first_lengths, second_lengths)]
         matchable = np.isin(strata[0], strata[1])
         sums = np.zeros((3, 2, max(draws, 1), 3))  # as they are, when they change sides, drawn again
@@ -417,65 +426,67 @@ def _stratum_sums(
     first: Sums, second: Sums, draws: int, rng: np.random.Generator
 ) -> tuple[tuple[Sums, Sums], tuple[Sums, Sums], tuple[Sums, Sums]]:
     drawn = [document_weights(len(side), draws, rng) @ side for side in (first, second)]
-    return (_total(first), _total(second)), _permuted(first, second, draws, rng), (drawn[0], drawn[1])
+    return (_total(first), _total(second)), _permute_sides(first, second, draws, rng), (drawn[0], drawn[1])
 
 
-def _matched(
+def _length_matched_difference(
     lengths: _LengthMatch | None, of: CorpusStatistic, signature: Signature, why: str
 ) -> tuple[Estimate, float]:
     """The difference at equal lengths with its interval, and its p."""
     if lengths is None:
-        return undefined(signature, why or "pairs are compared with each other, whatever their lengths"), math.nan
+        return undefined_estimate(
+            signature, why or "pairs are compared with each other, whatever their lengths"
+        ), math.nan
     if why or not lengths.matchable:
-        return undefined(signature, why or "no real document has the length of a generated one"), math.nan
-    difference = float(_apart(of(lengths.totals[0]), of(lengths.totals[1]))[0])
-    spread = _apart(of(lengths.spread[0]), of(lengths.spread[1]))
-    return estimated(difference, spread, signature), p_value(
-        _apart(of(lengths.null[0]), of(lengths.null[1])), difference
+        return undefined_estimate(signature, why or "no real document has the length of a generated one"), math.nan
+    difference = float(_robust_difference(of(lengths.totals[0]), of(lengths.totals[1]))[0])
+    spread = _robust_difference(of(lengths.spread[0]), of(lengths.spread[1]))
+    return estimate_with_interval(difference, spread, signature), p_value(
+        _robust_difference(of(lengths.null[0]), of(lengths.null[1])), difference
     )
 
 
 # --- words -------------------------------------------------------------------------------------------------------
 
 
-def dropped_words(side: str, corpus: CriticScores) -> str:
+def describe_dropped(side: str, corpus: CriticScores) -> str:
     """A line about what a side lost: how many, why, and the first few by name; empty where nothing was lost."""
     of = len(corpus.ids) + len(corpus.dropped)
     lost = f"{side}: {len(corpus.dropped)} of {of} documents could not be judged by the {corpus.critic} critic"
-    return f"{lost}: {_reasons(corpus.dropped)}" if corpus.dropped else ""
+    return f"{lost}: {_format_reasons(corpus.dropped)}" if corpus.dropped else ""
 
 
-_FAMILIAR = 0.75  # of what real documents have, before a corpus counts as of another domain
+_MIN_FAMILIARITY_RATIO = 0.75  # of what real documents have, before a corpus counts as of another domain
 
 
-def domain_words(side: str, corpus: CriticScores, real: CriticScores) -> str:
+def domain_warning(side: str, corpus: CriticScores, real: CriticScores) -> str:
     """A warning where a critic knows far fewer words of a corpus than of real documents; empty where it does not."""
-    if not corpus.familiarity < _FAMILIAR * real.familiarity:
+    if not corpus.familiarity < _MIN_FAMILIARITY_RATIO * real.familiarity:
         return ""
     known = f"{100 * corpus.familiarity:.0f}% of the words of a document, {100 * real.familiarity:.0f}% of a real one"
     return f"{side}: out of domain? The {corpus.critic} critic knows {known}; what it says may be about words"
 
 
-def unused_words(critic: Critic) -> str:
+def describe_unused(critic: Critic) -> str:
     """The same of documents that a critic could not be fitted on."""
     lost = f"fitting: {len(critic.unused)} documents could not be used by the {critic.name} critic"
-    return f"{lost}: {_reasons(critic.unused)}" if critic.unused else ""
+    return f"{lost}: {_format_reasons(critic.unused)}" if critic.unused else ""
 
 
-def _reasons(dropped: Sequence[Dropped], most: int = 3) -> str:
+def _format_reasons(dropped: Sequence[DroppedDocument], most: int = 3) -> str:
     """Reasons with how often each occurs, the commonest first; those that differ in a name only are one."""
-    reasons: dict[str, list[Dropped]] = {}
+    reasons: dict[str, list[DroppedDocument]] = {}
     for loss in dropped:
         reasons.setdefault(_QUOTED.sub("", loss.why), []).append(loss)
     ranked = sorted(reasons.values(), key=len, reverse=True)
     more = f"; and {len(ranked) - most} other reasons" if len(ranked) > most else ""
-    return "; ".join(_reason(losses, most) for losses in ranked[:most]) + more
+    return "; ".join(_format_reason(losses, most) for losses in ranked[:most]) + more
 
 
 _QUOTED = re.compile(r"'[^']*'")
 
 
-def _reason(losses: Sequence[Dropped], most: int) -> str:
+def _format_reason(losses: Sequence[DroppedDocument], most: int) -> str:
     first = losses[0].why if len({loss.why for loss in losses}) == 1 else f"like {losses[0].why}"
     ids = ", ".join(loss.id for loss in losses[:most]) + (", ..." if len(losses) > most else "")
     return f"{len(losses)} x {first} ({ids})"

@@ -30,23 +30,23 @@ from numpy.typing import NDArray
 from finecomb.annotators.coreference.pronouns import FEMALE, MALE, OTHERS, PLURAL
 from finecomb.core.errors import FinecombError
 from finecomb.corpora.critics.ngrams import Floats, Ints, discounts
-from finecomb.corpora.critics.priors import END, State
+from finecomb.corpora.critics.priors import END, SavedState
 
-Kind = Literal["kneser-ney", "paper"]
+ModelKind = Literal["kneser-ney", "paper"]
 
 GENDERS = ("M", "F", "P", "N")
-_LOWER = (*MALE, *FEMALE, *PLURAL, *OTHERS[1:])
-_CAPITALISED = tuple(word.capitalize() for word in (*MALE, *FEMALE, *PLURAL, *OTHERS))
+_LOWERCASE_PRONOUNS = (*MALE, *FEMALE, *PLURAL, *OTHERS[1:])
+_CAPITALISED_PRONOUNS = tuple(word.capitalize() for word in (*MALE, *FEMALE, *PLURAL, *OTHERS))
 PAD, SENTENCE = "", "."
-SYMBOLS = (PAD, END, SENTENCE, *GENDERS, *_LOWER, *_CAPITALISED)
-_INDEX = {symbol: at for at, symbol in enumerate(SYMBOLS)}
-_FIRST_WORD = _INDEX["M"]  # symbols from here on have an entity
+SYMBOLS = (PAD, END, SENTENCE, *GENDERS, *_LOWERCASE_PRONOUNS, *_CAPITALISED_PRONOUNS)
+_INDEX_BY_SYMBOL = {symbol: at for at, symbol in enumerate(SYMBOLS)}
+_FIRST_ENTITY_SYMBOL = _INDEX_BY_SYMBOL["M"]  # symbols from here on have an entity
 _ORDERS = range(2, 7)  # an n-gram must fit into 63 bits
-_FLOOR = 1e-20
+_MIN_PROBABILITY = 1e-20
 _SPLIT_WEIGHT = 5.0  # how many observations the split over all words is worth for the split of one word
 
 
-class Encoded(NamedTuple):
+class EncodedStates(NamedTuple):
     """States as numbers: of the symbol, and of the entity, -1 for none."""
 
     symbols: Ints
@@ -54,7 +54,7 @@ class Encoded(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Level:
+class _NgramLevel:
     keys: Ints  # sorted n-grams
     mass: Floats  # discounted share of each in its context, and a last 0
     contexts: Ints  # sorted contexts
@@ -65,45 +65,48 @@ class _Level:
 class ChainModel:
     """A fitted model; a `Prior` over rows of states."""
 
-    kind: Kind
+    kind: ModelKind
     order: int
-    levels: tuple[_Level, ...]
+    levels: tuple[_NgramLevel, ...]
     splits: Floats
     """(order + 1, symbols): of `new`, the share of the entity that has just left the context."""
 
     @classmethod
-    def fit(cls, zs: Iterable[Sequence[str]], kind: Kind = "kneser-ney", order: int = 5) -> ChainModel:
+    def fit(cls, zs: Iterable[Sequence[str]], kind: ModelKind = "kneser-ney", order: int = 5) -> ChainModel:
         """From rows of states, without their ends."""
         if order not in _ORDERS:
             raise FinecombError(f"the order of a model of chains is {_ORDERS[0]} to {_ORDERS[-1]}, not {order}")
-        windows = _all_windows(zs, order, has_end(kind))
-        splits = np.array([_split(windows, n) for n in range(order + 1)])
-        return cls(kind, order, _FITTED[kind](windows, order), splits)
+        windows = _all_windows(zs, order, has_end_state(kind))
+        splits = np.array([_leaving_entity_shares(windows, n) for n in range(order + 1)])
+        return cls(kind, order, _FIT_BY_KIND[kind](windows, order), splits)
 
-    def probabilities(self, windows: Encoded) -> Floats:
+    def probabilities(self, windows: EncodedStates) -> Floats:
         """P(last state | states before it) of (m, order) windows."""
         base = 1 / (len(SYMBOLS) - 1) if self.kind == "kneser-ney" else 0.0
         probability = np.full(len(windows.symbols), base)
         for n, level in enumerate(self.levels, 1):
-            keys = _keys(windows, n, self.kind)
-            contexts = keys // _base(self.order)
-            lower = probability * self._shares(windows, n)
-            probability = level.mass[_find(level.keys, keys)] + level.left[_find(level.contexts, contexts)] * lower
+            keys = _ngram_keys(windows, n, self.kind)
+            contexts = keys // _key_base(self.order)
+            lower = probability * self._lower_order_shares(windows, n)
+            probability = (
+                level.mass[_find_positions(level.keys, keys)]
+                + level.left[_find_positions(level.contexts, contexts)] * lower
+            )
             if self.kind == "paper" and n == 1:
-                probability = np.maximum(probability, _FLOOR)
+                probability = np.maximum(probability, _MIN_PROBABILITY)
         return probability
 
     @property
     def ends(self) -> bool:
         """Whether the end of a text is a state."""
-        return has_end(self.kind)
+        return has_end_state(self.kind)
 
-    def _shares(self, windows: Encoded, n: int) -> Floats:
+    def _lower_order_shares(self, windows: EncodedStates, n: int) -> Floats:
         """What part of the lower order's probability is this state's own."""
         ones = np.ones(len(windows.symbols))
         if self.kind == "paper":
             return ones
-        back, new = _leaver(windows, n)
+        back, new = _leaving_entity_masks(windows, n)
         split = self.splits[n, windows.symbols[:, -1]]
         return np.where(back, split, np.where(new, 1 - split, ones))
 
@@ -124,9 +127,9 @@ class ChainModel:
     def likeliest(self, z: Sequence[str]) -> list[tuple[str, float]]:
         """The most probable legal successor of what came before each state."""
         windows = _windows(encode(z, self.ends), self.order)
-        return [self.best(Encoded(*row)) for row in zip(*windows, strict=True)]
+        return [self.best(EncodedStates(*row)) for row in zip(*windows, strict=True)]
 
-    def best(self, window: Encoded) -> tuple[str, float]:
+    def best(self, window: EncodedStates) -> tuple[str, float]:
         """The most probable last state of a window, with its log P; a new entity is numbered after those there."""
         candidates = successors(window, self.ends)
         with np.errstate(divide="ignore"):
@@ -134,35 +137,35 @@ class ChainModel:
         at = int(logs.argmax())
         return decode(candidates.symbols[at, -1], candidates.entities[at, -1]), float(logs[at])
 
-    def state(self) -> State:
+    def state(self) -> SavedState:
         """For storage."""
-        levels = [{name: getattr(level, name) for name in _Level.__slots__} for level in self.levels]
+        levels = [{name: getattr(level, name) for name in _NgramLevel.__slots__} for level in self.levels]
         return {"kind": self.kind, "order": self.order, "levels": levels, "splits": self.splits}
 
     @classmethod
-    def from_state(cls, state: State) -> ChainModel:
+    def from_state(cls, state: SavedState) -> ChainModel:
         """From storage."""
-        levels = tuple(_Level(**level) for level in state["levels"])
+        levels = tuple(_NgramLevel(**level) for level in state["levels"])
         return cls(state["kind"], state["order"], levels, state["splits"])
 
 
-def has_end(kind: Kind) -> bool:
+def has_end_state(kind: ModelKind) -> bool:
     """Whether a kind of model takes the end of a text as a state; the authors' program does not."""
     return kind != "paper"
 
 
-def encode(z: Sequence[str], ends: bool = True) -> Encoded:
+def encode(z: Sequence[str], ends: bool = True) -> EncodedStates:
     """States as numbers, with `ends` the end put to them.
 
     >>> encode([".", "M:7", "he:7"]).entities.tolist()
     [-1, 7, 7, -1]
     """
     parts = [state.partition(":") for state in ((*z, END) if ends else z)]
-    unknown = [symbol for symbol, _, _ in parts if symbol not in _INDEX]
+    unknown = [symbol for symbol, _, _ in parts if symbol not in _INDEX_BY_SYMBOL]
     if unknown:
         raise FinecombError(f"{unknown[0]!r} is neither a pronoun nor one of {', '.join(GENDERS)}, nor '{SENTENCE}'")
-    symbols = np.array([_INDEX[symbol] for symbol, _, _ in parts], np.int64)
-    return Encoded(symbols, np.array([int(entity) if entity else -1 for _, _, entity in parts], np.int64))
+    symbols = np.array([_INDEX_BY_SYMBOL[symbol] for symbol, _, _ in parts], np.int64)
+    return EncodedStates(symbols, np.array([int(entity) if entity else -1 for _, _, entity in parts], np.int64))
 
 
 def decode(symbol: int, entity: int) -> str:
@@ -175,24 +178,24 @@ class NgramCounts(NamedTuple):
 
     keys: Ints
     counts: Ints
-    windows: Encoded
+    windows: EncodedStates
     """(n-grams, order): one occurrence of each."""
 
 
-def tally(zs: Iterable[Sequence[str]], order: int, ends: bool = True) -> NgramCounts:
+def count_ngrams(zs: Iterable[Sequence[str]], order: int, ends: bool = True) -> NgramCounts:
     """How often each relabelled n-gram occurs that ends at a state or, with `ends`, at the end."""
     windows = _all_windows(zs, order, ends)
-    keys, at, counts = np.unique(_keys(windows, order, "kneser-ney"), return_index=True, return_counts=True)
-    return NgramCounts(keys, counts, Encoded(windows.symbols[at], windows.entities[at]))
+    keys, at, counts = np.unique(_ngram_keys(windows, order, "kneser-ney"), return_index=True, return_counts=True)
+    return NgramCounts(keys, counts, EncodedStates(windows.symbols[at], windows.entities[at]))
 
 
-def written(windows: Encoded) -> list[tuple[str, ...]]:
+def format_windows(windows: EncodedStates) -> list[tuple[str, ...]]:
     """Each window's states, relabelled, as they are written; padding is empty."""
-    rows = zip(windows.symbols.tolist(), canonical(windows.entities).tolist(), strict=True)
+    rows = zip(windows.symbols.tolist(), relabel_entities(windows.entities).tolist(), strict=True)
     return [tuple(map(decode, symbols, entities)) for symbols, entities in rows]
 
 
-def canonical(entities: Ints) -> Ints:
+def relabel_entities(entities: Ints) -> Ints:
     """Entities of each row numbered from 0 in the order in which they appear; -1 stays.
 
     >>> canonical(np.array([[7, -1, 3, 7]])).tolist()
@@ -205,55 +208,55 @@ def canonical(entities: Ints) -> Ints:
     return np.where(entities >= 0, numbers, -1)
 
 
-def successors(window: Encoded, ends: bool = True) -> Encoded:
+def successors(window: EncodedStates, ends: bool = True) -> EncodedStates:
     """Windows with the same context and every legal last state: each word with each entity there and a new one."""
     context, before = window.symbols[:-1], window.entities[:-1]
     options = np.append(np.unique(before[before >= 0]), before.max(initial=-1) + 1)
-    words = np.arange(_FIRST_WORD, len(SYMBOLS))
-    signs = [_INDEX[END], _INDEX[SENTENCE]] if ends else [_INDEX[SENTENCE]]
+    words = np.arange(_FIRST_ENTITY_SYMBOL, len(SYMBOLS))
+    signs = [_INDEX_BY_SYMBOL[END], _INDEX_BY_SYMBOL[SENTENCE]] if ends else [_INDEX_BY_SYMBOL[SENTENCE]]
     last = np.concatenate([signs, np.repeat(words, len(options))])
     entity = np.concatenate([np.full(len(signs), -1), np.tile(options, len(words))])
     rows = len(last)
     symbols = np.column_stack([np.tile(context, (rows, 1)), last])
-    return Encoded(symbols, np.column_stack([np.tile(before, (rows, 1)), entity]))
+    return EncodedStates(symbols, np.column_stack([np.tile(before, (rows, 1)), entity]))
 
 
-def _windows(encoded: Encoded, order: int) -> Encoded:
+def _windows(encoded: EncodedStates, order: int) -> EncodedStates:
     """(states, order): each state with those before it, padded at the beginning."""
     if not len(encoded.symbols):
-        return Encoded(np.empty((0, order), np.int64), np.empty((0, order), np.int64))
-    symbols = np.concatenate([np.full(order - 1, _INDEX[PAD]), encoded.symbols])
+        return EncodedStates(np.empty((0, order), np.int64), np.empty((0, order), np.int64))
+    symbols = np.concatenate([np.full(order - 1, _INDEX_BY_SYMBOL[PAD]), encoded.symbols])
     entities = np.concatenate([np.full(order - 1, -1), encoded.entities])
-    return Encoded(sliding_window_view(symbols, order), sliding_window_view(entities, order))
+    return EncodedStates(sliding_window_view(symbols, order), sliding_window_view(entities, order))
 
 
-def _all_windows(zs: Iterable[Sequence[str]], order: int, ends: bool) -> Encoded:
+def _all_windows(zs: Iterable[Sequence[str]], order: int, ends: bool) -> EncodedStates:
     parts = [_windows(encode(z, ends), order) for z in zs]
     if not sum(len(part.symbols) for part in parts):
         raise FinecombError("there are no chains to count")
     symbols, entities = zip(*parts, strict=True)
-    return Encoded(np.concatenate(symbols), np.concatenate(entities))
+    return EncodedStates(np.concatenate(symbols), np.concatenate(entities))
 
 
-def _base(order: int) -> int:
+def _key_base(order: int) -> int:
     return len(SYMBOLS) * (order + 1)
 
 
-def _keys(windows: Encoded, n: int, kind: Kind) -> Ints:
+def _ngram_keys(windows: EncodedStates, n: int, kind: ModelKind) -> Ints:
     """The last n states as one number; the context is its quotient by the base."""
     order = windows.symbols.shape[1]
     entities = windows.entities[:, order - n :] if kind == "kneser-ney" else windows.entities
-    codes = windows.symbols[:, order - n :] * (order + 1) + canonical(entities)[:, -n:] + 1
-    return functools.reduce(lambda key, code: key * _base(order) + code, codes.T, np.zeros(len(codes), np.int64))
+    codes = windows.symbols[:, order - n :] * (order + 1) + relabel_entities(entities)[:, -n:] + 1
+    return functools.reduce(lambda key, code: key * _key_base(order) + code, codes.T, np.zeros(len(codes), np.int64))
 
 
-def _find(table: Ints, wanted: Ints) -> Ints:
+def _find_positions(table: Ints, wanted: Ints) -> Ints:
     """Places in a sorted table, -1 where absent."""
     at = np.minimum(np.searchsorted(table, wanted), len(table) - 1)
     return np.where(table[at] == wanted, at, -1)
 
 
-def _leaver(windows: Encoded, n: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _leaving_entity_masks(windows: EncodedStates, n: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Where the first entity is not in the rest of the context: is the last state that entity, or is it a new one?"""
     entities = windows.entities[:, windows.symbols.shape[1] - n :]
     if n < 2:
@@ -265,9 +268,9 @@ def _leaver(windows: Encoded, n: int) -> tuple[NDArray[np.bool_], NDArray[np.boo
     return back, leaves & ~back & (rest != last[:, None]).all(axis=1)
 
 
-def _split(windows: Encoded, n: int) -> Floats:
+def _leaving_entity_shares(windows: EncodedStates, n: int) -> Floats:
     """(symbols,): of words that follow with the leaving entity or a new one, the share of the first, smoothed."""
-    back, new = _leaver(windows, n)
+    back, new = _leaving_entity_masks(windows, n)
     last = windows.symbols[:, -1]
     backs, news = (np.bincount(last[rows], minlength=len(SYMBOLS)).astype(float) for rows in (back, new))
     overall = (backs.sum() + 1) / (backs.sum() + news.sum() + 2)
@@ -275,41 +278,41 @@ def _split(windows: Encoded, n: int) -> Floats:
     return share
 
 
-def _kneser_ney(windows: Encoded, order: int) -> tuple[_Level, ...]:
+def _fit_kneser_ney(windows: EncodedStates, order: int) -> tuple[_NgramLevel, ...]:
     levels = []
     for n in range(1, order + 1):
-        keys = _keys(windows, n, "kneser-ney")
+        keys = _ngram_keys(windows, n, "kneser-ney")
         unique, counts = np.unique(keys, return_counts=True)
         if n < order:
-            counts = _left_neighbours(windows, n, keys, unique, counts)
+            counts = _left_neighbour_counts(windows, n, keys, unique, counts)
         discount = np.array([0.0, *discounts(counts)])[np.minimum(counts, 3)]
         levels.append(_level(unique, counts, discount, order))
     return tuple(levels)
 
 
-def _left_neighbours(windows: Encoded, n: int, keys: Ints, unique: Ints, counts: Ints) -> Ints:
+def _left_neighbour_counts(windows: EncodedStates, n: int, keys: Ints, unique: Ints, counts: Ints) -> Ints:
     """How many n-grams one longer end in each; those that begin with padding have none to count and keep their own."""
-    at = np.unique(_keys(windows, n + 1, "kneser-ney"), return_index=True)[1]
+    at = np.unique(_ngram_keys(windows, n + 1, "kneser-ney"), return_index=True)[1]
     lefts = np.bincount(np.searchsorted(unique, keys[at]), minlength=len(unique))
-    padded = unique // _base(windows.symbols.shape[1]) ** (n - 1) < windows.symbols.shape[1] + 1
+    padded = unique // _key_base(windows.symbols.shape[1]) ** (n - 1) < windows.symbols.shape[1] + 1
     return np.where(padded & (n > 1), counts, lefts)
 
 
-def _paper(windows: Encoded, order: int) -> tuple[_Level, ...]:
+def _fit_paper_model(windows: EncodedStates, order: int) -> tuple[_NgramLevel, ...]:
     levels = []
     for n in range(1, order + 1):
-        unique, counts = np.unique(_keys(windows, n, "paper"), return_counts=True)
+        unique, counts = np.unique(_ngram_keys(windows, n, "paper"), return_counts=True)
         n1, n2 = (int((counts == times).sum()) for times in (1, 2))
         discount = n1 / (n1 + 2 * n2) if n > 1 and n1 else 0.0
         levels.append(_level(unique, counts, np.full(len(unique), discount), order))
     return tuple(levels)
 
 
-_FITTED = {"kneser-ney": _kneser_ney, "paper": _paper}
+_FIT_BY_KIND = {"kneser-ney": _fit_kneser_ney, "paper": _fit_paper_model}
 
 
-def _level(keys: Ints, counts: Ints, discount: Floats, order: int) -> _Level:
-    contexts, at = np.unique(keys // _base(order), return_inverse=True)
+def _level(keys: Ints, counts: Ints, discount: Floats, order: int) -> _NgramLevel:
+    contexts, at = np.unique(keys // _key_base(order), return_inverse=True)
     total = np.bincount(at, counts)
     left = np.bincount(at, discount) / total
-    return _Level(keys, np.append((counts - discount) / total[at], 0.0), contexts, np.append(left, 1.0))
+    return _NgramLevel(keys, np.append((counts - discount) / total[at], 0.0), contexts, np.append(left, 1.0))

@@ -7,39 +7,46 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from finecomb.corpora.critics.coreference_model import ChainModel, Encoded, NgramCounts, canonical, tally, written
+from finecomb.corpora.critics.coreference_model import (
+    ChainModel,
+    EncodedStates,
+    NgramCounts,
+    count_ngrams,
+    format_windows,
+    relabel_entities,
+)
 from finecomb.corpora.critics.ngrams import Floats, Ints
 from finecomb.corpora.critics.posteriors import Z
 
 
-def contributions(model: ChainModel, real: Sequence[Z], generated: Sequence[Z], count: int = 10) -> pl.DataFrame:
+def ngram_contributions(model: ChainModel, real: Sequence[Z], generated: Sequence[Z], count: int = 10) -> pl.DataFrame:
     """Table 6: n-grams by what they add to the difference in Latent NLL per state.
 
     That is (share in generated - share in real) x -log P(last state | those before it); shares are in percent.
     """
-    ours, theirs = tally(real, model.order, model.ends), tally(generated, model.order, model.ends)
-    everything = tally([*real, *generated], model.order, model.ends)
-    shares = [100 * _counts(everything.keys, counts) / counts.counts.sum() for counts in (ours, theirs)]
+    ours, theirs = count_ngrams(real, model.order, model.ends), count_ngrams(generated, model.order, model.ends)
+    everything = count_ngrams([*real, *generated], model.order, model.ends)
+    shares = [100 * _lookup_counts(everything.keys, counts) / counts.counts.sum() for counts in (ours, theirs)]
     nll = -np.log(model.probabilities(everything.windows))
     added = (shares[1] - shares[0]) / 100 * nll
     top = np.argsort(-added, kind="stable")[:count]
     numbers = {"real": shares[0], "generated": shares[1], "nll": nll, "contribution": added}
-    return _table(everything.windows, top, numbers)
+    return _ngram_table(everything.windows, top, numbers)
 
 
-def unlikely(model: ChainModel, generated: Sequence[Z], below: float = -7.0, count: int = 20) -> pl.DataFrame:
+def unlikely_ngrams(model: ChainModel, generated: Sequence[Z], below: float = -7.0, count: int = 20) -> pl.DataFrame:
     """Table 15: n-grams of generated text whose last state has a log P under `below`, and what was expected there."""
-    ngrams = tally(generated, model.order, model.ends)
+    ngrams = count_ngrams(generated, model.order, model.ends)
     log_p: Floats = np.log(model.probabilities(ngrams.windows))
     worst = np.argsort(log_p, kind="stable")
     worst = worst[log_p[worst] < below][:count]
-    best = [model.best(_relabelled(ngrams.windows, at)) for at in worst]
-    table = _table(ngrams.windows, worst, {"log_p": log_p})
+    best = [model.best(_relabel_window(ngrams.windows, at)) for at in worst]
+    table = _ngram_table(ngrams.windows, worst, {"log_p": log_p})
     expected = pl.Series("expected", [name for name, _ in best], pl.String)
     return table.with_columns(expected, pl.Series("expected_log_p", [value for _, value in best], pl.Float64))
 
 
-def shifted(
+def shifted_ngrams(
     model: ChainModel, real: Sequence[Z], generated: Sequence[Z], most: bool, least: int = 5, count: int = 5
 ) -> pl.DataFrame:
     """Tables 16 and 17: n-grams whose P(last state | those before it) rises (`most`) or falls most in generated text.
@@ -47,27 +54,27 @@ def shifted(
     Both probabilities are from models fitted like `model` on each side; n-grams occur `least` times in both.
     """
     sides = [ChainModel.fit(side, model.kind, model.order) for side in (real, generated)]
-    ours, theirs = tally(real, model.order, model.ends), tally(generated, model.order, model.ends)
-    common = (ours.counts >= least) & (_counts(ours.keys, theirs) >= least)
+    ours, theirs = count_ngrams(real, model.order, model.ends), count_ngrams(generated, model.order, model.ends)
+    common = (ours.counts >= least) & (_lookup_counts(ours.keys, theirs) >= least)
     p_real, p_generated = (side.probabilities(ours.windows) for side in sides)
     rise = np.log(p_generated) - np.log(p_real)
     order = np.argsort(-rise if most else rise, kind="stable")
     order = order[common[order]][:count]
-    return _table(ours.windows, order, {"p_real": p_real, "p_generated": p_generated, "rise": rise})
+    return _ngram_table(ours.windows, order, {"p_real": p_real, "p_generated": p_generated, "rise": rise})
 
 
-def _counts(keys: Ints, ngrams: NgramCounts) -> Ints:
+def _lookup_counts(keys: Ints, ngrams: NgramCounts) -> Ints:
     """How often each of `keys` occurs in another tally."""
     at = np.minimum(np.searchsorted(ngrams.keys, keys), len(ngrams.keys) - 1)
     return np.where(ngrams.keys[at] == keys, ngrams.counts[at], 0)
 
 
-def _relabelled(windows: Encoded, at: int) -> Encoded:
-    return Encoded(windows.symbols[at], canonical(windows.entities[at : at + 1])[0])
+def _relabel_window(windows: EncodedStates, at: int) -> EncodedStates:
+    return EncodedStates(windows.symbols[at], relabel_entities(windows.entities[at : at + 1])[0])
 
 
-def _table(windows: Encoded, rows: Ints, numbers: dict[str, Floats]) -> pl.DataFrame:
-    chosen = written(Encoded(windows.symbols[rows], windows.entities[rows]))
+def _ngram_table(windows: EncodedStates, rows: Ints, numbers: dict[str, Floats]) -> pl.DataFrame:
+    chosen = format_windows(EncodedStates(windows.symbols[rows], windows.entities[rows]))
     order = windows.symbols.shape[1]
     states = {f"z{n + 1}": pl.Series([row[n] for row in chosen], dtype=pl.String) for n in range(order)}
     return pl.DataFrame({**states, **{name: values[rows] for name, values in numbers.items()}})

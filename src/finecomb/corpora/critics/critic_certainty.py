@@ -16,29 +16,29 @@ from finecomb.corpora.critics.base import Critic
 from finecomb.corpora.critics.posteriors import Dirichlet, Factorised, Gaussian, Posterior, Samples
 from finecomb.corpora.critics.priors import DirichletPrior, GaussianPrior, ProjectionError
 from finecomb.corpora.critics.scoring import critic_identity, document_batches
-from finecomb.engine.partitions import Tables, WorkSpread
+from finecomb.engine.partitions import Executor, Tables
 from finecomb.version import __version__
 
-MEANINGS = {
+CERTAINTY_MEANINGS = {
     Factorised: "mean probability of the most probable state",
     Samples: "mean share of samples that agree on a state",
     Gaussian: "share of the prior's variance that the text removes",
     Dirichlet: "share of the posterior's weight that comes from the text",
 }
 """What the certainty of each kind of posterior is; 1 is certain, always."""
-_MEANING_OF = {kind.__name__: meaning for kind, meaning in MEANINGS.items()}
+_MEANING_BY_POSTERIOR = {kind.__name__: meaning for kind, meaning in CERTAINTY_MEANINGS.items()}
 _COLUMNS = {"certainty": pl.Float64, "posterior": pl.String}
-NOT_SAID = "it takes z as read and does not say how sure it is"
+NO_CERTAINTY_REASON = "it takes z as read and does not say how sure it is"
 
 
 def certainty(critic: Critic, posterior: Posterior) -> float:
-    """How sure a posterior is, at most 1, as `MEANINGS` says; NaN where it cannot be told."""
+    """How sure a posterior is, at most 1, as `CERTAINTY_MEANINGS` says; NaN where it cannot be told."""
     prior = getattr(critic, "prior", None)
     match posterior:
         case Factorised():
             return float(posterior.probabilities.max(axis=1).mean())
         case Samples() if isinstance(posterior.zs[0], tuple):
-            best = posterior.point()
+            best = posterior.point_estimate()
             return float(np.mean([[a == b for a, b in zip(z, best, strict=True)] for z in posterior.zs]))
         case Gaussian() if isinstance(prior, GaussianPrior):
             return float(1 - np.mean(posterior.variance / np.diag(prior.covariance)))
@@ -48,27 +48,27 @@ def certainty(critic: Critic, posterior: Posterior) -> float:
 
 
 def certainty_row(
-    critic: Critic, side: str, documents: Iterable[Document], spread: WorkSpread | None = None
+    critic: Critic, side: str, documents: Iterable[Document], spread: Executor | None = None
 ) -> dict[str, object]:
     """One row of the table `certainty`: the median over documents, the lowest twentieth, and what it means.
 
     Documents are projected as `spread` says; those that cannot be are left out.
     """
-    spread, work = spread or WorkSpread(), CertaintyWork(critic)
+    spread, work = spread or Executor(), CertaintyWork(critic)
     run = spread.run(work, work.lost, work.key() if spread.goes_on else "")
-    for _ in run.rows_done(document_batches(documents, critic.batch)):
+    for _ in run.run_partitions(document_batches(documents, critic.batch)):
         pass
     table = run.table("certainties").collect() if run.names else pl.DataFrame(schema=_COLUMNS)
     values = table["certainty"].to_numpy()
     known = values[~np.isnan(values)]
-    meaning = _MEANING_OF.get(table["posterior"][0], "") if len(known) else ""
+    meaning = _MEANING_BY_POSTERIOR.get(table["posterior"][0], "") if len(known) else ""
     return {
         "critic": critic.name,
         "system": side,
         "documents": len(table),
         "certainty": float(np.median(known)) if len(known) else math.nan,
         "lowest 5%": float(np.quantile(known, 0.05)) if len(known) else math.nan,
-        "what": meaning or (NOT_SAID if len(table) else "no document could be projected"),
+        "what": meaning or (NO_CERTAINTY_REASON if len(table) else "no document could be projected"),
     }
 
 
@@ -89,7 +89,7 @@ class CertaintyWork:
 
     def __call__(self, rows: pl.DataFrame) -> Tables:
         """A row for each document that has a posterior; one at which the critic breaks down has none."""
-        documents = list(frames.documents_of(rows))
+        documents = list(frames.iter_documents(rows))
         try:
             return _table(self._certainties(documents))
         except FinecombError:

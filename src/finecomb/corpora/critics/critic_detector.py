@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from finecomb.corpora.critics.base import Critic
     from finecomb.corpora.critics.surprising_spans import Surprise
 
-NAME = "critic"
-ANY, NO_TYPE = "any", "no type"
-USUAL_LABELS: Mapping[str, Sequence[str]] = {
+DETECTOR_NAME = "critic"
+ANY_LABEL, NO_TYPE = "any", "no type"
+DEFAULT_LABELS_BY_CRITIC: Mapping[str, Sequence[str]] = {
     "sections": ("scene", "incoherent"),
     "topics": ("scene", "off-prompt"),
     "coreference": ("coref",),
     "languages": ("gram", "grammar-usage"),
 }
 """By critic the labels that its marks have where the protocol knows one and no other is asked for."""
-EXPLANATIONS = ("explanation", "comment")
+EXPLANATION_QUESTIONS = ("explanation", "comment")
 """Questions that take the reason of a mark, where a protocol asks them."""
 
 
@@ -52,10 +52,10 @@ class CriticDetector:
 
     def __init__(self, protocol: Protocol, critic: Critic, options: CriticDetectorOptions) -> None:
         self.protocol, self.critic, self.threshold = protocol, critic, options.threshold
-        self.label = _label(protocol, critic.name, options.label)
-        self.annotator_id = f"{NAME}-{critic.name}"
+        self.label = _choose_label(protocol, critic.name, options.label)
+        self.annotator_id = f"{DETECTOR_NAME}-{critic.name}"
         real_spans = len(critic.usual_surprises)
-        self.signature = detector_signature(NAME, protocol, options, critic=critic.name, real_spans=real_spans)
+        self.signature = detector_signature(DETECTOR_NAME, protocol, options, critic=critic.name, real_spans=real_spans)
 
     @classmethod
     def made_for(cls, protocol: Protocol, options: CriticDetectorOptions) -> CriticDetector:
@@ -64,7 +64,7 @@ class CriticDetector:
 
         if options.weights is None:
             raise FinecombError(
-                f"--detector {NAME}: needs a fitted critic; `finecomb criticize REAL GENERATED --save FOLDER`, then "
+                f"--detector {DETECTOR_NAME}: needs a fitted critic; `finecomb criticize REAL GENERATED --save FOLDER`, then "
                 "--weights FOLDER"
             )
         critic = load(options.weights, options.code)
@@ -80,15 +80,15 @@ class CriticDetector:
         """The marks of one text, and each sentence as a unit with how sure the critic is that it is unusual."""
         from finecomb.corpora.critics.criticism import fingerprint
         from finecomb.corpora.critics.priors import ProjectionError
-        from finecomb.corpora.critics.surprising_spans import surprises, unusual
+        from finecomb.corpora.critics.surprising_spans import conformal_p_values, find_surprises
 
         about = {"id": f"{document.id}/{self.annotator_id}", "document": document.id, "annotator": self.annotator_id}
         try:
-            found = surprises(self.critic, document)
+            found = find_surprises(self.critic, document)
         except ProjectionError as error:
             left_out = Exclusion(by=self.annotator_id, reason=str(error))
             return Annotation(**about, protocol=self.protocol.id, status="excluded", excluded=left_out)
-        certainties = (1 - unusual(self.critic, [surprise.nats for surprise in found])).tolist()
+        certainties = (1 - conformal_p_values(self.critic, [surprise.nats for surprise in found])).tolist()
         pairs = list(zip(found, certainties, strict=True))
         problems = ["the critic was fitted on this text"] if fingerprint(document) in self.critic.fitted_on else []
         return Annotation(
@@ -99,14 +99,14 @@ class CriticDetector:
                 for number, (surprise, sure) in enumerate(pairs, 1)
                 if sure >= self.threshold
             ),
-            units=tuple(_units(document.text, pairs)),
+            units=tuple(_sentence_units(document.text, pairs)),
             meta={"problems": problems} if problems else {},
         )
 
     def _mark(self, document: Document, number: int, surprise: Surprise, sure: float) -> Mark:
-        reason = _reason(self.critic.name, surprise)
+        reason = _surprise_reason(self.critic.name, surprise)
         asked = {question.name for question in self.protocol.questions_of(self.label)}
-        question = next((name for name in EXPLANATIONS if name in asked), None)
+        question = next((name for name in EXPLANATION_QUESTIONS if name in asked), None)
         return Mark(
             id=f"{document.id}/{self.annotator_id}/{number}",
             spans=(Span(surprise.start, surprise.end),),
@@ -129,35 +129,35 @@ def _check_threshold(threshold: float, real_spans: int) -> None:
         )
 
 
-def _label(protocol: Protocol, critic: str, wanted: str) -> str | None:
+def _choose_label(protocol: Protocol, critic: str, wanted: str) -> str | None:
     """The label that is asked for, or the first usual one that the protocol has; None where it has none of them."""
     if wanted and not protocol.has(wanted):
         names = [label.name for label in protocol.labels]
         raise FinecombError(f"--label {wanted}: is not in protocol {protocol.id}{did_you_mean(wanted, names)}")
-    return wanted or next((label for label in USUAL_LABELS.get(critic, ()) if protocol.has(label)), None)
+    return wanted or next((label for label in DEFAULT_LABELS_BY_CRITIC.get(critic, ()) if protocol.has(label)), None)
 
 
-def _reason(critic: str, surprise: Surprise) -> str:
+def _surprise_reason(critic: str, surprise: Surprise) -> str:
     if not surprise.state:
         return f"{critic}: this sentence does not fit the rest of the text ({surprise.nats:.1f} nats)"
     expected = f"; expected {surprise.expected}" if surprise.expected not in ("", surprise.state) else ""
     return f"{critic}: {surprise.state} has {surprise.nats:.1f} nats here{expected}"
 
 
-def _units(text: str, pairs: Sequence[tuple[Surprise, float]]) -> list[Unit]:
+def _sentence_units(text: str, pairs: Sequence[tuple[Surprise, float]]) -> list[Unit]:
     """Sentences, each as sure as the surest surprise in it; 0 where there is none."""
     return [
-        Unit(start=int(start), end=int(end), scores={ANY: round(_surest(pairs, int(start), int(end)), 4)})
+        Unit(start=int(start), end=int(end), scores={ANY_LABEL: round(_max_certainty(pairs, int(start), int(end)), 4)})
         for start, end in sentences(text)
     ]
 
 
-def _surest(pairs: Sequence[tuple[Surprise, float]], start: int, end: int) -> float:
+def _max_certainty(pairs: Sequence[tuple[Surprise, float]], start: int, end: int) -> float:
     return max((sure for surprise, sure in pairs if surprise.start < end and start < surprise.end), default=0.0)
 
 
 CRITIC_DETECTOR = Factory(
-    name=NAME,
+    name=DETECTOR_NAME,
     title="spans whose structure is unlike that of real texts, by a critic that `criticize --save` kept",
     needs="a text",
     protocol="snac",

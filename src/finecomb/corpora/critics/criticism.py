@@ -10,12 +10,12 @@ import numpy as np
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
-from finecomb.corpora.critics.base import Critic, CriticScores, Dropped, Statistic
-from finecomb.corpora.critics.comparison import COPIED
+from finecomb.corpora.critics.base import Critic, CriticScores, DroppedDocument, Statistic
+from finecomb.corpora.critics.comparison import COPY_REASON
 from finecomb.corpora.critics.progress import track
-from finecomb.corpora.critics.scoring import scores
-from finecomb.corpora.critics.storage import checked_options, named
-from finecomb.engine.partitions import WorkSpread
+from finecomb.corpora.critics.scoring import score_documents
+from finecomb.corpora.critics.storage import critic_class, parse_fit_options
+from finecomb.engine.partitions import Executor
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,14 @@ def criticize(
     as it is.
     """
     if not isinstance(critic, Critic):
-        for_fitting, real = (fit, real) if fit is not None else split(real, share, seed)
-        critic = fitted(critic, for_fitting, seed, options)
-    return criticism(critic, real, systems, statistic)
+        for_fitting, real = (fit, real) if fit is not None else split_for_fitting(real, share, seed)
+        critic = fit_critic(critic, for_fitting, seed, options)
+    return score_real_and_systems(critic, real, systems, statistic)
 
 
-def split(documents: Iterable[Document], share: float = 0.5, seed: int = 0) -> tuple[list[Document], list[Document]]:
+def split_for_fitting(
+    documents: Iterable[Document], share: float = 0.5, seed: int = 0
+) -> tuple[list[Document], list[Document]]:
     """Documents to fit on, and held-out ones."""
     parts: tuple[list[Document], list[Document]] = [], []
     for document in documents:
@@ -64,8 +66,8 @@ def is_for_fitting(id: str, share: float = 0.5, seed: int = 0) -> bool:
 
 # --- who was fitted on -------------------------------------------------------------------------------------------
 
-FITTED = "has the text of a document that the critic was fitted on"
-REPEATED = "has the text of another real document"
+FITTED_REASON = "has the text of a document that the critic was fitted on"
+REPEATED_REASON = "has the text of another real document"
 
 
 def fingerprint(document: Document) -> str:
@@ -76,35 +78,37 @@ def fingerprint(document: Document) -> str:
     return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
 
 
-def fresh_real(documents: Iterable[Document], fitted_on: Collection[str], lost: list[Dropped]) -> Iterator[Document]:
+def unseen_real_documents(
+    documents: Iterable[Document], fitted_on: Collection[str], lost: list[DroppedDocument]
+) -> Iterator[Document]:
     """Real documents that were not fitted on, by what they say and not by id, each text once; others go to `lost`."""
     earlier: set[str] = set()
     for document in documents:
         mark = fingerprint(document)
         if mark in fitted_on or mark in earlier:
-            lost.append(Dropped(document.id, FITTED if mark in fitted_on else REPEATED))
+            lost.append(DroppedDocument(document.id, FITTED_REASON if mark in fitted_on else REPEATED_REASON))
         else:
             earlier.add(mark)
             yield document
 
 
-def without_copies(
-    documents: Iterable[Document], fitted_on: Collection[str], lost: list[Dropped]
+def exclude_copies(
+    documents: Iterable[Document], fitted_on: Collection[str], lost: list[DroppedDocument]
 ) -> Iterator[Document]:
     """Generated documents that are no copies of texts that were fitted on; copies go to `lost`."""
     for document in documents:
         if fitted_on and fingerprint(document) in fitted_on:
-            lost.append(Dropped(document.id, COPIED))
+            lost.append(DroppedDocument(document.id, COPY_REASON))
         else:
             yield document
 
 
-def fitted(
+def fit_critic(
     critic: str | type[Critic], documents: Sequence[Document], seed: int, options: Mapping[str, object]
 ) -> Critic:
     """A critic fitted on documents, its options checked first."""
-    kind = named(critic) if isinstance(critic, str) else critic
-    checked = checked_options(kind.fit, options, kind.name)
+    kind = critic_class(critic) if isinstance(critic, str) else critic
+    checked = parse_fit_options(kind.fit, options, kind.name)
     if len(documents) < 2:
         raise FinecombError(
             f"the {kind.name} critic needs at least two documents to be fitted on, not {len(documents)}"
@@ -114,21 +118,23 @@ def fitted(
     return model
 
 
-def criticism(
+def score_real_and_systems(
     critic: Critic,
     real: Iterable[Document],
     systems: Mapping[str, Iterable[Document]],
     statistic: Statistic | None = None,
     cluster: str = "",
-    spread: WorkSpread | None = None,
+    spread: Executor | None = None,
 ) -> Criticism:
     """Scores of everybody, made as `spread` says; documents are read once and not kept.
 
     Real documents that the critic was fitted on, by text, and repeated ones take no part. Generated documents that copy
     a text that was fitted on take no part either and are reported as copies.
     """
-    lost: list[Dropped] = []
-    judged = _scored(critic, fresh_real(real, critic.fitted_on, lost), "real", statistic, cluster, spread=spread)
+    lost: list[DroppedDocument] = []
+    judged = _score_with_progress(
+        critic, unseen_real_documents(real, critic.fitted_on, lost), "real", statistic, cluster, spread=spread
+    )
     real_scores = replace(judged, dropped=judged.dropped + tuple(lost))
     if lost and not real_scores.ids:
         raise FinecombError(
@@ -148,25 +154,27 @@ def generated_scores(
     name: str,
     statistic: Statistic | None,
     cluster: str = "",
-    spread: WorkSpread | None = None,
+    spread: Executor | None = None,
 ) -> CriticScores:
     """Scores of generated documents; copies of texts that were fitted on are among `dropped`."""
-    lost: list[Dropped] = []
+    lost: list[DroppedDocument] = []
     total = len(documents) if isinstance(documents, Sequence) else None
-    judged = _scored(critic, without_copies(documents, critic.fitted_on, lost), name, statistic, cluster, total, spread)
+    judged = _score_with_progress(
+        critic, exclude_copies(documents, critic.fitted_on, lost), name, statistic, cluster, total, spread
+    )
     return replace(judged, dropped=judged.dropped + tuple(lost))
 
 
-def _scored(
+def _score_with_progress(
     critic: Critic,
     documents: Iterable[Document],
     name: str,
     statistic: Statistic | None,
     cluster: str,
     total: int | None = None,
-    spread: WorkSpread | None = None,
+    spread: Executor | None = None,
 ) -> CriticScores:
-    return scores(critic, track(documents, f"{critic.name} critic: {name}", total), statistic, cluster, spread)
+    return score_documents(critic, track(documents, f"{critic.name} critic: {name}", total), statistic, cluster, spread)
 
 
 def scores_by_system(
@@ -175,12 +183,12 @@ def scores_by_system(
     name: str,
     statistic: Statistic | None,
     cluster: str = "",
-    spread: WorkSpread | None = None,
+    spread: Executor | None = None,
 ) -> dict[str, CriticScores]:
     """Scores of systems that stand in one stream and are told apart by document meta."""
     system: dict[str, str] = {}
     generated = generated_scores(
-        critic, _with_system_recorded(documents, name, system), "generated", statistic, cluster, spread
+        critic, _record_systems(documents, name, system), "generated", statistic, cluster, spread
     )
     return {
         system_name: generated.only({id for id, other in system.items() if other == system_name})
@@ -188,7 +196,7 @@ def scores_by_system(
     }
 
 
-def _with_system_recorded(documents: Iterable[Document], name: str, system: dict[str, str]) -> Iterator[Document]:
+def _record_systems(documents: Iterable[Document], name: str, system: dict[str, str]) -> Iterator[Document]:
     """The same documents, the system of each noted by its id on the way."""
     for document in documents:
         if document.id in system:

@@ -13,22 +13,22 @@ import numpy as np
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
-from finecomb.corpora.critics.base import Dropped, PriorCritic
-from finecomb.corpora.critics.ngrams import Ngrams
-from finecomb.corpora.critics.posteriors import Dirichlet, Floats, Point, Posterior
+from finecomb.corpora.critics.base import DroppedDocument, PriorCritic
+from finecomb.corpora.critics.ngrams import KneserNeyModel
+from finecomb.corpora.critics.posteriors import Dirichlet, Floats, PointPosterior, Posterior
 from finecomb.corpora.critics.priors import (
     END,
     DirichletPrior,
     GaussianPrior,
     Markov,
     ProjectionError,
-    State,
-    wrong_posterior,
+    SavedState,
+    posterior_mismatch_error,
 )
 from finecomb.corpora.critics.progress import track
-from finecomb.corpora.critics.storage import imported
+from finecomb.corpora.critics.storage import import_attribute
 
-Kind = Literal["markov", "ngram", "gaussian", "dirichlet"]
+PriorKind = Literal["markov", "ngram", "gaussian", "dirichlet"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class NgramPrior:
     """An n-gram model of named states with an end state, smoothed by interpolated modified Kneser-Ney."""
 
     states: tuple[str, ...]
-    ngrams: Ngrams
+    ngrams: KneserNeyModel
 
     @classmethod
     def fit(cls, paths: Iterable[Sequence[str]], order: int = 3) -> NgramPrior:
@@ -45,7 +45,7 @@ class NgramPrior:
         states = tuple(sorted({state for path in paths for state in path}))
         index = {state: at for at, state in enumerate(states)}
         tokens = [np.array([*(index[state] for state in path), len(states)]) for path in paths]
-        return cls(states, Ngrams.fit(tokens, order, len(states) + 1))
+        return cls(states, KneserNeyModel.fit(tokens, order, len(states) + 1))
 
     @functools.cached_property
     def _index(self) -> dict[str, int]:
@@ -63,7 +63,7 @@ class NgramPrior:
 
     def expected(self, posterior: Posterior) -> Floats:
         """None: only points and samples go with n-grams."""
-        raise wrong_posterior(self, posterior)
+        raise posterior_mismatch_error(self, posterior)
 
     def names(self, z: Sequence[str]) -> Sequence[str]:
         """The states, and the end."""
@@ -75,18 +75,18 @@ class NgramPrior:
         rows = [self.ngrams.next_probs(tokens[:step]) for step in range(len(tokens))]
         return [(called[int(row.argmax())], float(np.log(row.max()))) for row in rows]
 
-    def state(self) -> State:
+    def state(self) -> SavedState:
         """For storage."""
         return {"states": list(self.states), "ngrams": self.ngrams.arrays()}
 
     @classmethod
-    def from_state(cls, state: State) -> NgramPrior:
+    def from_state(cls, state: SavedState) -> NgramPrior:
         """From storage."""
-        return cls(tuple(state["states"]), Ngrams.from_arrays(state["ngrams"]))
+        return cls(tuple(state["states"]), KneserNeyModel.from_arrays(state["ngrams"]))
 
 
 StockPrior = Markov | NgramPrior | GaussianPrior | DirichletPrior
-_PRIORS: dict[Kind, type[StockPrior]] = {
+_PRIORS: dict[PriorKind, type[StockPrior]] = {
     "markov": Markov, "ngram": NgramPrior, "gaussian": GaussianPrior, "dirichlet": DirichletPrior,
 }  # fmt: skip
 
@@ -104,15 +104,15 @@ class CustomCritic(PriorCritic):
     def __init__(
         self,
         function: str,
-        kind: Kind,
+        kind: PriorKind,
         states: tuple[str, ...],
         prior: StockPrior,
-        unused: tuple[Dropped, ...] = (),
+        unused: tuple[DroppedDocument, ...] = (),
     ) -> None:
         self.function, self.kind, self.states, self.prior, self.unused = function, kind, states, prior, unused
-        self.name = _short(function)
+        self.name = _function_name(function)
         self.discrete = kind in ("markov", "ngram")
-        self._call: Function = imported(function, function)
+        self._call: StateFunction = import_attribute(function, function)
 
     @classmethod
     def fit(
@@ -120,15 +120,15 @@ class CustomCritic(PriorCritic):
         real: Sequence[Document],
         rng: np.random.Generator,
         function: str = "",
-        kind: Kind = "markov",
+        kind: PriorKind = "markov",
         order: int = 3,
         add: float = 1.0,
     ) -> Self:
         """`function` is `module:function`; `order` is for n-grams, `add` is what is put to every count of a chain."""
-        call = imported(function, function)
-        results, unused = _results(call, real, _short(function))
+        call = import_attribute(function, function)
+        results, unused = _call_on_documents(call, real, _function_name(function))
         if kind == "gaussian":
-            return cls(function, kind, (), GaussianPrior.fit(_vectors(results, _short(function))), unused)
+            return cls(function, kind, (), GaussianPrior.fit(_vectors(results, _function_name(function))), unused)
         paths = [[str(label) for label in result] for result in results]
         states = tuple(sorted({label for path in paths for label in path}))
         if kind == "ngram":
@@ -140,43 +140,43 @@ class CustomCritic(PriorCritic):
 
     def project(self, document: Document) -> Posterior:
         """What the function says of the text."""
-        result = _result(self._call, document, self.name)
+        result = _call_function(self._call, document, self.name)
         if self.kind == "gaussian":
-            return Point(_vectors([result], self.name)[0])
+            return PointPosterior(_vectors([result], self.name)[0])
         labels = tuple(str(label) for label in result)
         if not isinstance(self.prior, DirichletPrior):
-            return Point(labels)
+            return PointPosterior(labels)
         unseen = [label for label in labels if label not in self.states]
         if unseen:
             raise ProjectionError(f"state {unseen[0]!r} was never seen when the critic was fitted")
         return Dirichlet(self.prior.alpha + _counts(labels, self.states))
 
-    def state(self) -> State:
+    def state(self) -> SavedState:
         """For storage: the function is kept by name."""
         return {
             "function": self.function, "kind": self.kind, "states": list(self.states), "prior": self.prior.state(),
         }  # fmt: skip
 
     @classmethod
-    def code_of(cls, state: State) -> Sequence[str]:
+    def user_code_in_state(cls, state: SavedState) -> Sequence[str]:
         """The user's function."""
         return (str(state["function"]),)
 
     @classmethod
-    def from_state(cls, state: State) -> Self:
+    def from_state(cls, state: SavedState) -> Self:
         """From storage."""
-        kind: Kind = state["kind"]
+        kind: PriorKind = state["kind"]
         return cls(state["function"], kind, tuple(state["states"]), _PRIORS[kind].from_state(state["prior"]))
 
 
-Function = Callable[[str], Sequence[Any]]
+StateFunction = Callable[[str], Sequence[Any]]
 
 
-def _short(function: str) -> str:
+def _function_name(function: str) -> str:
     return function.rpartition(":")[2]
 
 
-def _result(call: Function, document: Document, name: str) -> Sequence[Any]:
+def _call_function(call: StateFunction, document: Document, name: str) -> Sequence[Any]:
     """What a user's function returns; a string is a mistake, since its letters would pass for labels."""
     try:
         result = call(document.text)
@@ -193,14 +193,16 @@ def _result(call: Function, document: Document, name: str) -> Sequence[Any]:
     return result
 
 
-def _results(call: Function, real: Sequence[Document], name: str) -> tuple[list[Sequence[Any]], tuple[Dropped, ...]]:
+def _call_on_documents(
+    call: StateFunction, real: Sequence[Document], name: str
+) -> tuple[list[Sequence[Any]], tuple[DroppedDocument, ...]]:
     """What the function returns for each text, and the documents for which that is nothing."""
-    results, unused = list[Sequence[Any]](), list[Dropped]()
+    results, unused = list[Sequence[Any]](), list[DroppedDocument]()
     for document in track(real, f"calling {name}", len(real)):
         try:
-            results.append(_result(call, document, name))
+            results.append(_call_function(call, document, name))
         except ProjectionError as error:
-            unused.append(Dropped(document.id, str(error)))
+            unused.append(DroppedDocument(document.id, str(error)))
     if len(results) < 2:
         example = f"; {unused[0].id!r}: {unused[0].why}" if unused else ""
         raise FinecombError(f"{name} gives something for {len(results)} of {len(real)} texts; two are needed{example}")

@@ -30,10 +30,10 @@ from finecomb.corpora.critics.base import CriticScores
 from finecomb.corpora.critics.criticism import Criticism
 from finecomb.corpora.critics.posteriors import Floats, Z
 from finecomb.corpora.critics.priors import BEGIN, END
-from finecomb.statistics.inference.resampling import percentiles
+from finecomb.statistics.inference.resampling import percentile_interval
 
-_NEIGHBOUR, _MOST_DRAWS, _FEWEST = 3, 200, 4
-_RARE = 0.05  # something that a system never uses is listed if that would happen by chance less often
+_NEIGHBOUR_RANK, _MAX_DRAWS, _MIN_DOCUMENTS = 3, 200, 4
+_MAX_P_VALUE = 0.05  # something that a system never uses is listed if that would happen by chance less often
 
 
 class Diversity(NamedTuple):
@@ -55,40 +55,48 @@ def diversity_rows(result: Criticism, draws: int, seed: int) -> Iterator[dict[st
     sides = {"real": real[:half], **{name: list(scores.points) for name, scores in result.systems.items()}}
     for name, points in sides.items():
         others = real[half:] if name == "real" else real
-        yield {"critic": result.critic.name, "system": name, **_row(points, others, result.real.discrete, draws, rng)}
+        yield {
+            "critic": result.critic.name,
+            "system": name,
+            **_diversity_row(points, others, result.real.discrete, draws, rng),
+        }
 
 
-def _row(
+def _diversity_row(
     points: Sequence[Z], real: Sequence[Z], discrete: bool, draws: int, rng: np.random.Generator
 ) -> dict[str, object]:
     size = min(len(points), len(real))
-    if size < _FEWEST:
-        return {"documents": size, "why": f"{size} documents on a side, and {_FEWEST} are needed"}
-    measured = [_measured(points, real, size, discrete, rng) for _ in range(max(1, min(draws, _MOST_DRAWS) // 10))]
+    if size < _MIN_DOCUMENTS:
+        return {"documents": size, "why": f"{size} documents on a side, and {_MIN_DOCUMENTS} are needed"}
+    measured = [
+        _measure_diversity(points, real, size, discrete, rng) for _ in range(max(1, min(draws, _MAX_DRAWS) // 10))
+    ]
     value = Diversity(*np.mean(measured, axis=0))
-    apart = [_entropy_apart(points, real, size, discrete, rng) for _ in range(min(draws, _MOST_DRAWS))]
-    low, high = percentiles(np.array(apart, float))
+    apart = [_entropy_difference(points, real, size, discrete, rng) for _ in range(min(draws, _MAX_DRAWS))]
+    low, high = percentile_interval(np.array(apart, float))
     return {
         "documents": size, "entropy": value.entropy, "entropy - real": float(np.mean(apart)) if apart else math.nan,
         "low": low, "high": high, "coverage": value.coverage, "precision": value.precision, "recall": value.recall,
     }  # fmt: skip
 
 
-def _drawn(points: Sequence[Z], size: int, rng: np.random.Generator, replace: bool) -> list[Z]:
+def _draw_points(points: Sequence[Z], size: int, rng: np.random.Generator, replace: bool) -> list[Z]:
     return [points[at] for at in rng.choice(len(points), size, replace=replace)]
 
 
-def _entropy_apart(
+def _entropy_difference(
     points: Sequence[Z], real: Sequence[Z], size: int, discrete: bool, rng: np.random.Generator
 ) -> float:
-    sides = (_drawn(side, size, rng, replace=True) for side in (points, real))
+    sides = (_draw_points(side, size, rng, replace=True) for side in (points, real))
     first, second = (entropy(side, discrete) for side in sides)
     return first - second
 
 
-def _measured(points: Sequence[Z], real: Sequence[Z], size: int, discrete: bool, rng: np.random.Generator) -> Diversity:
-    ours, theirs = (_drawn(side, size, rng, replace=False) for side in (points, real))
-    within = _share_of_known_paths if discrete else _share_near
+def _measure_diversity(
+    points: Sequence[Z], real: Sequence[Z], size: int, discrete: bool, rng: np.random.Generator
+) -> Diversity:
+    ours, theirs = (_draw_points(side, size, rng, replace=False) for side in (points, real))
+    within = _share_of_known_paths if discrete else _share_near_others
     return Diversity(
         entropy(ours, discrete), coverage(ours, theirs, discrete), within(ours, theirs), within(theirs, ours)
     )
@@ -108,11 +116,11 @@ def entropy(points: Sequence[Z], discrete: bool) -> float:
 
 def coverage(points: Sequence[Z], real: Sequence[Z], discrete: bool) -> float:
     """The share of what real documents use that occurs in these documents too."""
-    ours, theirs = usage(points, discrete), usage(real, discrete)
+    ours, theirs = usage_shares(points, discrete), usage_shares(real, discrete)
     return sum(share for name, share in theirs.items() if ours.get(name, 0) > 0)
 
 
-def usage(points: Sequence[Z], discrete: bool) -> dict[str, float]:
+def usage_shares(points: Sequence[Z], discrete: bool) -> dict[str, float]:
     """The share of each state, or of each coordinate that is the largest of a document's vector."""
     names = [_symbol(state) for z in points for state in z] if discrete else [f"{int(np.argmax(z))}" for z in points]
     counts = Counter(names)
@@ -135,10 +143,10 @@ def _transitions(z: Sequence[object]) -> list[tuple[str, str]]:
     return list(zip((BEGIN, *symbols), (*symbols, END), strict=True))
 
 
-def _share_near(points: Sequence[Z], others: Sequence[Z]) -> float:
+def _share_near_others(points: Sequence[Z], others: Sequence[Z]) -> float:
     """The share of vectors that lie within the ball of one of the others, out to its third neighbour."""
     vectors, centres = np.stack(points), np.stack(others)
-    count = min(_NEIGHBOUR, len(centres) - 1)
+    count = min(_NEIGHBOUR_RANK, len(centres) - 1)
     radii: Floats = np.sort(spatial.distance.cdist(centres, centres), axis=1)[:, count]
     return float((spatial.distance.cdist(vectors, centres) <= radii * (1 + 1e-12)).any(axis=1).mean())
 
@@ -146,18 +154,18 @@ def _share_near(points: Sequence[Z], others: Sequence[Z]) -> float:
 # --- what a system never uses ------------------------------------------------------------------------------------
 
 
-def unused_rows(result: Criticism) -> Iterator[dict[str, object]]:
+def never_used_rows(result: Criticism) -> Iterator[dict[str, object]]:
     """States, topics and whole organisations that real documents have and a system never uses, the commonest first.
 
     `p` is how often a system that wrote as people do would never use it, with so many documents; rare things are left
     out.
     """
-    for kind, real in _used(result.real).items():
+    for kind, real in _document_counts_by_kind(result.real).items():
         for system, scores in result.systems.items():
-            ours = _used(scores)[kind]
+            ours = _document_counts_by_kind(scores)[kind]
             for name, count in real.most_common():
                 p = (1 - count / max(1, len(result.real.ids))) ** len(scores.ids)
-                if name not in ours and p < _RARE:
+                if name not in ours and p < _MAX_P_VALUE:
                     share = 100 * count / len(result.real.ids)
                     yield {
                         "critic": result.critic.name, "system": system, "kind": kind, "never used": name,
@@ -165,7 +173,7 @@ def unused_rows(result: Criticism) -> Iterator[dict[str, object]]:
                     }  # fmt: skip
 
 
-def _used(scores: CriticScores) -> dict[str, Counter[str]]:
+def _document_counts_by_kind(scores: CriticScores) -> dict[str, Counter[str]]:
     """In how many documents each state and each organisation, or each main topic, occurs."""
     if not scores.discrete:
         return {"main topic": Counter(f"{int(np.argmax(z))}" for z in scores.points)}

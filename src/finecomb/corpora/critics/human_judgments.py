@@ -13,14 +13,14 @@ import numpy as np
 import polars as pl
 
 from finecomb.core.errors import FinecombError
-from finecomb.core.frames import entry, meta
+from finecomb.core.frames import json_entry, meta_entry
 from finecomb.core.study import Study
 from finecomb.corpora.critics.comparison import Comparison
-from finecomb.statistics.inference.metric_correlation import Scored, pearson, spearman
+from finecomb.statistics.inference.metric_correlation import ScoredDocuments, pearson, spearman
 
 REAL = "real"
 """The name that real documents have among systems; `meta.model` calls them `human`."""
-Figures = Mapping[str, Mapping[str, float]]
+MetricValues = Mapping[str, Mapping[str, float]]
 """Name of a figure -> system -> its value."""
 
 
@@ -29,7 +29,7 @@ def coherent_shares(study: Study, by: str = "model") -> dict[str, float]:
     answered = study.work().answers.filter((pl.col("of") == "annotation") & (pl.col("question") == "coherent"))
     if answered.is_empty():
         raise FinecombError(f"{study.origin or 'the study'}: nobody answered 'coherent', as the sections protocol asks")
-    systems = study.documents.select(document="id", system=meta(by))
+    systems = study.documents.select(document="id", system=meta_entry(by))
     verdicts = answered.join(systems, on="document").filter(pl.col("system").is_not_null())
     shares = verdicts.group_by("system").agg(pl.col("number").mean()).sort("system")
     return {REAL if system == "human" else system: float(share) for system, share in shares.iter_rows()}
@@ -41,14 +41,14 @@ def incoherent_organisations(study: Study, top: int = 30) -> pl.DataFrame:
     verdicts = work.answers.filter((pl.col("of") == "annotation") & (pl.col("question") == "coherent"))
     wrong = verdicts.filter(pl.col("number") == 0)["annotation"]
     units = work.units.filter(pl.col("annotation").is_in(wrong.implode()))
-    types = units.with_columns(type=entry("answers", "section").fill_null("?"))
+    types = units.with_columns(type=json_entry("answers", "section").fill_null("?"))
     paths = types.sort("annotation", "start").group_by("annotation", maintain_order=True).agg(pl.col("type"))
     named = paths.select(organisation=pl.col("type").list.join(" > "))
     counted = named.group_by("organisation").agg(annotations=pl.len())
     return counted.sort("annotations", "organisation", descending=[True, False]).head(top)
 
 
-def latent_figures(rows: Iterable[Comparison]) -> dict[str, dict[str, float]]:
+def latent_values_by_system(rows: Iterable[Comparison]) -> dict[str, dict[str, float]]:
     """What critics say, by critic and statistic, with the value of real documents as that of one more system."""
     figures: dict[str, dict[str, float]] = {}
     for row in rows:
@@ -57,7 +57,7 @@ def latent_figures(rows: Iterable[Comparison]) -> dict[str, dict[str, float]]:
     return figures
 
 
-def figures_from_table(table: pl.DataFrame, where: str) -> dict[str, dict[str, float]]:
+def metric_values_from_table(table: pl.DataFrame, where: str) -> dict[str, dict[str, float]]:
     """Other figures of systems from a table: a column `system`, all other columns numbers."""
     if "system" not in table.columns:
         raise FinecombError(f"{where}: needs a column 'system'; it has {', '.join(table.columns)}")
@@ -65,11 +65,11 @@ def figures_from_table(table: pl.DataFrame, where: str) -> dict[str, dict[str, f
     for name in table.columns:
         if name != "system":
             pairs = zip(table["system"].cast(pl.String), table[name].to_list(), strict=True)
-            figures[name] = {system: _number(value, f"{where}: {name} of {system}") for system, value in pairs}
+            figures[name] = {system: _parse_number(value, f"{where}: {name} of {system}") for system, value in pairs}
     return figures
 
 
-def _number(value: object, where: str) -> float:
+def _parse_number(value: object, where: str) -> float:
     if value is None:
         return math.nan
     if not isinstance(value, int | float):
@@ -77,7 +77,7 @@ def _number(value: object, where: str) -> float:
     return float(value)
 
 
-def correlations(figures: Figures, human: Mapping[str, float]) -> list[dict[str, object]]:
+def correlations(figures: MetricValues, human: Mapping[str, float]) -> list[dict[str, object]]:
     """How each figure of systems follows what people say: Table 4 as correlations over systems.
 
     NaN with a reason where fewer than three systems have both, or where one of the two does not vary.
@@ -86,19 +86,19 @@ def correlations(figures: Figures, human: Mapping[str, float]) -> list[dict[str,
     for name, values in figures.items():
         shared = [system for system in human if not math.isnan(values.get(system, math.nan))]
         x, y = (np.array([table[system] for system in shared]) for table in (values, human))
-        why = _undefined(x, y)
-        pairs = Scored(x[None], y[None], np.zeros(len(x), np.int64))
+        why = _undefined_reason(x, y)
+        pairs = ScoredDocuments(x[None], y[None], np.zeros(len(x), np.int64))
         both = {of.__name__: math.nan if why else float(of(pairs)[0]) for of in (pearson, spearman)}
         rows.append({"figure": name, "systems": len(shared), **both, "why": why})
     return rows
 
 
-def _undefined(x: np.ndarray, y: np.ndarray) -> str:
+def _undefined_reason(x: np.ndarray, y: np.ndarray) -> str:
     if len(x) < 3:
         return f"{len(x)} systems have both figures, and a correlation needs three"
     return "one of the two does not vary" if np.ptp(x) == 0 or np.ptp(y) == 0 else ""
 
 
-def with_figures(rows: Iterable[dict[str, object]], figures: Figures) -> list[dict[str, object]]:
+def add_metric_columns(rows: Iterable[dict[str, object]], figures: MetricValues) -> list[dict[str, object]]:
     """Rows of systems with more columns, after those they have; null where a figure is not known."""
     return [{**row, **{name: values.get(str(row["system"])) for name, values in figures.items()}} for row in rows]

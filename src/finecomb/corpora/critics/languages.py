@@ -17,12 +17,12 @@ import polars as pl
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
-from finecomb.corpora.critics.base import CriticScores, Dropped, PriorCritic
-from finecomb.corpora.critics.languages_gibbs import Gibbs, fitted, folded_in
+from finecomb.corpora.critics.base import CriticScores, DroppedDocument, PriorCritic
+from finecomb.corpora.critics.languages_gibbs import GibbsSampler, fold_in_texts, iterate_sweeps
 from finecomb.corpora.critics.posteriors import Dirichlet, Floats, Posterior
-from finecomb.corpora.critics.priors import DirichletPrior, ProjectionError, State
+from finecomb.corpora.critics.priors import DirichletPrior, ProjectionError, SavedState
 from finecomb.corpora.critics.progress import track
-from finecomb.corpora.critics.vocabulary import NO_WORD, Vocabulary, prose
+from finecomb.corpora.critics.vocabulary import NO_WORD, Vocabulary, prose_words
 
 _PROJECTION_SWEEPS = 20
 
@@ -42,7 +42,7 @@ class Languages(PriorCritic):
     topics: Floats
     """(K, words): P(word | topic)."""
     prior: DirichletPrior
-    unused: tuple[Dropped, ...] = ()
+    unused: tuple[DroppedDocument, ...] = ()
 
     @classmethod
     def fit(
@@ -63,18 +63,18 @@ class Languages(PriorCritic):
         """
         if languages < 2:
             raise FinecombError(f"mixtures need at least 2 languages, not {languages}")
-        vocabulary = Vocabulary.fit([document.text for document in real], most, least, prose)
+        vocabulary = Vocabulary.fit([document.text for document in real], most, least, prose_words)
         texts = [vocabulary.numbers(document.text) for document in real]
         unused = tuple(
-            Dropped(document.id, NO_WORD) for document, text in zip(real, texts, strict=True) if not len(text)
+            DroppedDocument(document.id, NO_WORD) for document, text in zip(real, texts, strict=True) if not len(text)
         )
-        chains = [fitted(texts, len(vocabulary.words), languages, rng, beta) for _ in range(starts)]
-        last = _likeliest(chains, sweeps)
-        return cls(vocabulary, last.topic_words(), DirichletPrior(last.alpha), unused)
+        chains = [iterate_sweeps(texts, len(vocabulary.words), languages, rng, beta) for _ in range(starts)]
+        last = _run_best_chain(chains, sweeps)
+        return cls(vocabulary, last.topic_word_probabilities(), DirichletPrior(last.alpha), unused)
 
     def project(self, document: Document) -> Posterior:
         """A Dirichlet: alpha and the words of each language in the document, the mean over Gibbs samples."""
-        return self.projected_alone(document)
+        return self.project_as_batch(document)
 
     def project_all(self, documents: Iterable[Document]) -> Iterator[tuple[Document, Posterior | ProjectionError]]:
         """The same for many; what is drawn for a document depends on its text alone."""
@@ -82,16 +82,16 @@ class Languages(PriorCritic):
         while batch := list(itertools.islice(source, self.batch)):
             texts = [self.vocabulary.numbers(document.text) for document in batch]
             rngs = [np.random.default_rng(zlib.crc32(document.text.encode())) for document in batch]
-            counts = folded_in(texts, self.topics, self.prior.alpha, rngs, _PROJECTION_SWEEPS)
+            counts = fold_in_texts(texts, self.topics, self.prior.alpha, rngs, _PROJECTION_SWEEPS)
             for document, text, shares in zip(batch, texts, counts, strict=True):
                 has_words = len(text) > 0
                 none = ProjectionError(NO_WORD)
                 yield document, Dirichlet(self.prior.alpha + shares) if has_words else none
 
-    def word_logs(self, text: str, posterior: Posterior | None) -> Floats | None:
+    def word_log_probs(self, text: str, posterior: Posterior | None) -> Floats | None:
         """log P of each known word under the mixture of a posterior, or of the prior's mean."""
         mean = self.prior.alpha / self.prior.alpha.sum()
-        mixture: Floats = mean if posterior is None else np.asarray(posterior.point())
+        mixture: Floats = mean if posterior is None else np.asarray(posterior.point_estimate())
         logs: Floats = np.log(np.maximum(mixture @ self.topics, 1e-12))[self.vocabulary.numbers(text)]
         return logs
 
@@ -101,19 +101,21 @@ class Languages(PriorCritic):
 
     def tables(self, real: CriticScores, systems: Mapping[str, CriticScores]) -> dict[str, pl.DataFrame]:
         """`languages` (Table 10): the words of each; `mixing`: how much of documents is not of their main language."""
-        return {"languages": top_words(self), "mixing": mixing({"real": real, **systems})}
+        return {"languages": top_words(self), "mixing": language_mixing({"real": real, **systems})}
 
-    def state(self) -> State:
+    def state(self) -> SavedState:
         """For storage."""
         return {"words": list(self.vocabulary.words), "topics": self.topics, "prior": self.prior.state()}
 
     @classmethod
-    def from_state(cls, state: State) -> Self:
+    def from_state(cls, state: SavedState) -> Self:
         """From storage."""
-        return cls(Vocabulary(tuple(state["words"]), prose), state["topics"], DirichletPrior.from_state(state["prior"]))
+        return cls(
+            Vocabulary(tuple(state["words"]), prose_words), state["topics"], DirichletPrior.from_state(state["prior"])
+        )
 
 
-def _likeliest(chains: Sequence[Iterator[Gibbs]], sweeps: int) -> Gibbs:
+def _run_best_chain(chains: Sequence[Iterator[GibbsSampler]], sweeps: int) -> GibbsSampler:
     """The best chain after a quarter of the sweeps, when it has done them all."""
     early = max(1, sweeps // 4)
     total = len(chains) * early + sweeps - early
@@ -132,7 +134,7 @@ def top_words(critic: Languages, count: int = 20) -> pl.DataFrame:
     return pl.DataFrame({"language": np.arange(1, len(listed) + 1), "alpha": critic.prior.alpha, "words": listed})
 
 
-def mixing(corpora: Mapping[str, CriticScores]) -> pl.DataFrame:
+def language_mixing(corpora: Mapping[str, CriticScores]) -> pl.DataFrame:
     """By corpus: the mean share of a document outside its main language, and of documents with a tenth or more."""
     shares = {name: 1 - np.max(scores.points, axis=1) for name, scores in corpora.items() if scores.points}
     return pl.DataFrame(

@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(slots=True)
-class Gibbs:
+class GibbsSampler:
     """The state of a sampler: the topic of every token, and the counts that follow from it."""
 
     documents: Ints
@@ -43,7 +43,9 @@ class Gibbs:
     beta: float
 
     @classmethod
-    def start(cls, texts: Sequence[Ints], size: int, alpha: Floats, beta: float, rng: np.random.Generator) -> Gibbs:
+    def start(
+        cls, texts: Sequence[Ints], size: int, alpha: Floats, beta: float, rng: np.random.Generator
+    ) -> GibbsSampler:
         """Every token of `texts`, words below `size`, with a topic drawn evenly."""
         lengths = np.array([len(text) for text in texts], np.int64)
         documents, words = np.repeat(np.arange(len(texts)), lengths), np.concatenate([np.zeros(0, np.int64), *texts])
@@ -66,7 +68,7 @@ class Gibbs:
         weights[np.arange(len(tokens)), old] = 1
         in_document = self.by_document[documents] - weights + self.alpha
         in_topic = (self.by_word[words] - weights + self.beta) / (totals - weights + len(self.by_word) * self.beta)
-        new = chosen(in_document * in_topic, dice)
+        new = sample_columns(in_document * in_topic, dice)
         self.topics[tokens] = new
         changed = new != old
         documents, words, old, new = documents[changed], words[changed], old[changed], new[changed]
@@ -86,19 +88,19 @@ class Gibbs:
         in_topics += (gammaln(total) - gammaln(self.by_word.sum(axis=0) + total)).sum()
         return float(proportions + in_topics)
 
-    def topic_words(self) -> Floats:
+    def topic_word_probabilities(self) -> Floats:
         """(K, V): P(word | topic), smoothed by beta."""
         smoothed = (self.by_word + self.beta).T
         distributions: Floats = smoothed / smoothed.sum(axis=1, keepdims=True)
         return distributions
 
 
-def fitted(
+def iterate_sweeps(
     texts: Sequence[Ints], size: int, topics: int, rng: np.random.Generator, beta: float = 0.01, every: int = 20
-) -> Iterator[Gibbs]:
+) -> Iterator[GibbsSampler]:
     """Sweeps without end; alpha starts at 1 / K and is set to its maximum likelihood after every `every` sweeps."""
-    gibbs = Gibbs.start(texts, size, np.full(topics, 1 / topics), beta, rng)
-    steps = side_by_side(texts, lanes=max(1, len(gibbs.words) // max(map(len, texts))))
+    gibbs = GibbsSampler.start(texts, size, np.full(topics, 1 / topics), beta, rng)
+    steps = token_schedule(texts, lanes=max(1, len(gibbs.words) // max(map(len, texts))))
     for number in itertools.count(1):
         gibbs.sweep(rng, steps)
         if number % every == 0:
@@ -106,7 +108,7 @@ def fitted(
         yield gibbs
 
 
-def side_by_side(texts: Sequence[Ints], lanes: int) -> list[Ints]:
+def token_schedule(texts: Sequence[Ints], lanes: int) -> list[Ints]:
     """Tokens that are drawn at a time: whole documents dealt to lanes, then the n-th token of every lane.
 
     >>> [step.tolist() for step in side_by_side([np.arange(2), np.arange(1), np.arange(1)], 2)]
@@ -123,13 +125,13 @@ def side_by_side(texts: Sequence[Ints], lanes: int) -> list[Ints]:
     return [np.array([row[at] for row in tokens if at < len(row)]) for at in range(int(filled.max()))]
 
 
-def chosen(weights: Floats, dice: Floats) -> Ints:
+def sample_columns(weights: Floats, dice: Floats) -> Ints:
     """One column a row, in proportion to its weight."""
     running = np.cumsum(weights, axis=1)
     return np.asarray((running < dice[:, None] * running[:, -1:]).sum(axis=1), np.int64)
 
 
-def folded_in(
+def fold_in_texts(
     texts: Sequence[Ints], topic_words: Floats, alpha: Floats, rngs: Sequence[np.random.Generator], sweeps: int
 ) -> Floats:
     """(texts, K): mean counts of topics in new texts over the second half of `sweeps`, the topics being fixed.
@@ -138,16 +140,19 @@ def folded_in(
     """
     by_length = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
     lengths = np.array([len(texts[place]) for place in by_length], np.int64)
-    words, topics = _padded([texts[place] for place in by_length], 0), np.full((len(texts), lengths.max(initial=0)), -1)
+    words, topics = (
+        _pad_rows([texts[place] for place in by_length], 0),
+        np.full((len(texts), lengths.max(initial=0)), -1),
+    )
     counts, means = np.zeros((len(texts), len(alpha))), np.zeros((len(texts), len(alpha)))
     by_word = np.ascontiguousarray(topic_words.T)
     for sweep in range(sweeps):
-        dice = _padded([rngs[place].random(len(texts[place])) for place in by_length], 0.0)
+        dice = _pad_rows([rngs[place].random(len(texts[place])) for place in by_length], 0.0)
         for at in range(words.shape[1]):
             rows = np.arange(np.searchsorted(-lengths, -at))  # texts longer than `at`
             old = topics[rows, at]
             counts[rows[old >= 0], old[old >= 0]] -= 1
-            new = chosen((counts[rows] + alpha) * by_word[words[rows, at]], dice[rows, at])
+            new = sample_columns((counts[rows] + alpha) * by_word[words[rows, at]], dice[rows, at])
             counts[rows, new] += 1
             topics[rows, at] = new
         means += counts * (sweep >= sweeps // 2)
@@ -156,7 +161,7 @@ def folded_in(
     return shares
 
 
-def _padded(rows: Sequence[NDArray[Any]], filler: float) -> NDArray[Any]:
+def _pad_rows(rows: Sequence[NDArray[Any]], filler: float) -> NDArray[Any]:
     """Rows of different lengths as one array."""
     padded = np.full((len(rows), max(map(len, rows), default=0)), filler, rows[0].dtype if rows else float)
     for at, row in enumerate(rows):

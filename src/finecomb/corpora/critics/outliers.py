@@ -16,9 +16,9 @@ import numpy as np
 from finecomb.corpora.critics.base import CriticScores, Ints
 from finecomb.corpora.critics.posteriors import Floats
 
-NEIGHBOURS = 50
+MIN_NEIGHBOURS = 50
 """Real documents to compare with at least, or a fifth of all if that is more."""
-_FEWEST_FOR_A_LINE = 20
+_MIN_REGRESSION_POINTS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,8 @@ def outliers(real: CriticScores, other: CriticScores) -> list[Outlier]:
     order = np.argsort(real.lengths, kind="stable")
     lengths, rates = real.lengths[order].astype(float), real.rates[order]
     judged = [
-        _judged(lengths, rates, float(length), rate) for length, rate in zip(other.lengths, other.rates, strict=True)
+        _conformal_test(lengths, rates, float(length), rate)
+        for length, rate in zip(other.lengths, other.rates, strict=True)
     ]
     table = np.array(judged, float).reshape(-1, 2)
     ranked = np.lexsort((-(other.rates - table[:, 1]), table[:, 0]))
@@ -57,24 +58,24 @@ def _outlier(scores: CriticScores, at: int, p: float, usual: float) -> Outlier:
     return Outlier(scores.ids[at], float(scores.values[at]), float(scores.rates[at]), float(p), float(usual))
 
 
-def _judged(lengths: Floats, rates: Floats, length: float, rate: float) -> tuple[float, float]:
+def _conformal_test(lengths: Floats, rates: Floats, length: float, rate: float) -> tuple[float, float]:
     """p and the usual rate of one document among real ones, which are sorted by length."""
     near = _neighbours(lengths, length)
     x, y = np.append(lengths[near], length), np.append(rates[near], rate)
-    line = _line(x, y) if len(near) >= _FEWEST_FOR_A_LINE else np.full(len(x), y.mean())
+    line = _least_squares_line(x, y) if len(near) >= _MIN_REGRESSION_POINTS else np.full(len(x), y.mean())
     apart = y - line
     return float(np.mean(apart >= apart[-1] - 1e-12)), float(line[-1])
 
 
 def _neighbours(lengths: Floats, length: float) -> Ints:
     """Places of the real documents nearest in the order of lengths."""
-    count = min(len(lengths), max(NEIGHBOURS, len(lengths) // 5))
+    count = min(len(lengths), max(MIN_NEIGHBOURS, len(lengths) // 5))
     middle = (np.searchsorted(lengths, length, "left") + np.searchsorted(lengths, length, "right")) // 2
     start = int(np.clip(middle - count // 2, 0, len(lengths) - count))
     return np.arange(start, start + count)
 
 
-def _line(x: Floats, y: Floats) -> Floats:
+def _least_squares_line(x: Floats, y: Floats) -> Floats:
     """The values at `x` of the least-squares line; flat where all lengths are one."""
     apart = x - x.mean()
     spread = float(apart @ apart)

@@ -20,13 +20,13 @@ Z = Any
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class PointPosterior:
     """One z and no doubt about it, as by look-up or by taking the most probable."""
 
     z: Z
     spans: Spans = ()
 
-    def point(self) -> Z:
+    def point_estimate(self) -> Z:
         """The z itself."""
         return self.z
 
@@ -42,7 +42,7 @@ class Samples:
     zs: Sequence[Z]
     spans: Spans = ()
 
-    def point(self) -> Z:
+    def point_estimate(self) -> Z:
         """The mean of vectors; of states the sequence drawn most often, the first of several."""
         if isinstance(self.zs[0], np.ndarray) and self.zs[0].dtype.kind == "f":
             return np.mean(self.zs, axis=0)
@@ -62,7 +62,7 @@ class Factorised:
     """(steps, states); rows sum to one."""
     spans: Spans = ()
 
-    def point(self) -> tuple[str, ...]:
+    def point_estimate(self) -> tuple[str, ...]:
         """The most probable state of each step (MAP)."""
         return tuple(self.states[state] for state in self.probabilities.argmax(axis=1))
 
@@ -81,7 +81,7 @@ class Gaussian:
     """(K,), positive."""
     spans: Spans = ()
 
-    def point(self) -> Floats:
+    def point_estimate(self) -> Floats:
         """The mean."""
         return self.mean
 
@@ -98,7 +98,7 @@ class Dirichlet:
     """(K,), positive."""
     spans: Spans = ()
 
-    def point(self) -> Floats:
+    def point_estimate(self) -> Floats:
         """The mean; the mode lies on the border when an alpha is below one."""
         mean: Floats = self.alpha / self.alpha.sum()
         return mean
@@ -106,13 +106,13 @@ class Dirichlet:
     def entropy(self) -> float:
         """Differential entropy in nats."""
         normaliser = special.gammaln(self.alpha).sum() - special.gammaln(self.alpha.sum())
-        return float(normaliser - ((self.alpha - 1) * expected_log(self.alpha)).sum())
+        return float(normaliser - ((self.alpha - 1) * dirichlet_expected_log(self.alpha)).sum())
 
 
-def expected_log(alpha: Floats) -> Floats:
+def dirichlet_expected_log(alpha: Floats) -> Floats:
     """E[log z] of a Dirichlet, in closed form: draws underflow when an alpha is small."""
     result: Floats = special.digamma(alpha) - special.digamma(alpha.sum())
     return result
 
 
-Posterior = Point | Samples | Factorised | Gaussian | Dirichlet
+Posterior = PointPosterior | Samples | Factorised | Gaussian | Dirichlet

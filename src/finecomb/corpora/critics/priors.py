@@ -11,10 +11,18 @@ import numpy as np
 from scipy import linalg, special
 
 from finecomb.core.errors import FinecombError
-from finecomb.corpora.critics.posteriors import Dirichlet, Factorised, Floats, Gaussian, Posterior, Z, expected_log
+from finecomb.corpora.critics.posteriors import (
+    Dirichlet,
+    Factorised,
+    Floats,
+    Gaussian,
+    Posterior,
+    Z,
+    dirichlet_expected_log,
+)
 
 BEGIN, END = "<s>", "</s>"
-State = dict[str, typing.Any]
+SavedState = dict[str, typing.Any]
 """What a prior or critic consists of: JSON values and NumPy arrays by name, so that it is stored without pickle."""
 
 
@@ -42,7 +50,7 @@ class Prior(typing.Protocol):
         ...
 
 
-def wrong_posterior(prior: Prior, posterior: Posterior) -> TypeError:
+def posterior_mismatch_error(prior: Prior, posterior: Posterior) -> TypeError:
     """A critic's mistake: its posterior does not go with its prior."""
     return TypeError(f"a {type(prior).__name__} prior has no expectation under a {type(posterior).__name__} posterior")
 
@@ -103,7 +111,7 @@ class Markov:
     def expected(self, posterior: Posterior) -> Floats:
         """Under independent steps: the sum over both ends of P(z_{m-1}) P(z_m) log P(z_m | z_{m-1})."""
         if not isinstance(posterior, Factorised) or posterior.states != self.states:
-            raise wrong_posterior(self, posterior)
+            raise posterior_mismatch_error(self, posterior)
         p, last = posterior.probabilities, len(self.states)
         begin, end = np.zeros((1, last + 1)), np.zeros((1, last + 1))
         begin[0, 0] = end[0, -1] = 1
@@ -128,12 +136,12 @@ class Markov:
         called = (*self.states, END)
         return [(called[at], float(row[at])) for at, row in zip(best, rows, strict=True)]
 
-    def state(self) -> State:
+    def state(self) -> SavedState:
         """For storage."""
         return {"states": list(self.states), "log_transitions": self.log_transitions, "ends": self.ends}
 
     @classmethod
-    def from_state(cls, state: State) -> Markov:
+    def from_state(cls, state: SavedState) -> Markov:
         """From storage."""
         return cls(tuple(state["states"]), state["log_transitions"], state["ends"])
 
@@ -195,7 +203,7 @@ class GaussianPrior:
     def expected(self, posterior: Posterior) -> Floats:
         """The density at the mean, less half the variances weighted by the precisions."""
         if not isinstance(posterior, Gaussian):
-            raise wrong_posterior(self, posterior)
+            raise posterior_mismatch_error(self, posterior)
         result: Floats = self.log_prob(posterior.mean) - 0.5 * self._precisions @ posterior.variance
         return result
 
@@ -207,12 +215,12 @@ class GaussianPrior:
         """The mean."""
         return [("mean", float(self.log_prob(self.mean)[0]))]
 
-    def state(self) -> State:
+    def state(self) -> SavedState:
         """For storage."""
         return {"mean": self.mean, "covariance": self.covariance}
 
     @classmethod
-    def from_state(cls, state: State) -> GaussianPrior:
+    def from_state(cls, state: SavedState) -> GaussianPrior:
         """From storage."""
         return cls(state["mean"], state["covariance"])
 
@@ -247,8 +255,8 @@ class DirichletPrior:
     def expected(self, posterior: Posterior) -> Floats:
         """In closed form through E[log z]."""
         if not isinstance(posterior, Dirichlet):
-            raise wrong_posterior(self, posterior)
-        return np.array([self._log_normaliser() + ((self.alpha - 1) * expected_log(posterior.alpha)).sum()])
+            raise posterior_mismatch_error(self, posterior)
+        return np.array([self._log_normaliser() + ((self.alpha - 1) * dirichlet_expected_log(posterior.alpha)).sum()])
 
     def names(self, z: Floats) -> Sequence[str]:
         """One step, called `document`."""
@@ -259,11 +267,11 @@ class DirichletPrior:
         mean = self.alpha / self.alpha.sum()
         return [("mean", float(self.log_prob(mean)[0]))]
 
-    def state(self) -> State:
+    def state(self) -> SavedState:
         """For storage."""
         return {"alpha": self.alpha}
 
     @classmethod
-    def from_state(cls, state: State) -> DirichletPrior:
+    def from_state(cls, state: SavedState) -> DirichletPrior:
         """From storage."""
         return cls(state["alpha"])

@@ -12,11 +12,11 @@ Watcher = Callable[[Iterable[T], str, int | None], Iterable[T]]
 """Passes items on unchanged; takes what is being done in words, and how many items there are where that is known."""
 
 
-def _unwatched(items: Iterable[T], words: str, total: int | None) -> Iterable[T]:
+def _no_progress(items: Iterable[T], words: str, total: int | None) -> Iterable[T]:
     return items
 
 
-_watcher: ContextVar[Watcher[object]] = ContextVar("watcher", default=_unwatched)
+_watcher: ContextVar[Watcher[object]] = ContextVar("watcher", default=_no_progress)
 
 
 def track(items: Iterable[T], words: str, total: int | None = None) -> Iterator[T]:
@@ -25,7 +25,7 @@ def track(items: Iterable[T], words: str, total: int | None = None) -> Iterator[
 
 
 @contextlib.contextmanager
-def watched(watcher: Watcher[object]) -> Iterator[None]:
+def use_progress_watcher(watcher: Watcher[object]) -> Iterator[None]:
     """Within, every `track` is shown by `watcher`."""
     token = _watcher.set(watcher)
     try:

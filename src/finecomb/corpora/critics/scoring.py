@@ -16,16 +16,19 @@ import polars as pl
 from finecomb.core import frames
 from finecomb.core.errors import FinecombError, shorten
 from finecomb.core.records import Document
-from finecomb.corpora.critics.base import STATISTICS, Critic, CriticScores, Dropped, Statistic
+from finecomb.corpora.critics.base import STATISTICS, Critic, CriticScores, DroppedDocument, Statistic
 from finecomb.corpora.critics.posteriors import Floats, Posterior, Z
 from finecomb.corpora.critics.priors import ProjectionError
 from finecomb.corpora.critics.storage import state_digest
 from finecomb.corpora.critics.vocabulary import word_count
-from finecomb.engine.partitions import Tables, WorkSpread
+from finecomb.engine.partitions import Executor, Tables
 from finecomb.version import __version__
 
-_FIRST, _SAMPLE = 1000, 200  # of the first documents that are scored, so many tell whether the critic knows their words
-_SET_ASIDE = "set aside: "
+_FAMILIARITY_POOL_SIZE, _FAMILIARITY_SAMPLE_SIZE = (
+    1000,
+    200,
+)  # of the first documents that are scored, so many tell whether the critic knows their words
+_FAILURE_PREFIX = "set aside: "
 _COLUMNS = {
     "id": pl.String,
     "problem": pl.String,
@@ -37,25 +40,25 @@ _COLUMNS = {
 }
 
 
-def scores(
+def score_documents(
     critic: Critic,
     documents: Iterable[Document],
     statistic: Statistic | None = None,
     cluster: str = "",
-    spread: WorkSpread | None = None,
+    spread: Executor | None = None,
 ) -> CriticScores:
     """T(x) of every document; what cannot be projected or has no finite value is listed with its reason.
 
     `cluster` names the document meta, e.g. `prompt`, by which documents belong together; one that lacks it stands for
     itself. Documents are projected as `spread` says. It is an error if the critic breaks down at every document.
     """
-    spread, scoring = spread or WorkSpread(), DocumentScoring(critic, statistic or critic.statistic, cluster)
+    spread, scoring = spread or Executor(), DocumentScoring(critic, statistic or critic.statistic, cluster)
     run = spread.run(scoring, scoring.lost, scoring.key() if spread.goes_on else "")
     first: list[Document] = []
-    for _ in run.rows_done(document_batches(_noted(documents, first), critic.batch)):
+    for _ in run.run_partitions(document_batches(_remember_first(documents, first), critic.batch)):
         pass
     table = run.table("scores").collect() if run.names else pl.DataFrame(schema=_COLUMNS)
-    _refuse_if_all_broke(table, critic)
+    _raise_if_all_failed(table, critic)
     scored, unscored = table.filter(pl.col("problem").is_null()), table.filter(pl.col("problem").is_not_null())
     return CriticScores(
         critic=critic.name,
@@ -65,17 +68,17 @@ def scores(
         values=scored["value"].to_numpy().copy(),
         steps=scored["steps"].to_numpy().copy(),
         lengths=scored["length"].to_numpy().copy(),
-        points=tuple(map(point_of, scored["point"])),
-        dropped=tuple(Dropped(*row) for row in unscored.select("id", "problem").iter_rows()),
+        points=tuple(map(point_from_json, scored["point"])),
+        dropped=tuple(DroppedDocument(*row) for row in unscored.select("id", "problem").iter_rows()),
         clusters=tuple(scored["cluster"]) if cluster else (),
-        familiarity=_familiarity(critic, first, set(scored["id"].head(_FIRST))),
+        familiarity=_familiarity(critic, first, set(scored["id"].head(_FAMILIARITY_POOL_SIZE))),
     )
 
 
-def _noted(documents: Iterable[Document], first: list[Document]) -> Iterator[Document]:
+def _remember_first(documents: Iterable[Document], first: list[Document]) -> Iterator[Document]:
     """The same documents; the first thousand are noted on the way."""
     for document in documents:
-        if len(first) < _FIRST:
+        if len(first) < _FAMILIARITY_POOL_SIZE:
             first.append(document)
         yield document
 
@@ -84,7 +87,7 @@ def document_batches(documents: Iterable[Document], size: int) -> Iterator[pl.Da
     """Documents as frames of `size` rows."""
     source = iter(documents)
     while batch := list(itertools.islice(source, size)):
-        yield frames.frame(frames.DOCUMENTS, map(frames.document_row, batch))
+        yield frames.build_frame(frames.DOCUMENTS, map(frames.document_row, batch))
 
 
 def critic_identity(critic: Critic) -> str:
@@ -97,15 +100,15 @@ def critic_identity(critic: Critic) -> str:
 
 def _familiarity(critic: Critic, documents: Sequence[Document], scored: set[str]) -> float:
     """The median share of words that the critic knows, of the first documents that have a score."""
-    sample = itertools.islice((document for document in documents if document.id in scored), _SAMPLE)
+    sample = itertools.islice((document for document in documents if document.id in scored), _FAMILIARITY_SAMPLE_SIZE)
     shares = [critic.familiarity(document) for document in sample]
     return float(np.median(shares)) if shares else math.nan
 
 
-def _refuse_if_all_broke(table: pl.DataFrame, critic: Critic) -> None:
+def _raise_if_all_failed(table: pl.DataFrame, critic: Critic) -> None:
     """Where the critic breaks down at every document, the fault is not in the documents."""
-    if len(table) and (table["problem"].str.starts_with(_SET_ASIDE).fill_null(False)).all():
-        reason = table["problem"][0].removeprefix(_SET_ASIDE)
+    if len(table) and (table["problem"].str.starts_with(_FAILURE_PREFIX).fill_null(False)).all():
+        reason = table["problem"][0].removeprefix(_FAILURE_PREFIX)
         raise FinecombError(f"the {critic.name} critic failed at every document: {reason}")
 
 
@@ -128,7 +131,7 @@ class DocumentScoring:
 
     def __call__(self, rows: pl.DataFrame) -> Tables:
         """The scores of a batch; a document at which the critic breaks down is set aside with the reason."""
-        documents = list(frames.documents_of(rows))
+        documents = list(frames.iter_documents(rows))
         try:
             return _table([self._row(*pair) for pair in self.critic.project_all(documents)])
         except FinecombError:
@@ -143,25 +146,33 @@ class DocumentScoring:
         except FinecombError:
             raise
         except Exception as error:  # set aside, so that one document does not keep the others from being scored
-            return _problem(document.id, f"{_SET_ASIDE}{type(error).__name__}: {shorten(str(error), 200)}")
+            return _problem_row(document.id, f"{_FAILURE_PREFIX}{type(error).__name__}: {shorten(str(error), 200)}")
 
     def _row(self, document: Document, posterior: Posterior | ProjectionError) -> tuple[Any, ...]:
         try:
             if isinstance(posterior, ProjectionError):
                 raise posterior
-            terms = _finite(STATISTICS[self.statistic](self.critic, posterior), self.statistic)
+            terms = _require_finite(STATISTICS[self.statistic](self.critic, posterior), self.statistic)
         except ProjectionError as error:
-            return _problem(document.id, str(error))
+            return _problem_row(document.id, str(error))
         length = len(terms) if self.critic.discrete else word_count(document.text)
         group = str(document.meta.get(self.cluster, f"document {document.id}")) if self.cluster else None
-        return document.id, None, float(terms.sum()), len(terms), length, point_text(posterior.point()), group
+        return (
+            document.id,
+            None,
+            float(terms.sum()),
+            len(terms),
+            length,
+            point_to_json(posterior.point_estimate()),
+            group,
+        )
 
     def lost(self, row: pl.DataFrame, reason: str) -> Tables:
         """The result for a document that no process survived."""
-        return _table([_problem(row["id"][0], f"{_SET_ASIDE}{reason}")])
+        return _table([_problem_row(row["id"][0], f"{_FAILURE_PREFIX}{reason}")])
 
 
-def _problem(id: str, reason: str) -> tuple[Any, ...]:
+def _problem_row(id: str, reason: str) -> tuple[Any, ...]:
     return id, reason, None, None, None, None, None
 
 
@@ -169,7 +180,7 @@ def _table(rows: Sequence[tuple[Any, ...]]) -> Tables:
     return {"scores": pl.DataFrame(rows, _COLUMNS, orient="row")}
 
 
-def _finite(terms: Floats, statistic: Statistic) -> Floats:
+def _require_finite(terms: Floats, statistic: Statistic) -> Floats:
     if np.isnan(terms).any():
         raise ProjectionError(f"its {statistic} is not a number: the critic's posterior does not define it")
     if np.isinf(terms).any():
@@ -180,30 +191,30 @@ def _finite(terms: Floats, statistic: Statistic) -> Floats:
 # --- z as text ---------------------------------------------------------------------------------------------------
 
 
-def point_text(z: Z) -> str:
-    """A z as JSON from which `point_of` makes the same again, to the last bit.
+def point_to_json(z: Z) -> str:
+    """A z as JSON from which `point_from_json` makes the same again, to the last bit.
 
     >>> point_of(point_text((("she", 1), "it")))
     (('she', 1), 'it')
     """
-    return json.dumps(_without_types(z))
+    return json.dumps(_to_json_value(z))
 
 
-def point_of(text: str) -> Z:
-    """The z of a text by `point_text`."""
-    return _with_types(json.loads(text))
+def point_from_json(text: str) -> Z:
+    """The z of a text by `point_to_json`."""
+    return _from_json_value(json.loads(text))
 
 
-def _without_types(z: Any) -> Any:
+def _to_json_value(z: Any) -> Any:
     match z:
         case np.ndarray():
             return {"array": z.tolist(), "type": z.dtype.str}
         case np.generic():
             return z.item()
         case tuple():
-            return {"tuple": [_without_types(part) for part in z]}
+            return {"tuple": [_to_json_value(part) for part in z]}
         case list():
-            return [_without_types(part) for part in z]
+            return [_to_json_value(part) for part in z]
         case str() | int() | float() | None:
             return z
     raise FinecombError(
@@ -212,12 +223,12 @@ def _without_types(z: Any) -> Any:
     )
 
 
-def _with_types(value: Any) -> Any:
+def _from_json_value(value: Any) -> Any:
     match value:
         case {"array": items, "type": kind}:
             return np.array(items, dtype=np.dtype(kind))
         case {"tuple": items}:
-            return tuple(map(_with_types, items))
+            return tuple(map(_from_json_value, items))
         case list():
-            return [_with_types(item) for item in value]
+            return [_from_json_value(item) for item in value]
     return value

@@ -23,7 +23,7 @@ _SPELLINGS = {
     "summarisation": "summarization",
     "visualisation": "visualization",
 }
-_SINGULAR = {
+_IRREGULAR_SINGULARS = {
     "analyses": "analysis",
     "aliases": "alias",
     "atlases": "atlas",
@@ -48,38 +48,38 @@ _SINGULAR = {
     "theses": "thesis",
     "women": "woman",
 }
-_ENDING_IN_USE = ("auses", "ouses", "fuses", "abuses", "excuses", "muses", "reuses")
+_USE_PLURAL_ENDINGS = ("auses", "ouses", "fuses", "abuses", "excuses", "muses", "reuses")
 """Plurals of -use: causes, houses; other words in -uses are those of -us, as viruses."""
-_KEPT = ("ss", "us", "is", "ics", "'s", "’s")
+_NON_PLURAL_ENDINGS = ("ss", "us", "is", "ics", "'s", "’s")
 """Endings in s that are no plural."""
-_IE = {"calorie", "cookie", "genie", "lie", "movie", "pie", "rookie", "selfie", "tie", "zombie"}
+_IE_WORDS = {"calorie", "cookie", "genie", "lie", "movie", "pie", "rookie", "selfie", "tie", "zombie"}
 """Words whose plural in -ies does not come from -y."""
 _PLURALS = (
     ("uses", "us"), ("ies", "y"), ("sses", "ss"), ("shes", "sh"), ("ches", "ch"), ("xes", "x"), ("zes", "z"), ("s", ""),
 )  # fmt: skip
 
 
-def normalised(title: str) -> str:
+def normalise_title(title: str) -> str:
     """A title as a section type.
 
     >>> normalised("2.1 Materials and Methods"), normalised("Acknowledgements"), normalised("SEE ALSO")
     ('material and method', 'acknowledgment', 'see also')
     """
-    return " ".join(_standard(word) for word in _WORD.findall(title.lower()))
+    return " ".join(_normalise_word(word) for word in _WORD.findall(title.lower()))
 
 
 @functools.lru_cache(maxsize=65_536)
-def _standard(word: str) -> str:
-    singular = _singular(word)
+def _normalise_word(word: str) -> str:
+    singular = _singularise(word)
     return _SPELLINGS.get(singular, singular)
 
 
-def _singular(word: str) -> str:
-    if word in _SINGULAR:
-        return _SINGULAR[word]
-    if word.endswith(_KEPT) or len(word) <= 3:
+def _singularise(word: str) -> str:
+    if word in _IRREGULAR_SINGULARS:
+        return _IRREGULAR_SINGULARS[word]
+    if word.endswith(_NON_PLURAL_ENDINGS) or len(word) <= 3:
         return word
-    if word[:-1] in _IE or word.endswith(_ENDING_IN_USE):
+    if word[:-1] in _IE_WORDS or word.endswith(_USE_PLURAL_ENDINGS):
         return word[:-1]
     for plural, singular in _PLURALS:
         if word.endswith(plural) and len(word) - len(plural) >= 2:

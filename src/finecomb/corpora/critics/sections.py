@@ -23,21 +23,27 @@ from numpy.typing import NDArray
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.corpora.critics import sections_tables
-from finecomb.corpora.critics.base import CriticScores, Dropped, Ints, PriorCritic
-from finecomb.corpora.critics.classifier import Classifier, Features, LogisticRegression, TfIdf, classifier_from
+from finecomb.corpora.critics.base import CriticScores, DroppedDocument, Ints, PriorCritic
+from finecomb.corpora.critics.classifier import (
+    Classifier,
+    FeatureExtractor,
+    LogisticRegression,
+    TfIdf,
+    classifier_from_state,
+)
 from finecomb.corpora.critics.classifier_models import Encoder, Transformer
-from finecomb.corpora.critics.posteriors import Factorised, Floats, Point, Posterior, Spans
-from finecomb.corpora.critics.priors import END, Markov, ProjectionError, State, transition_counts
+from finecomb.corpora.critics.posteriors import Factorised, Floats, PointPosterior, Posterior, Spans
+from finecomb.corpora.critics.priors import END, Markov, ProjectionError, SavedState, transition_counts
 from finecomb.corpora.critics.progress import track
-from finecomb.corpora.critics.section_titles import normalised
+from finecomb.corpora.critics.section_titles import normalise_title
 
 log = logging.getLogger(__name__)
 
 _BATCH = 256  # documents whose sections are classified together
-_FOLDS = 5
-_COSTS = (0.1, 0.3, 1.0, 3.0, 10.0)  # candidates for cost=auto
-_FEW_SECTIONS = 3_000  # that each trial of a cost learns from
-_ADDED = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)  # candidates for smoothing=auto
+_SMOOTHING_FOLD_COUNT = 5
+_CANDIDATE_COSTS = (0.1, 0.3, 1.0, 3.0, 10.0)  # candidates for cost=auto
+_MAX_TRIAL_SECTIONS = 3_000  # that each trial of a cost learns from
+_CANDIDATE_SMOOTHING = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)  # candidates for smoothing=auto
 
 
 class Section(NamedTuple):
@@ -68,16 +74,18 @@ class SectionOptions:
     def sections(self, document: Document) -> list[Section]:
         """The sections that count, or the reason why the document does not."""
         dropped = set(self.drop.split(",")) if self.drop else set()
-        sections = [section for section in self._cut(document) if section.title not in dropped]
+        sections = [section for section in self._split_sections(document) if section.title not in dropped]
         if len(sections) < max(1, self.min_sections):
             raise ProjectionError(f"has {len(sections)} sections; {max(1, self.min_sections)} are needed")
         if self.min_words or self.max_words:
             self._check_words(document, sections)
         return sections
 
-    def _cut(self, document: Document) -> list[Section]:
+    def _split_sections(self, document: Document) -> list[Section]:
         if document.segments:
-            return [Section(normalised(segment.title), segment.start, segment.end) for segment in document.segments]
+            return [
+                Section(normalise_title(segment.title), segment.start, segment.end) for segment in document.segments
+            ]
         if not document.text.strip():
             raise ProjectionError("is empty")
         if not self.split:
@@ -112,7 +120,7 @@ class Sections(PriorCritic):
         classifier: Classifier | None,
         choices: SectionOptions,
         facts: Mapping[str, Any],
-        unused: tuple[Dropped, ...] = (),
+        unused: tuple[DroppedDocument, ...] = (),
     ) -> None:
         self.prior, self.classifier, self.choices, self.facts, self.unused = prior, classifier, choices, facts, unused
         self.uses_all_cores = classifier is not None and not isinstance(getattr(classifier, "features", None), TfIdf)
@@ -149,28 +157,30 @@ class Sections(PriorCritic):
         """
         if merge_repeats and posterior == "full":
             raise FinecombError("merge_repeats joins states, so it goes with posterior=map only")
-        _added(smoothing)  # a mistake is found before the work
-        costs, learner = _costs(cost, classifier), _learner(classifier, epochs, rate, rng)
+        _parse_smoothing(smoothing)  # a mistake is found before the work
+        costs, learner = _parse_costs(cost, classifier), _classifier_trainer(classifier, epochs, rate, rng)
         choices = SectionOptions(labels, posterior, merge_repeats, drop, min_sections, min_words, max_words, split)
-        corpus, unused = _readable(real, choices)
+        corpus, unused = _read_sections(real, choices)
         titles = [tuple(section.title for section in sections) for _, sections in corpus]
         facts = sections_tables.data_statistics(corpus)
         if labels == "title":
             states = tuple(sorted({title for path in titles for title in path}))
-            chain = _chain(_counted(titles, states, merge_repeats), states, smoothing, rng)
+            chain = _fit_chain(_transition_count_tables(titles, states, merge_repeats), states, smoothing, rng)
             return cls(chain, None, choices, facts, unused)
-        types = _types(titles, min_count, classifier)
-        model, held_out = _cross_fitted(corpus, types, learner, costs, folds, posterior, rng)
+        types = _frequent_types(titles, min_count, classifier)
+        model, held_out = _cross_fit(corpus, types, learner, costs, folds, posterior, rng)
         posteriors = [Factorised(model.classes, table) for table in held_out]
         tables: Iterable[Floats]
         if prior == "title":
-            paths, rare = _learnt_throughout(corpus, model.classes, min_count)
-            tables, unused = _counted(paths, model.classes, merge_repeats), unused + rare
+            paths, rare = _paths_of_frequent_types(corpus, model.classes, min_count)
+            tables, unused = _transition_count_tables(paths, model.classes, merge_repeats), unused + rare
         elif posterior == "full":
-            tables = map(expected_counts, posteriors)
+            tables = map(expected_transition_counts, posteriors)
         else:
-            tables = _counted((factors.point() for factors in posteriors), model.classes, merge_repeats)
-        chain = _chain(tables, model.classes, smoothing, rng)
+            tables = _transition_count_tables(
+                (factors.point_estimate() for factors in posteriors), model.classes, merge_repeats
+            )
+        chain = _fit_chain(tables, model.classes, smoothing, rng)
         return cls(chain, model, choices, facts | _accuracy(titles, posteriors, types), unused)
 
     def log_prior(self, z: Sequence[str]) -> Floats:
@@ -207,9 +217,9 @@ class Sections(PriorCritic):
         """Every document, a few hundred classified at a time."""
         left = iter(documents)
         while batch := list(itertools.islice(left, self.batch)):
-            yield from self._projected(batch)
+            yield from self._project_batch(batch)
 
-    def _projected(self, batch: Sequence[Document]) -> Iterator[tuple[Document, Posterior | ProjectionError]]:
+    def _project_batch(self, batch: Sequence[Document]) -> Iterator[tuple[Document, Posterior | ProjectionError]]:
         cut = [_sections_or_reason(document, self.choices) for document in batch]
         readable = [
             (document, sections) for document, sections in zip(batch, cut, strict=True) if isinstance(sections, list)
@@ -233,21 +243,25 @@ class Sections(PriorCritic):
         """(sections, types) of each document; None where titles are believed."""
         if self.classifier is None:
             return [None] * len(corpus)
-        return list(_classified(self.classifier, corpus))
+        return list(_classify_sections(self.classifier, corpus))
 
     def _posterior(self, sections: Sequence[Section], probabilities: Floats | None) -> Posterior:
         spans = tuple((section.start, section.end) for section in sections)
         if probabilities is None:
-            return self._titled(_point([section.title for section in sections], spans, self.choices.merge_repeats))
+            return self._keep_seen_spans(
+                _point_posterior([section.title for section in sections], spans, self.choices.merge_repeats)
+            )
         factors = Factorised(self.prior.states, probabilities, spans)
         return (
-            factors if self.choices.posterior == "full" else _point(factors.point(), spans, self.choices.merge_repeats)
+            factors
+            if self.choices.posterior == "full"
+            else _point_posterior(factors.point_estimate(), spans, self.choices.merge_repeats)
         )
 
-    def _titled(self, point: Point) -> Point:
+    def _keep_seen_spans(self, point: PointPosterior) -> PointPosterior:
         """The same with the texts of those states only to which a transition that counts leads."""
         seen = self._seen_transitions(point.z)[2]
-        return Point(point.z, tuple(point.spans[at] for at in seen if at < len(point.spans)))
+        return PointPosterior(point.z, tuple(point.spans[at] for at in seen if at < len(point.spans)))
 
     def doubtful(self) -> Sections:
         """With the classifier's probabilities, also where the most probable types are read."""
@@ -263,7 +277,7 @@ class Sections(PriorCritic):
         """Data (Table 11), transition errors (Table 12) and organisations (Table 18)."""
         return sections_tables.tables(self.prior, self.facts, real, systems)
 
-    def state(self) -> State:
+    def state(self) -> SavedState:
         """For storage."""
         classifier = self.classifier.state() if self.classifier else None
         return {
@@ -272,15 +286,15 @@ class Sections(PriorCritic):
         }  # fmt: skip
 
     @classmethod
-    def code_of(cls, state: State) -> Sequence[str]:
+    def user_code_in_state(cls, state: SavedState) -> Sequence[str]:
         """The encoder, whose files may name classes to import."""
         features = (state["classifier"] or {}).get("features", {})
         return (f"encoder:{features['name']}",) if features.get("features") == "encoder" else ()
 
     @classmethod
-    def from_state(cls, state: State) -> Self:
+    def from_state(cls, state: SavedState) -> Self:
         """From storage."""
-        classifier = classifier_from(state["classifier"]) if state["classifier"] else None
+        classifier = classifier_from_state(state["classifier"]) if state["classifier"] else None
         return cls(Markov.from_state(state["prior"]), classifier, SectionOptions(**state["choices"]), state["facts"])
 
 
@@ -294,18 +308,20 @@ def _sections_or_reason(document: Document, choices: SectionOptions) -> list[Sec
         return error
 
 
-def _readable(real: Sequence[Document], choices: SectionOptions) -> tuple[Corpus, tuple[Dropped, ...]]:
+def _read_sections(real: Sequence[Document], choices: SectionOptions) -> tuple[Corpus, tuple[DroppedDocument, ...]]:
     """Documents with their sections, at least two, and those that have none."""
     cut = [(document, _sections_or_reason(document, choices)) for document in real]
     readable = [(document, sections) for document, sections in cut if isinstance(sections, list)]
-    unused = tuple(Dropped(document.id, str(reason)) for document, reason in cut if isinstance(reason, ProjectionError))
+    unused = tuple(
+        DroppedDocument(document.id, str(reason)) for document, reason in cut if isinstance(reason, ProjectionError)
+    )
     if len(readable) < 2:
         example = f"; {unused[0].id!r} {unused[0].why}" if unused else ""
         raise FinecombError(f"the sections critic needs two documents to be fitted on and has {len(readable)}{example}")
     return readable, unused
 
 
-def _types(titles: Iterable[Sequence[str]], min_count: int, classifier: str) -> set[str]:
+def _frequent_types(titles: Iterable[Sequence[str]], min_count: int, classifier: str) -> set[str]:
     """Section types common enough to be learnt."""
     counts = Counter(itertools.chain.from_iterable(titles))
     common = {title for title, count in counts.items() if title and count >= min_count}
@@ -317,62 +333,68 @@ def _types(titles: Iterable[Sequence[str]], min_count: int, classifier: str) -> 
     return common
 
 
-def _learnt_throughout(
+def _paths_of_frequent_types(
     corpus: Corpus, classes: Collection[str], min_count: int
-) -> tuple[list[list[str]], tuple[Dropped, ...]]:
+) -> tuple[list[list[str]], tuple[DroppedDocument, ...]]:
     """The titles of documents all of whose types are learnt, and the other documents."""
     paths = [[section.title for section in sections] for _, sections in corpus]
     learnt = [set(path) <= set(classes) for path in paths]
     rare = f"has a section type with fewer than {min_count} sections"
-    unused = (Dropped(document.id, rare) for (document, _), has in zip(corpus, learnt, strict=True) if not has)
+    unused = (DroppedDocument(document.id, rare) for (document, _), has in zip(corpus, learnt, strict=True) if not has)
     return [*itertools.compress(paths, learnt)], tuple(unused)
 
 
-Learn = Callable[[Ints, Sequence[str], float], Classifier]
+FitClassifier = Callable[[Ints, Sequence[str], float], Classifier]
 """From the numbers of sections, their types, and the cost of an error."""
-Apply = Callable[[Any, Ints], Floats]
+ApplyClassifier = Callable[[Any, Ints], Floats]
 """What a classifier so learnt says of the sections with these numbers."""
-Learner = Callable[[Sequence[str]], tuple[Learn, Apply]]
+ClassifierTrainer = Callable[[Sequence[str]], tuple[FitClassifier, ApplyClassifier]]
 """From the texts of all sections; features are made once, as they know words and no types."""
 
 
-def _learner(name: str, epochs: int, rate: float, rng: np.random.Generator) -> Learner | Classifier:
+def _classifier_trainer(
+    name: str, epochs: int, rate: float, rng: np.random.Generator
+) -> ClassifierTrainer | Classifier:
     """How classifiers are learnt, or a transformer that needs no learning."""
     kind, _, model = name.partition(":")
     if kind == "transformer" and model:
         seed = int(rng.integers(2**31))
-        return Transformer.ready(model) or functools.partial(_fine_tuned, model, seed, epochs, rate)
+        return Transformer.from_pretrained_classifier(model) or functools.partial(
+            _fine_tuning_trainer, model, seed, epochs, rate
+        )
     if kind == "encoder" and model:
-        return lambda texts: _regression(Encoder(model), texts)
+        return lambda texts: _regression_trainer(Encoder(model), texts)
     if name != "tfidf":
         raise FinecombError(f"classifier={name}: is none of tfidf, encoder:NAME and transformer:NAME")
-    return lambda texts: _regression(TfIdf.fit(texts), texts)
+    return lambda texts: _regression_trainer(TfIdf.fit(texts), texts)
 
 
-def _regression(features: Features, texts: Sequence[str]) -> tuple[Learn, Apply]:
+def _regression_trainer(features: FeatureExtractor, texts: Sequence[str]) -> tuple[FitClassifier, ApplyClassifier]:
     table = features(texts)
     return (
         lambda rows, titles, cost: LogisticRegression.fit(table[rows], titles, features, cost),
-        lambda fitted, rows: fitted.of_features(table[rows]),
+        lambda fitted, rows: fitted.probabilities_from_features(table[rows]),
     )
 
 
-def _fine_tuned(model: str, seed: int, epochs: int, rate: float, texts: Sequence[str]) -> tuple[Learn, Apply]:
-    def chosen(rows: Ints) -> list[str]:
+def _fine_tuning_trainer(
+    model: str, seed: int, epochs: int, rate: float, texts: Sequence[str]
+) -> tuple[FitClassifier, ApplyClassifier]:
+    def select_texts(rows: Ints) -> list[str]:
         return [texts[at] for at in rows]
 
     return (
-        lambda rows, titles, _: Transformer.fit(model, chosen(rows), titles, seed, epochs, rate),
-        lambda fitted, rows: fitted(chosen(rows)),
+        lambda rows, titles, _: Transformer.fit(model, select_texts(rows), titles, seed, epochs, rate),
+        lambda fitted, rows: fitted(select_texts(rows)),
     )
 
 
-def _costs(cost: str, classifier: str) -> tuple[float, ...]:
+def _parse_costs(cost: str, classifier: str) -> tuple[float, ...]:
     """The candidates for the cost of an error; a transformer has none."""
     if classifier.startswith("transformer:"):
         return (1.0,)
     if cost == "auto":
-        return _COSTS
+        return _CANDIDATE_COSTS
     try:
         value = float(cost)
     except ValueError:
@@ -386,8 +408,8 @@ def _costs(cost: str, classifier: str) -> tuple[float, ...]:
 class _SectionFolds:
     """All sections with their types and the folds of their documents, for learning from some and judging others."""
 
-    learn: Learn
-    apply: Apply
+    learn: FitClassifier
+    apply: ApplyClassifier
     titles: NDArray[np.str_]
     learnt: NDArray[np.bool_]
     """Whether the type of each section is common enough to be learnt."""
@@ -401,7 +423,7 @@ class _SectionFolds:
         rows = np.flatnonzero(~np.isin(self.fold, list(left_out)) & self.learnt)[:most]
         return self.learn(rows, self.titles[rows].tolist(), cost)
 
-    def loss(self, model: Classifier, number: int) -> float:
+    def fold_loss(self, model: Classifier, number: int) -> float:
         """How badly a model does in a fold: minus the mean log P of the right types, at least log 1e-6.
 
         Where only the most probable types are read, their share of errors, and a thousandth of that log P for ties.
@@ -420,8 +442,8 @@ class _SectionFolds:
         """(folds, folds): the loss in fold j of a classifier that has seen neither fold j nor fold k; 0 for j = k."""
         table = np.zeros((folds, folds))
         for first, second in itertools.combinations(range(folds), 2):
-            model = self.without((first, second), cost, _FEW_SECTIONS)
-            table[first, second], table[second, first] = self.loss(model, first), self.loss(model, second)
+            model = self.without((first, second), cost, _MAX_TRIAL_SECTIONS)
+            table[first, second], table[second, first] = self.fold_loss(model, first), self.fold_loss(model, second)
         return table
 
 
@@ -439,10 +461,10 @@ def _best_costs(sections: _SectionFolds, costs: Sequence[float], folds: int) -> 
     return [costs[at] for at in by_fold.argmin(axis=0)], costs[int(overall.argmin())]
 
 
-def _cross_fitted(
+def _cross_fit(
     corpus: Corpus,
     types: set[str],
-    learner: Learner | Classifier,
+    learner: ClassifierTrainer | Classifier,
     costs: Sequence[float],
     folds: int,
     posterior: Literal["map", "full"],
@@ -450,7 +472,7 @@ def _cross_fitted(
 ) -> tuple[Classifier, list[Floats]]:
     """The classifier fitted on all, and what classifiers that had not seen a document say of its sections."""
     if isinstance(learner, Transformer):
-        return learner, list(_classified(learner, corpus))
+        return learner, list(_classify_sections(learner, corpus))
     texts = [document.text[section.start : section.end] for document, sections in corpus for section in sections]
     titles = np.array([section.title for _, sections in corpus for section in sections])
     ends = np.cumsum([len(sections) for _, sections in corpus])
@@ -467,7 +489,7 @@ def _cross_fitted(
     return parts.without((), cost), np.split(held_out, ends[:-1])
 
 
-def _classified(classifier: Classifier, corpus: Corpus) -> Iterator[Floats]:
+def _classify_sections(classifier: Classifier, corpus: Corpus) -> Iterator[Floats]:
     """(sections, types) of each document, classified in batches."""
     for start in range(0, len(corpus), _BATCH):
         batch = corpus[start : start + _BATCH]
@@ -481,7 +503,7 @@ def _accuracy(titles: Sequence[Sequence[str]], posteriors: Sequence[Factorised],
     pairs = [
         (title, guess)
         for path, posterior in zip(titles, posteriors, strict=True)
-        for title, guess in zip(path, posterior.point(), strict=True)
+        for title, guess in zip(path, posterior.point_estimate(), strict=True)
         if title in types
     ]
     accuracy = float(np.mean([title == guess for title, guess in pairs])) if pairs else math.nan
@@ -491,21 +513,21 @@ def _accuracy(titles: Sequence[Sequence[str]], posteriors: Sequence[Factorised],
 # --- paths and chains --------------------------------------------------------------------------------------------
 
 
-def _point(states: Sequence[str], spans: Spans, merge: bool) -> Point:
+def _point_posterior(states: Sequence[str], spans: Spans, merge: bool) -> PointPosterior:
     """A path, with equal neighbours joined where that is wanted."""
     if not merge:
-        return Point(tuple(states), spans)
+        return PointPosterior(tuple(states), spans)
     groups = [list(group) for _, group in itertools.groupby(range(len(states)), states.__getitem__)]
-    return Point(tuple(states[g[0]] for g in groups), tuple((spans[g[0]][0], spans[g[-1]][1]) for g in groups))
+    return PointPosterior(tuple(states[g[0]] for g in groups), tuple((spans[g[0]][0], spans[g[-1]][1]) for g in groups))
 
 
-def _counted(paths: Iterable[Sequence[str]], states: Sequence[str], merge: bool) -> Iterator[Floats]:
+def _transition_count_tables(paths: Iterable[Sequence[str]], states: Sequence[str], merge: bool) -> Iterator[Floats]:
     """The transitions of each path."""
     for path in paths:
         yield transition_counts([[state for state, _ in itertools.groupby(path)] if merge else path], states)
 
 
-def _added(smoothing: str) -> float | None:
+def _parse_smoothing(smoothing: str) -> float | None:
     """What `add:X` says; None for `auto`."""
     kind, _, number = smoothing.partition(":")
     try:
@@ -517,25 +539,25 @@ def _added(smoothing: str) -> float | None:
     return added
 
 
-def _chain(tables: Iterable[Floats], states: Sequence[str], smoothing: str, rng: np.random.Generator) -> Markov:
+def _fit_chain(tables: Iterable[Floats], states: Sequence[str], smoothing: str, rng: np.random.Generator) -> Markov:
     """From the transitions of each document; with `auto` so much is added as predicts held-out documents best."""
-    folds = np.zeros((_FOLDS, len(states) + 1, len(states) + 1))
+    folds = np.zeros((_SMOOTHING_FOLD_COUNT, len(states) + 1, len(states) + 1))
     for table in tables:
-        folds[rng.integers(_FOLDS)] += table
-    added = _added(smoothing)
+        folds[rng.integers(_SMOOTHING_FOLD_COUNT)] += table
+    added = _parse_smoothing(smoothing)
     if added is None:
-        added = max(_ADDED, key=lambda add: _held_out(folds, states, add))
+        added = max(_CANDIDATE_SMOOTHING, key=lambda add: _held_out_log_prob(folds, states, add))
     log.info("smoothing: %g is added to every count", added)
     return Markov.from_counts(states, folds.sum(axis=0), added)
 
 
-def _held_out(folds: Floats, states: Sequence[str], add: float) -> float:
+def _held_out_log_prob(folds: Floats, states: Sequence[str], add: float) -> float:
     """log P of each fold under the others."""
     total = folds.sum(axis=0)
     return sum(float((fold * Markov.from_counts(states, total - fold, add).log_transitions).sum()) for fold in folds)
 
 
-def expected_counts(posterior: Factorised) -> Floats:
+def expected_transition_counts(posterior: Factorised) -> Floats:
     """Transitions of one document in expectation over its posterior, laid out as in `transition_counts`."""
     p = posterior.probabilities
     counts = np.zeros((p.shape[1] + 1, p.shape[1] + 1))

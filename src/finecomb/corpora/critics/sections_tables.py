@@ -18,7 +18,7 @@ from finecomb.corpora.critics.base import CriticScores
 from finecomb.corpora.critics.priors import BEGIN, END, Markov, transition_counts
 
 REAL = "real"
-ERROR = 0.01
+ERROR_PROBABILITY = 0.01
 """Table 12: a transition less probable than this under the critic is an error."""
 
 
@@ -47,7 +47,7 @@ def tables(
 
 
 def transition_errors(
-    prior: Markov, system: str, scores: CriticScores, below: float = ERROR, top: int = 5
+    prior: Markov, system: str, scores: CriticScores, below: float = ERROR_PROBABILITY, top: int = 5
 ) -> pl.DataFrame:
     """Table 12: the commonest transitions with P < `below`, in per cent of all, then all of them and repetitions.
 
@@ -55,12 +55,12 @@ def transition_errors(
     """
     counts = Counter(pair for pair in _transitions(scores) if {*pair} <= {BEGIN, END, *prior.states})
     total = sum(counts.values())
-    errors = {pair: count for pair, count in counts.items() if _probability(prior, pair) < below}
+    errors = {pair: count for pair, count in counts.items() if _transition_probability(prior, pair) < below}
     failures = sum(errors.values())
     repeated = sum(count for (first, second), count in errors.items() if first == second)
     ranked = sorted(errors.items(), key=lambda row: (-row[1], row[0]))[:top]
     rows: list[tuple[object, ...]] = [
-        (system, *pair, 100 * count / total, _probability(prior, pair)) for pair, count in ranked
+        (system, *pair, 100 * count / total, _transition_probability(prior, pair)) for pair, count in ranked
     ]
     share = 100 * repeated / failures if failures else math.nan
     rows.append((system, "total failures", "", 100 * failures / total if total else math.nan, None))
@@ -74,7 +74,7 @@ def _transitions(scores: CriticScores) -> Iterator[tuple[str, str]]:
         yield from zip((BEGIN, *path), (*path, END), strict=True)
 
 
-def _probability(prior: Markov, pair: tuple[str, str]) -> float:
+def _transition_probability(prior: Markov, pair: tuple[str, str]) -> float:
     row = 0 if pair[0] == BEGIN else 1 + prior.states.index(pair[0])
     column = len(prior.states) if pair[1] == END else prior.states.index(pair[1])
     return float(np.exp(prior.log_transitions[row, column]))
@@ -92,7 +92,7 @@ def organisations(system: str, scores: CriticScores, top: int = 10) -> pl.DataFr
     return pl.DataFrame(rows, schema=kinds | {"nats per transition": pl.Float64}, orient="row")
 
 
-def usual_order(real: CriticScores) -> list[str]:
+def mean_section_order(real: CriticScores) -> list[str]:
     """Section types by where they stand in real documents, on average."""
     places: dict[str, list[float]] = {}
     for path in real.points:
@@ -103,17 +103,21 @@ def usual_order(real: CriticScores) -> list[str]:
 
 TransitionChange = tuple[str, str, float, float]
 """From, to, P generated - P real, P of the critic."""
-_ENOUGH = 10  # of a section type on both sides, before its successors are compared
+_MIN_TRANSITIONS = 10  # of a section type on both sides, before its successors are compared
 
 
-def differences(prior: Markov, real: CriticScores, generated: CriticScores, top: int = 20) -> list[TransitionChange]:
+def transition_differences(
+    prior: Markov, real: CriticScores, generated: CriticScores, top: int = 20
+) -> list[TransitionChange]:
     """Transitions among the `top` commonest real section types: from, to, P generated - P real, P of the critic.
 
     The largest difference comes first; types that either side has too rarely are left out.
     """
     counts = [transition_counts(side.points, prior.states) for side in (generated, real)]
     fewest = np.minimum(*(table.sum(axis=1)[1:] for table in counts))
-    common = [at for at in np.argsort(-counts[1].sum(axis=1)[1:], kind="stable")[:top] if fewest[at] >= _ENOUGH]
+    common = [
+        at for at in np.argsort(-counts[1].sum(axis=1)[1:], kind="stable")[:top] if fewest[at] >= _MIN_TRANSITIONS
+    ]
     shares = [table[1:] / np.maximum(table[1:].sum(axis=1, keepdims=True), 1) for table in counts]
     critic = np.exp(prior.log_transitions[1:])
     rows = [

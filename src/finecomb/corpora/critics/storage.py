@@ -30,15 +30,15 @@ CRITICS: dict[str, str] = {
 """Shipped critics by name; a user's own is named `module:Class` in the same way, or is `own` with a function."""
 
 
-def named(name: str) -> type[Critic]:
+def critic_class(name: str) -> type[Critic]:
     """The critic called `name`, one of the shipped ones or `module:Class`."""
-    kind = imported(CRITICS.get(name, name), name)
+    kind = import_attribute(CRITICS.get(name, name), name)
     if not (inspect.isclass(kind) and issubclass(kind, Critic)):
         raise FinecombError(f"--critic {name}: is no critic; a critic is a subclass of finecomb.corpora.critics.Critic")
     return kind
 
 
-def imported(place: str, name: str) -> Any:
+def import_attribute(place: str, name: str) -> Any:
     """What `module:attribute` names, looked for in the current folder too."""
     module, colon, attribute = place.partition(":")
     if not colon:
@@ -61,7 +61,7 @@ def option_names(fit: Callable[..., Any]) -> list[str]:
     return parameters[parameters.index("rng") + 1 :]
 
 
-def checked_options(fit: Callable[..., Any], given: Mapping[str, object], name: str) -> dict[str, Any]:
+def parse_fit_options(fit: Callable[..., Any], given: Mapping[str, object], name: str) -> dict[str, Any]:
     """Options by name as `fit` wants them, text from the command line turned into its types."""
     options = option_names(fit)
     hints = get_type_hints(fit)
@@ -80,7 +80,7 @@ def save(critic: Critic, folder: Path) -> None:
     """Write a fitted critic as `critic.json` and `arrays.npz`."""
     folder.mkdir(parents=True, exist_ok=True)
     arrays: dict[str, Any] = {}
-    state = _without_arrays(critic.state(), "", arrays)
+    state = _extract_arrays(critic.state(), "", arrays)
     head = {
         "critic": registered_name(critic),
         "version": __version__,
@@ -99,10 +99,10 @@ def registered_name(critic: Critic) -> str:
     return {registered: name for name, registered in CRITICS.items()}.get(place, place)
 
 
-def code_needed(critic: Critic) -> list[str]:
+def required_user_code(critic: Critic) -> list[str]:
     """Names of the user's code without which a saved critic is not loaded again."""
     name = registered_name(critic)
-    return [*([] if name in CRITICS else [name]), *critic.code_of(critic.state())]
+    return [*([] if name in CRITICS else [name]), *critic.user_code_in_state(critic.state())]
 
 
 def load(folder: Path, code: Collection[str] = ()) -> Critic:
@@ -114,12 +114,12 @@ def load(folder: Path, code: Collection[str] = ()) -> Critic:
     try:
         head = json.loads((folder / "critic.json").read_text(encoding="utf-8"))
         name, state = str(head["critic"]), head["state"]
-        _refuse_code([name] if name not in CRITICS else [], code, folder)
-        kind = named(name)
-        _refuse_code(kind.code_of(state), code, folder)
+        _reject_unlisted_code([name] if name not in CRITICS else [], code, folder)
+        kind = critic_class(name)
+        _reject_unlisted_code(kind.user_code_in_state(state), code, folder)
         with np.load(folder / "arrays.npz", allow_pickle=False) as stored:
             arrays = dict(stored)
-        critic = kind.from_state(_with_arrays(state, arrays))
+        critic = kind.from_state(_restore_arrays(state, arrays))
         object.__setattr__(critic, "fitted_on", frozenset(map(str, head.get("fitted_on", ()))))  # critics may be frozen
         object.__setattr__(critic, "usual_surprises", tuple(map(float, head.get("usual_surprises", ()))))
         return critic
@@ -130,7 +130,7 @@ def load(folder: Path, code: Collection[str] = ()) -> Critic:
 def state_digest(critic: Critic) -> str:
     """Of all that a critic would be stored as: two critics that have it in common say the same."""
     arrays: dict[str, Any] = {}
-    state = _without_arrays(critic.state(), "", arrays)
+    state = _extract_arrays(critic.state(), "", arrays)
     digest = hashlib.blake2b(json.dumps([registered_name(critic), state], sort_keys=True).encode(), digest_size=16)
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
@@ -138,14 +138,14 @@ def state_digest(critic: Critic) -> str:
     return digest.hexdigest()
 
 
-def digest(folder: Path) -> str:
+def folder_digest(folder: Path) -> str:
     """Of the files of a saved critic; empty where there are none."""
     files = [folder / name for name in ("critic.json", "arrays.npz")]
     content = b"".join(file.read_bytes() for file in files if file.is_file())
     return hashlib.blake2b(content, digest_size=16).hexdigest() if content else ""
 
 
-def _refuse_code(names: Iterable[str], allowed: Collection[str], folder: Path) -> None:
+def _reject_unlisted_code(names: Iterable[str], allowed: Collection[str], folder: Path) -> None:
     """Refuse a folder that names code which the user did not name too."""
     for name in names:
         if name not in allowed:
@@ -155,25 +155,25 @@ def _refuse_code(names: Iterable[str], allowed: Collection[str], folder: Path) -
             )
 
 
-def _without_arrays(value: Any, path: str, arrays: dict[str, Any]) -> Any:
+def _extract_arrays(value: Any, path: str, arrays: dict[str, Any]) -> Any:
     """The same with every array set aside under its path and a note of it in its place."""
     match value:
         case np.ndarray():
             arrays[path] = value
             return {"$array": path}
         case dict():
-            return {key: _without_arrays(item, f"{path}.{key}".lstrip("."), arrays) for key, item in value.items()}
+            return {key: _extract_arrays(item, f"{path}.{key}".lstrip("."), arrays) for key, item in value.items()}
         case list() | tuple():
-            return [_without_arrays(item, f"{path}.{at}".lstrip("."), arrays) for at, item in enumerate(value)]
+            return [_extract_arrays(item, f"{path}.{at}".lstrip("."), arrays) for at, item in enumerate(value)]
     return value
 
 
-def _with_arrays(value: Any, arrays: Mapping[str, Any]) -> Any:
+def _restore_arrays(value: Any, arrays: Mapping[str, Any]) -> Any:
     match value:
         case {"$array": str(path)}:
             return arrays[path]
         case dict():
-            return {key: _with_arrays(item, arrays) for key, item in value.items()}
+            return {key: _restore_arrays(item, arrays) for key, item in value.items()}
         case list():
-            return [_with_arrays(item, arrays) for item in value]
+            return [_restore_arrays(item, arrays) for item in value]
     return value

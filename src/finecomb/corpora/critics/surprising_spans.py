@@ -14,16 +14,16 @@ import numpy as np
 
 from finecomb.core.records import Document
 from finecomb.core.sentences import sentences
-from finecomb.corpora.critics.base import STATISTICS, Critic, StateStep, parts
+from finecomb.corpora.critics.base import STATISTICS, Critic, StateStep, state_steps
 from finecomb.corpora.critics.posteriors import Floats, Posterior
 from finecomb.corpora.critics.priors import ProjectionError
 
-KEPT = 2000
+MAX_STORED_SURPRISES = 2000
 """So many surprises of real texts are kept at most, evenly spread over all."""
 
-_SAME = 1e-9  # nats that differ by rounding only are equal
+_NATS_TOLERANCE = 1e-9  # nats that differ by rounding only are equal
 
-Fitted = TypeVar("Fitted", bound=Critic)
+CriticT = TypeVar("CriticT", bound=Critic)
 
 
 class Surprise(NamedTuple):
@@ -39,73 +39,77 @@ class Surprise(NamedTuple):
     """What it would have expected most; empty where it cannot say."""
 
 
-def surprises(critic: Critic, document: Document) -> list[Surprise]:
+def find_surprises(critic: Critic, document: Document) -> list[Surprise]:
     """Every span of a document with its nats, in text order; raises `ProjectionError` where there is no posterior."""
     posterior = critic.project(document)
     if posterior.spans:
-        return [_of_step(step) for step in parts(critic, document) if step.start is not None and step.text.strip()]
-    return list(_left_out(critic, document, posterior))
+        return [
+            _surprise_from_step(step)
+            for step in state_steps(critic, document)
+            if step.start is not None and step.text.strip()
+        ]
+    return list(_leave_one_out_surprises(critic, document, posterior))
 
 
-def _of_step(step: StateStep) -> Surprise:
+def _surprise_from_step(step: StateStep) -> Surprise:
     start, end = step.start or 0, step.end or 0
     bare = step.text.strip()
     start += step.text.index(bare)
     return Surprise(start, min(end, start + len(bare)), step.nll, step.state, step.likeliest)
 
 
-def _left_out(critic: Critic, document: Document, posterior: Posterior) -> Iterator[Surprise]:
+def _leave_one_out_surprises(critic: Critic, document: Document, posterior: Posterior) -> Iterator[Surprise]:
     """Each sentence with how badly it fits the rest; nothing for a text of one sentence."""
     places = [(int(start), int(end)) for start, end in sentences(document.text)]
     if len(places) < 2:
         return
-    shorter = [_without(document, start, end) for start, end in places]
+    shorter = [_remove_span(document, start, end) for start, end in places]
     for (start, end), (_, rest) in zip(places, critic.project_all(shorter), strict=True):
         if isinstance(rest, ProjectionError):
             continue
-        nats = _misfit(critic, document.text[start:end], posterior, rest)
+        nats = _sentence_misfit(critic, document.text[start:end], posterior, rest)
         if np.isfinite(nats):
             yield Surprise(start, end, nats, "", "")
 
 
-def _misfit(critic: Critic, sentence: str, whole: Posterior, rest: Posterior) -> float:
+def _sentence_misfit(critic: Critic, sentence: str, whole: Posterior, rest: Posterior) -> float:
     """log P(sentence) in any text less log P(sentence | rest), or by how much T(x) falls without the sentence."""
-    beside_rest, anywhere = critic.word_logs(sentence, rest), critic.word_logs(sentence, None)
+    beside_rest, anywhere = critic.word_log_probs(sentence, rest), critic.word_log_probs(sentence, None)
     if beside_rest is None or anywhere is None:
-        return _nats(critic, whole) - _nats(critic, rest)
+        return _total_nats(critic, whole) - _total_nats(critic, rest)
     return float(anywhere.sum() - beside_rest.sum())
 
 
-def _without(document: Document, start: int, end: int) -> Document:
+def _remove_span(document: Document, start: int, end: int) -> Document:
     return document.model_copy(update={"text": document.text[:start] + document.text[end:], "segments": ()})
 
 
-def _nats(critic: Critic, posterior: Posterior) -> float:
+def _total_nats(critic: Critic, posterior: Posterior) -> float:
     return float(STATISTICS[critic.statistic](critic, posterior).sum())
 
 
 # --- how usual a surprise is -------------------------------------------------------------------------------------
 
 
-def calibrated(critic: Fitted, held_out: Iterable[Document]) -> Fitted:
+def calibrate_surprises(critic: CriticT, held_out: Iterable[Document]) -> CriticT:
     """The critic, with the surprises of real documents that it was not fitted on; saving keeps them."""
-    nats = np.sort([surprise.nats for document in held_out for surprise in _surprises_if_any(critic, document)])
-    if len(nats) > KEPT:
-        nats = nats[np.linspace(0, len(nats) - 1, KEPT).round().astype(int)]
+    nats = np.sort([surprise.nats for document in held_out for surprise in _surprises_or_empty(critic, document)])
+    if len(nats) > MAX_STORED_SURPRISES:
+        nats = nats[np.linspace(0, len(nats) - 1, MAX_STORED_SURPRISES).round().astype(int)]
     object.__setattr__(critic, "usual_surprises", tuple(nats.tolist()))  # critics may be frozen
     return critic
 
 
-def _surprises_if_any(critic: Critic, document: Document) -> Sequence[Surprise]:
+def _surprises_or_empty(critic: Critic, document: Document) -> Sequence[Surprise]:
     try:
-        return surprises(critic, document)
+        return find_surprises(critic, document)
     except ProjectionError:
         return ()
 
 
-def unusual(critic: Critic, nats: Sequence[float]) -> Floats:
+def conformal_p_values(critic: Critic, nats: Sequence[float]) -> Floats:
     """For each surprise the share of real spans, itself among them, that surprise as much (a conformal p-value)."""
     usual = np.array(critic.usual_surprises)
-    as_large = len(usual) - np.searchsorted(usual, np.asarray(nats, dtype=np.float64) - _SAME, side="left")
+    as_large = len(usual) - np.searchsorted(usual, np.asarray(nats, dtype=np.float64) - _NATS_TOLERANCE, side="left")
     shares: Floats = (1 + as_large) / (1 + len(usual))
     return shares

@@ -18,11 +18,11 @@ from scipy.sparse import csr_array
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
-from finecomb.corpora.critics.base import CriticScores, Dropped, PriorCritic
+from finecomb.corpora.critics.base import CriticScores, DroppedDocument, PriorCritic
 from finecomb.corpora.critics.posteriors import Floats, Gaussian, Posterior
-from finecomb.corpora.critics.priors import GaussianPrior, ProjectionError, State
+from finecomb.corpora.critics.priors import GaussianPrior, ProjectionError, SavedState
 from finecomb.corpora.critics.progress import track
-from finecomb.corpora.critics.topics_em import CorrelatedTopics, EmStep, em, infer
+from finecomb.corpora.critics.topics_em import CorrelatedTopics, EmStep, em_steps, infer_posteriors
 from finecomb.corpora.critics.vocabulary import NO_WORD, Vocabulary
 
 
@@ -41,7 +41,7 @@ class Topics(PriorCritic):
     topics: Floats
     """(K, words): P(word | topic)."""
     prior: GaussianPrior
-    unused: tuple[Dropped, ...] = ()
+    unused: tuple[DroppedDocument, ...] = ()
     cautions: tuple[str, ...] = ()
 
     @classmethod
@@ -62,34 +62,36 @@ class Topics(PriorCritic):
         if len(real) < 2:
             raise FinecombError(f"a topic model needs at least two documents, not {len(real)}")
         vocabulary = Vocabulary.fit([document.text for document in real], most, least)
-        bags, unused = _with_words(vocabulary.bags(document.text for document in real), real)
-        steps = track(itertools.islice(em(bags, topics, rng), iterations), f"fitting {topics} topics", iterations)
-        model = _converged(steps, tolerance * float(bags.sum())).model
+        bags, unused = _drop_empty_bags(vocabulary.bags_of_words(document.text for document in real), real)
+        steps = track(itertools.islice(em_steps(bags, topics, rng), iterations), f"fitting {topics} topics", iterations)
+        model = _run_until_converged(steps, tolerance * float(bags.sum())).model
         prior = GaussianPrior(model.mean, model.covariance)
-        return cls(vocabulary, model.topics, prior, unused, _few_documents(bags.shape[0], topics))
+        return cls(vocabulary, model.topics, prior, unused, _topic_count_cautions(bags.shape[0], topics))
 
     def project(self, document: Document) -> Posterior:
         """The variational posterior of one document."""
-        return self.projected_alone(document)
+        return self.project_as_batch(document)
 
     def project_all(self, documents: Iterable[Document]) -> Iterator[tuple[Document, Posterior | ProjectionError]]:
         """The same for many, a thousand at a time."""
         source = iter(documents)
         while batch := list(itertools.islice(source, self.batch)):
-            bags = self.vocabulary.bags(document.text for document in batch)
+            bags = self.vocabulary.bags_of_words(document.text for document in batch)
             yield from zip(batch, self._posteriors(bags), strict=True)
 
     def _posteriors(self, bags: csr_array) -> Iterator[Posterior | ProjectionError]:
-        beliefs = infer(CorrelatedTopics(self.topics, self.prior.mean, self.prior.covariance), bags)
+        beliefs = infer_posteriors(CorrelatedTopics(self.topics, self.prior.mean, self.prior.covariance), bags)
         for mean, variance, entries in zip(*beliefs, np.diff(bags.indptr), strict=True):
             if entries:
                 yield Gaussian(mean, variance)
             else:
                 yield ProjectionError(NO_WORD)
 
-    def word_logs(self, text: str, posterior: Posterior | None) -> Floats | None:
+    def word_log_probs(self, text: str, posterior: Posterior | None) -> Floats | None:
         """log P of each known word under the mixture of a posterior, or of the prior's mean."""
-        mixture: Floats = special.softmax(self.prior.mean if posterior is None else np.asarray(posterior.point()))
+        mixture: Floats = special.softmax(
+            self.prior.mean if posterior is None else np.asarray(posterior.point_estimate())
+        )
         logs: Floats = np.log(np.maximum(mixture @ self.topics, 1e-12))[self.vocabulary.numbers(text)]
         return logs
 
@@ -101,17 +103,17 @@ class Topics(PriorCritic):
         """`topics`: the share of each in real documents, and its words."""
         return {"topics": top_words(self, real)}
 
-    def state(self) -> State:
+    def state(self) -> SavedState:
         """For storage."""
         return {"words": list(self.vocabulary.words), "topics": self.topics, "prior": self.prior.state()}
 
     @classmethod
-    def from_state(cls, state: State) -> Self:
+    def from_state(cls, state: SavedState) -> Self:
         """From storage."""
         return cls(Vocabulary(tuple(state["words"])), state["topics"], GaussianPrior.from_state(state["prior"]))
 
 
-def _few_documents(documents: int, topics: int) -> tuple[str, ...]:
+def _topic_count_cautions(documents: int, topics: int) -> tuple[str, ...]:
     """A caution where topics exceed documents: most of them then hold the words of one document or of none."""
     if topics <= documents:
         return ()
@@ -120,14 +122,16 @@ def _few_documents(documents: int, topics: int) -> tuple[str, ...]:
     )
 
 
-def _with_words(bags: csr_array, real: Sequence[Document]) -> tuple[csr_array, tuple[Dropped, ...]]:
+def _drop_empty_bags(bags: csr_array, real: Sequence[Document]) -> tuple[csr_array, tuple[DroppedDocument, ...]]:
     """The bags that hold words, and the documents that have none."""
     readable = np.diff(bags.indptr) > 0
-    unused = tuple(Dropped(document.id, NO_WORD) for document, has in zip(real, readable, strict=True) if not has)
+    unused = tuple(
+        DroppedDocument(document.id, NO_WORD) for document, has in zip(real, readable, strict=True) if not has
+    )
     return csr_array(bags[readable]), unused
 
 
-def _converged(steps: Iterator[EmStep], enough: float) -> EmStep:
+def _run_until_converged(steps: Iterator[EmStep], enough: float) -> EmStep:
     """The first step whose bound is less than `enough` above the one before, or the last there is."""
     step = next(steps)
     for following in steps:
@@ -139,14 +143,14 @@ def _converged(steps: Iterator[EmStep], enough: float) -> EmStep:
 
 def top_words(critic: Topics, real: CriticScores, count: int = 10) -> pl.DataFrame:
     """Every topic with its mean share of the real documents and its likeliest words, the largest share first."""
-    shares = _shares(real.points, len(critic.topics))
+    shares = _mean_topic_shares(real.points, len(critic.topics))
     best = np.argsort(-critic.topics, axis=1)[:, :count]
     listed = [" ".join(critic.vocabulary.words[at] for at in row) for row in best]
     rows = {"topic": np.arange(len(shares)), "share": shares, "words": listed}
     return pl.DataFrame(rows).sort("share", descending=True)
 
 
-def _shares(points: Sequence[Floats], topics: int) -> Floats:
+def _mean_topic_shares(points: Sequence[Floats], topics: int) -> Floats:
     if not points:
         return np.full(topics, np.nan)
     raised = np.exp(np.stack(points) - np.max(points, axis=1, keepdims=True))

@@ -25,14 +25,14 @@ from scipy import linalg
 from scipy.sparse import csr_array
 
 from finecomb.core.errors import FinecombError
-from finecomb.corpora.critics.batched_lbfgs import minimised
+from finecomb.corpora.critics.batched_lbfgs import minimise_rows
 
 Floats = NDArray[np.float64]
 Bags = csr_array  # (documents, vocabulary): how often each word occurs
 
 SMOOTHING = 1e-3  # what every word of every topic is given beside its expected count
-_CONJUGATE_STEPS, _VARIANCE_STEPS, _HALVINGS = 4, 3, 8
-_INFERENCE_STEPS, _INFERENCE_TOLERANCE, _REACH = 300, 1e-6, 5.0
+_CONJUGATE_STEPS, _VARIANCE_STEPS, _MAX_HALVINGS = 4, 3, 8
+_INFERENCE_STEPS, _INFERENCE_TOLERANCE, _MAX_STEP_SIZE = 300, 1e-6, 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class CorrelatedTopics:
     """(K, K)."""
 
 
-class Beliefs(NamedTuple):
+class VariationalPosteriors(NamedTuple):
     """Normal posteriors of independent coordinates, one a document."""
 
     mean: Floats
@@ -60,26 +60,28 @@ class EmStep(NamedTuple):
     """One step of EM: the model before it, the beliefs it was made from, and their bound."""
 
     model: CorrelatedTopics
-    beliefs: Beliefs
+    beliefs: VariationalPosteriors
     bound: float
     """The sum over documents of the lower bound on log P(words), in nats."""
 
 
-def em(bags: Bags, topics: int, rng: np.random.Generator) -> Iterator[EmStep]:
+def em_steps(bags: Bags, topics: int, rng: np.random.Generator) -> Iterator[EmStep]:
     """EM without end: the caller stops. Every topic starts as the words of a few documents over those of all."""
     if topics < 2:
         raise FinecombError(f"a topic model needs at least 2 topics, not {topics}")
-    model, beliefs = _start(bags, topics, rng)
+    model, beliefs = _initialise_model(bags, topics, rng)
     while True:
         precision = _inverse(model.covariance)
         shares = _softmax(beliefs.mean)
         evidence = _word_evidence(bags, shares, model.topics)
-        yield EmStep(model, beliefs, float(_bounds(bags, beliefs, model, precision, evidence.log_likelihood).sum()))
-        beliefs = _improved(beliefs, evidence.counts, _lengths(bags), model.mean, precision)
-        model = _maximised(model.topics * _topic_counts(bags, shares, evidence.rates), beliefs)
+        yield EmStep(
+            model, beliefs, float(_lower_bounds(bags, beliefs, model, precision, evidence.log_likelihood).sum())
+        )
+        beliefs = _e_step(beliefs, evidence.counts, _lengths(bags), model.mean, precision)
+        model = _m_step(model.topics * _topic_counts(bags, shares, evidence.rates), beliefs)
 
 
-def infer(model: CorrelatedTopics, bags: Bags) -> Beliefs:
+def infer_posteriors(model: CorrelatedTopics, bags: Bags) -> VariationalPosteriors:
     """The posterior of each document under a fitted model, whatever the other documents are.
 
     The bound is climbed by L-BFGS in lambda and log nu^2 together until about 1e-6 nats are left to be won. It has
@@ -88,27 +90,27 @@ def infer(model: CorrelatedTopics, bags: Bags) -> Beliefs:
     mean, precision = model.mean, _inverse(model.covariance)
     lengths, diagonal, topics = _lengths(bags), np.diag(precision), len(model.mean)
     read = np.flatnonzero(lengths)
-    beliefs = Beliefs(np.tile(mean, (bags.shape[0], 1)), np.tile(1 / diagonal, (bags.shape[0], 1)))
+    beliefs = VariationalPosteriors(np.tile(mean, (bags.shape[0], 1)), np.tile(1 / diagonal, (bags.shape[0], 1)))
     words = csr_array(bags[read])
 
     def objective(rows: NDArray[np.int64], points: Floats) -> tuple[Floats, Floats]:
-        here, point = csr_array(words[rows]), Beliefs(points[:, :topics], np.exp(points[:, topics:]))
+        here, point = csr_array(words[rows]), VariationalPosteriors(points[:, :topics], np.exp(points[:, topics:]))
         evidence = _word_evidence(here, _softmax(point.mean), model.topics)
-        value = _bounds(here, point, model, precision, evidence.log_likelihood)
+        value = _lower_bounds(here, point, model, precision, evidence.log_likelihood)
         expected = lengths[read[rows], None] * _softmax(point.mean + point.variance / 2)
         slope = evidence.counts - expected - (point.mean - mean) @ precision
         return -value, -np.concatenate([slope, 0.5 - 0.5 * point.variance * (diagonal + expected)], axis=1)
 
-    start = _word_start(words, model)
+    start = _initial_strengths(words, model)
     shares = lengths[read, None] * _softmax(start)
     scale = np.concatenate([1 / (diagonal + shares), np.full(shares.shape, 2.0)], axis=1)
     first = np.concatenate([start, np.log(1 / (diagonal + shares))], axis=1)
-    points = minimised(objective, first, scale, _INFERENCE_TOLERANCE, _INFERENCE_STEPS, _REACH)
+    points = minimise_rows(objective, first, scale, _INFERENCE_TOLERANCE, _INFERENCE_STEPS, _MAX_STEP_SIZE)
     beliefs.mean[read], beliefs.variance[read] = points[:, :topics], np.exp(points[:, topics:])
     return beliefs
 
 
-def _word_start(bags: Bags, model: CorrelatedTopics) -> Floats:
+def _initial_strengths(bags: Bags, model: CorrelatedTopics) -> Floats:
     """(documents, K): strengths that a document's words point to when all topics are equally likely beforehand."""
     topics = len(model.mean)
     counts = _word_evidence(bags, np.full((bags.shape[0], topics), 1 / topics), model.topics).counts + 1.0
@@ -117,19 +119,21 @@ def _word_start(bags: Bags, model: CorrelatedTopics) -> Floats:
     return start
 
 
-def word_log_likelihood(model: CorrelatedTopics, bags: Bags, beliefs: Beliefs) -> float:
+def word_log_likelihood(model: CorrelatedTopics, bags: Bags, beliefs: VariationalPosteriors) -> float:
     """Sum over words of log P(word | softmax of the believed mean): how well held-out words of documents are told."""
     return float(_word_evidence(bags, _softmax(beliefs.mean), model.topics).log_likelihood.sum())
 
 
-def _start(bags: Bags, topics: int, rng: np.random.Generator) -> tuple[CorrelatedTopics, Beliefs]:
+def _initialise_model(
+    bags: Bags, topics: int, rng: np.random.Generator
+) -> tuple[CorrelatedTopics, VariationalPosteriors]:
     documents, size = bags.shape
     total = np.asarray(bags.sum(axis=0)).ravel() + 1.0
     few = min(documents, 10)
     seeds = [np.asarray(bags[np.sort(rng.choice(documents, few, replace=False))].sum(axis=0)) for _ in range(topics)]
     words = np.array(seeds, float).reshape(topics, size) + 1e-9
     mixed = 0.5 * words / words.sum(axis=1, keepdims=True) + 0.5 * total / total.sum()
-    beliefs = Beliefs(np.zeros((documents, topics)), np.ones((documents, topics)))
+    beliefs = VariationalPosteriors(np.zeros((documents, topics)), np.ones((documents, topics)))
     return CorrelatedTopics(mixed, np.zeros(topics), np.eye(topics)), beliefs
 
 
@@ -149,7 +153,7 @@ def _softmax(strengths: Floats) -> Floats:
     return raised
 
 
-def _log_sum(strengths: Floats) -> Floats:
+def _log_sum_exp(strengths: Floats) -> Floats:
     """log sum exp of each row; quicker than SciPy's."""
     top = strengths.max(axis=1)
     total: Floats = top + np.log(np.exp(strengths - top[:, None]).sum(axis=1))
@@ -184,45 +188,53 @@ def _topic_counts(bags: Bags, shares: Floats, rates: Floats) -> Floats:
     return np.asarray(csr_array(weighted.T) @ shares).T
 
 
-def _bounds(bags: Bags, beliefs: Beliefs, model: CorrelatedTopics, precision: Floats, likelihood: Floats) -> Floats:
+def _lower_bounds(
+    bags: Bags, beliefs: VariationalPosteriors, model: CorrelatedTopics, precision: Floats, likelihood: Floats
+) -> Floats:
     """(documents,): the lower bound at the top of this module; `likelihood` is that of words under softmax(lambda)."""
     apart = beliefs.mean - model.mean
     log_determinant = np.linalg.slogdet(precision)[1]
     spread = beliefs.variance @ np.diag(precision) - np.log(beliefs.variance).sum(axis=1) - len(model.mean)
     prior = 0.5 * (log_determinant - ((apart @ precision) * apart).sum(axis=1) - spread)
-    slack = _log_sum(beliefs.mean + beliefs.variance / 2) - _log_sum(beliefs.mean)
+    slack = _log_sum_exp(beliefs.mean + beliefs.variance / 2) - _log_sum_exp(beliefs.mean)
     bounds: Floats = prior + likelihood - _lengths(bags) * slack
     return bounds
 
 
-def _improved(beliefs: Beliefs, counts: Floats, lengths: Floats, mean: Floats, precision: Floats) -> Beliefs:
+def _e_step(
+    beliefs: VariationalPosteriors, counts: Floats, lengths: Floats, mean: Floats, precision: Floats
+) -> VariationalPosteriors:
     moved = _newton_means(beliefs, counts, lengths, mean, precision)
-    return Beliefs(moved, _newton_variances(Beliefs(moved, beliefs.variance), lengths, precision))
+    return VariationalPosteriors(
+        moved, _newton_variances(VariationalPosteriors(moved, beliefs.variance), lengths, precision)
+    )
 
 
-def _newton_means(beliefs: Beliefs, counts: Floats, lengths: Floats, mean: Floats, precision: Floats) -> Floats:
+def _newton_means(
+    beliefs: VariationalPosteriors, counts: Floats, lengths: Floats, mean: Floats, precision: Floats
+) -> Floats:
     """One safeguarded Newton step in lambda, for fixed expected counts, where the bound is concave."""
     start, half = beliefs.mean, beliefs.variance / 2
 
-    def value(means: Floats) -> Floats:
+    def partial_bound(means: Floats) -> Floats:
         apart = means - mean
         inner: Floats = (counts * means).sum(axis=1) - 0.5 * ((apart @ precision) * apart).sum(axis=1)
-        return inner - lengths * _log_sum(means + half)
+        return inner - lengths * _log_sum_exp(means + half)
 
     shares = _softmax(start + half)
     gradient = counts - (start - mean) @ precision - lengths[:, None] * shares
-    direction = _conjugate(gradient, shares, lengths, precision)
-    before, size = value(start), np.ones(len(start))
-    for _ in range(_HALVINGS):
+    direction = _conjugate_gradients(gradient, shares, lengths, precision)
+    before, size = partial_bound(start), np.ones(len(start))
+    for _ in range(_MAX_HALVINGS):
         moved = start + size[:, None] * direction
-        worse = value(moved) < before
+        worse = partial_bound(moved) < before
         if not worse.any():
             return moved
         size[worse] /= 2
     return np.where(worse[:, None], start, moved)
 
 
-def _conjugate(gradient: Floats, shares: Floats, lengths: Floats, precision: Floats) -> Floats:
+def _conjugate_gradients(gradient: Floats, shares: Floats, lengths: Floats, precision: Floats) -> Floats:
     """About (precision + n (diag(p) - p p'))^-1 gradient for every document, by preconditioned conjugate gradients."""
     scale = 1 / (np.diag(precision) + lengths[:, None] * shares)
     solution, residual = np.zeros_like(gradient), gradient.copy()
@@ -242,9 +254,9 @@ def _conjugate(gradient: Floats, shares: Floats, lengths: Floats, precision: Flo
     return solution
 
 
-def _newton_variances(beliefs: Beliefs, lengths: Floats, precision: Floats) -> Floats:
+def _newton_variances(beliefs: VariationalPosteriors, lengths: Floats, precision: Floats) -> Floats:
     """A few Newton steps in t = log nu^2 of each coordinate, with zeta held: concave in t, steps of at most one."""
-    log_sum = _log_sum(beliefs.mean + beliefs.variance / 2)
+    log_sum = _log_sum_exp(beliefs.mean + beliefs.variance / 2)
     expected, diagonal = lengths[:, None] * np.exp(beliefs.mean - log_sum[:, None]), np.diag(precision)
     logs = np.log(beliefs.variance)
     for _ in range(_VARIANCE_STEPS):
@@ -256,7 +268,7 @@ def _newton_variances(beliefs: Beliefs, lengths: Floats, precision: Floats) -> F
     return new
 
 
-def _maximised(word_counts: Floats, beliefs: Beliefs) -> CorrelatedTopics:
+def _m_step(word_counts: Floats, beliefs: VariationalPosteriors) -> CorrelatedTopics:
     smoothed = word_counts + SMOOTHING
     mean = beliefs.mean.mean(axis=0)
     apart = beliefs.mean - mean

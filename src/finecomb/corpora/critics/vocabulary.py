@@ -17,7 +17,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.tokens import words
 
 _WORD = re.compile(r"(?<![\\@])\b[^\W\d_]{2,}\b")
-_FORMULA = ("xmath", "xcite")
+_FORMULA_PREFIXES = ("xmath", "xcite")
 NO_WORD = "has no word of the critic's vocabulary"
 """Why a document has no place in the latent space of a critic that reads bags of words."""
 
@@ -45,7 +45,7 @@ def word_count(text: str) -> int:
     return len(unspaced_words(text)) if is_unspaced(text) else len(text.split())
 
 
-def terms(text: str) -> list[str]:
+def extract_terms(text: str) -> list[str]:
     """Runs of two or more letters in lower case, without LaTeX commands and the stand-ins for formulas.
 
     >>> terms(r"The mass \\alpha of @xmath0 is 3 kg, isn't it?")
@@ -54,13 +54,13 @@ def terms(text: str) -> list[str]:
     if is_unspaced(text):
         return unspaced_words(text)
     letters = _WORD.findall(text.lower())
-    return [word for word in letters if not word.startswith(_FORMULA)] if "x" in text else letters
+    return [word for word in letters if not word.startswith(_FORMULA_PREFIXES)] if "x" in text else letters
 
 
 _PROSE = re.compile(r"""(?<![^\s("'’«„“‹¿¡])[^\W\d_]{2,}(?=[.,;:!?…)"'’»“”›]*(?:\s|$)|['’])""")
 
 
-def prose(text: str) -> list[str]:
+def prose_words(text: str) -> list[str]:
     """Words that stand by themselves: no pieces of options, paths, addresses and names of functions.
 
     >>> prose("L'option --all-files de ls(1) montre (aussi) /etc/passwd.")
@@ -74,12 +74,12 @@ class Vocabulary:
     """The words that count, in alphabetical order."""
 
     words: tuple[str, ...]
-    read: Callable[[str], list[str]] = terms
+    read: Callable[[str], list[str]] = extract_terms
     """How a text is cut into words."""
 
     @classmethod
     def fit(
-        cls, texts: Sequence[str], most: float = 0.5, least: int = 5, read: Callable[[str], list[str]] = terms
+        cls, texts: Sequence[str], most: float = 0.5, least: int = 5, read: Callable[[str], list[str]] = extract_terms
     ) -> Vocabulary:
         """Words that occur at least `least` times, and in at most the share `most` of the texts."""
         occurrences: Counter[str] = Counter()
@@ -110,7 +110,7 @@ class Vocabulary:
         words_there = self.read(text)
         return float(np.mean([word in self.index for word in words_there])) if words_there else float("nan")
 
-    def bags(self, texts: Iterable[str]) -> csr_array:
+    def bags_of_words(self, texts: Iterable[str]) -> csr_array:
         """(texts, words): how often each word occurs in each text; other words are left out."""
         rows = [self.numbers(text) for text in texts]
         starts = np.cumsum([0, *(len(row) for row in rows)])

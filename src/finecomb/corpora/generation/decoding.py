@@ -12,16 +12,16 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.records import Record
 
 Variation = Literal["independently", "cross"]
-PLAIN_TOP_P, PLAIN_TEMPERATURE = 0.96, 1.0
+DEFAULT_TOP_P, DEFAULT_TEMPERATURE = 0.96, 1.0
 """What one setting is while the other varies (Dou et al. 2022, section 5.2)."""
 
 
 class Decoding(Record):
     """How tokens are chosen from a model's output."""
 
-    top_p: float = Field(default=PLAIN_TOP_P, gt=0, le=1)
+    top_p: float = Field(default=DEFAULT_TOP_P, gt=0, le=1)
     """Mass of the nucleus; means nothing where temperature is 0."""
-    temperature: float = Field(default=PLAIN_TEMPERATURE, ge=0, le=2)
+    temperature: float = Field(default=DEFAULT_TEMPERATURE, ge=0, le=2)
     """0 is argmax."""
     frequency_penalty: float = Field(default=0.0, ge=-2, le=2)
     """Taken from a token's logit for each time that it was sampled."""
@@ -70,23 +70,23 @@ def decoding_grid(
         raise FinecombError(
             "there is nothing to vary: --top-p, --temperature and --frequency-penalty need a value each"
         )
-    pairs = list(_pairs(top_ps, temperatures, variation))
+    pairs = list(_decoding_pairs(top_ps, temperatures, variation))
     grid = [
-        Decoding(top_p=PLAIN_TOP_P if temperature == 0 else top_p, temperature=temperature, frequency_penalty=penalty)
+        Decoding(top_p=DEFAULT_TOP_P if temperature == 0 else top_p, temperature=temperature, frequency_penalty=penalty)
         for penalty in penalties
         for top_p, temperature in pairs
     ]
     return list(dict.fromkeys(grid))
 
 
-def _pairs(
+def _decoding_pairs(
     top_ps: Sequence[float], temperatures: Sequence[float], variation: Variation
 ) -> Iterator[tuple[float, float]]:
     if variation == "cross":
         yield from itertools.product(top_ps, temperatures)
         return
-    plain_top_p = top_ps[0] if len(top_ps) == 1 else PLAIN_TOP_P
-    plain_temperature = temperatures[0] if len(temperatures) == 1 else PLAIN_TEMPERATURE
+    plain_top_p = top_ps[0] if len(top_ps) == 1 else DEFAULT_TOP_P
+    plain_temperature = temperatures[0] if len(temperatures) == 1 else DEFAULT_TEMPERATURE
     if len(top_ps) > 1:
         yield from ((top_p, plain_temperature) for top_p in top_ps)
     if len(temperatures) > 1 or len(top_ps) == 1:

@@ -28,19 +28,19 @@ from finecomb.core.sentences import sentences
 from finecomb.corpora.generation.decoding import Decoding
 from finecomb.corpora.generation.lengths import CutText, LengthRule
 from finecomb.corpora.generation.local_model import HOST, TransformersEndpoint
-from finecomb.corpora.generation.priming import HEADLINE, PROMPT, Priming, prompt_of
-from finecomb.corpora.generation.section_markers import read_back
+from finecomb.corpora.generation.priming import HEADLINE, PROMPT, Priming, document_prompt
+from finecomb.corpora.generation.section_markers import parse_section_markers
 from finecomb.version import __version__
 
 Interface = Literal["completions", "chat"]
 Runtime = Literal["transformers", "gguf", "http"]
-RECORD = "generation.json"
-_AGAIN_IS_THE_SAME = "argmax would write the same again"
+SETTINGS_FILE = "generation.json"
+_ARGMAX_REASON = "argmax would write the same again"
 _INSTRUCTION = (
     "Go on with the text that you are given, in the same style. Write only what comes next, as running text, and do not"
     " repeat what you were given."
 )
-_FINAL = "prompt longer than the context"
+_PROMPT_TOO_LONG = "prompt longer than the context"
 
 
 class GenerationSettings(Record):
@@ -64,7 +64,7 @@ class GenerationSettings(Record):
 
     def max_tokens(self) -> int:
         """Most subword tokens of one text."""
-        return self.rule.likely_tokens() if self.rule else self.model.max_tokens
+        return self.rule.token_budget() if self.rule else self.model.max_tokens
 
     def system(self) -> str:
         """What the system is called."""
@@ -99,7 +99,7 @@ class GenerationNote(Record):
     version: str
 
 
-def note_of(document: Document) -> GenerationNote:
+def generation_note(document: Document) -> GenerationNote:
     """How a generated text came about."""
     return GenerationNote.model_validate(document.meta["generation"])
 
@@ -140,22 +140,22 @@ class GenerationPlan:
             top_p=None if decoding.is_argmax else decoding.top_p,
             frequency_penalty=decoding.frequency_penalty or None,
             max_tokens=settings.max_tokens(),
-            seed=seed_of(settings.model.seed, task, attempt),
+            seed=attempt_seed(settings.model.seed, task, attempt),
             sample=task.sample,
             retry=attempt,
             continued=settings.interface == "completions",
         )
-        return ModelCall(task.prompt.id, request, request.hash(self._computer()))
+        return ModelCall(task.prompt.id, request, request.hash(self._endpoint_identity()))
 
     def _messages(self, prompt: Document) -> tuple[ChatMessage, ...]:
         if self.settings.interface == "chat":
             return conversation(self.priming, prompt)
-        whole, prompt_text = self.priming.prompt(prompt), prompt_of(prompt)
+        whole, prompt_text = self.priming.prompt(prompt), document_prompt(prompt)
         shots = whole.removesuffix(prompt_text)
         parts = [shots, prompt_text] if shots else [prompt_text]
         return tuple(ChatMessage(role="user", content=part) for part in parts)
 
-    def _computer(self) -> str:
+    def _endpoint_identity(self) -> str:
         """What answers; transformers stop by the rule, so that another rule is another question."""
         if self.settings.runtime != "transformers":
             return self.host
@@ -165,7 +165,7 @@ class GenerationPlan:
         """The name of the run's folder: runs that ask the same in the same way share one."""
         limits = {"price", "budget", "concurrency", "requests_per_minute", "tokens_per_minute", "timeout", "attempts"}
         settings = self.settings.model_dump(mode="json", exclude={"model": {*limits, "key_env", "base_url"}})
-        prompts = [[prompt.id, prompt_of(prompt)] for prompt in self.prompts]
+        prompts = [[prompt.id, document_prompt(prompt)] for prompt in self.prompts]
         shots = [[shot.id, shot.text] for shot in self.priming.documents]
         identity = json.dumps([self.host, settings, prompts, shots, self.priming.delimiter], sort_keys=True)
         safe = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in self.settings.system())
@@ -177,12 +177,12 @@ def conversation(priming: Priming, prompt: Document) -> tuple[ChatMessage, ...]:
     shots = [
         ChatMessage(role=role, content=content)
         for shot in priming.others(prompt)
-        for role, content in _turns(prompt_of(shot) if PROMPT in shot.context else "", shot.text.strip())
+        for role, content in _turns(document_prompt(shot) if PROMPT in shot.context else "", shot.text.strip())
     ]
     return (
         ChatMessage(role="system", content=_INSTRUCTION),
         *shots,
-        ChatMessage(role="user", content=prompt_of(prompt)),
+        ChatMessage(role="user", content=document_prompt(prompt)),
     )
 
 
@@ -194,23 +194,25 @@ def _turns(prompt: str, text: str) -> tuple[tuple[Role, str], tuple[Role, str]]:
     return ("user", prompt), ("assistant", text)
 
 
-def seed_of(run_seed: int, task: TextTask, attempt: int) -> int:
+def attempt_seed(run_seed: int, task: TextTask, attempt: int) -> int:
     """The seed of one attempt: of the run's seed, prompt, setting and sample, and of nothing else."""
     parts = (run_seed, task.prompt.id, task.decoding.name, task.sample, attempt)
     return int.from_bytes(hashlib.sha256(json.dumps(parts).encode()).digest()[:4], "big") >> 1
 
 
-def plan(settings: GenerationSettings, prompts: Sequence[Document], priming: Priming | None = None) -> GenerationPlan:
+def plan_generation(
+    settings: GenerationSettings, prompts: Sequence[Document], priming: Priming | None = None
+) -> GenerationPlan:
     """What a run would write; refused when it cannot work, with the reason."""
-    usable = tuple(prompt for prompt in prompts if prompt_of(prompt))
+    usable = tuple(prompt for prompt in prompts if document_prompt(prompt))
     if not usable:
         raise FinecombError("there are no prompts: no document has a prompt or a text to go on from")
     Price.of(settings.model)
-    _check(settings)
+    _check_settings(settings)
     return GenerationPlan(settings, usable, priming or Priming(), _host(settings))
 
 
-def _check(settings: GenerationSettings) -> None:
+def _check_settings(settings: GenerationSettings) -> None:
     if settings.runtime == "gguf" and any(decoding.frequency_penalty for decoding in settings.decodings):
         raise FinecombError(
             "--runtime gguf: its frequency penalty also counts the words of the prompt; use --runtime transformers"
@@ -232,21 +234,21 @@ def _host(settings: GenerationSettings) -> str:
 # --- verdicts ----------------------------------------------------------------------------------------------------
 
 
-def verdict(reply: ChatReply, rule: LengthRule | None, priming: Priming) -> CutText:
+def cut_reply(reply: ChatReply, rule: LengthRule | None, priming: Priming) -> CutText:
     """A reply cut to a text, or why it is none: its length, its end, or because it copies a priming text."""
     if reply.finish == CONTEXT_FINISH:
-        return CutText("", 0, _FINAL)
+        return CutText("", 0, _PROMPT_TOO_LONG)
     if reply.refusal or reply.finish == "content_filter":
         return CutText("", 0, "refused by the model")
     before, delimiter, _ = reply.text.partition(priming.delimiter) if priming.delimiter else (reply.text, "", "")
     is_whole = bool(delimiter) or reply.finish == "stop"
-    cut = rule.cut(before, is_whole) if rule else _to_the_end(before, is_whole)
-    if cut.text and priming.is_copied_in(cut.text):
+    cut = rule.cut(before, is_whole) if rule else _require_complete_text(before, is_whole)
+    if cut.text and priming.is_copy(cut.text):
         return CutText("", cut.words, "copies a priming text")
     return cut
 
 
-def _to_the_end(text: str, is_whole: bool) -> CutText:
+def _require_complete_text(text: str, is_whole: bool) -> CutText:
     words = len(text.split())
     if not is_whole:
         return CutText("", words, "did not end within --max-tokens")
@@ -291,7 +293,7 @@ def generate(
     folder = runs / run_plan.folder_name()
     ids = tuple(prompt.id for prompt in run_plan.prompts)
     with only_run(folder):
-        (folder / RECORD).write_text(run_plan.settings.model_dump_json(indent=1), encoding="utf-8")
+        (folder / SETTINGS_FILE).write_text(run_plan.settings.model_dump_json(indent=1), encoding="utf-8")
         write_status(folder, "running", ids)
         try:
             run = asyncio.run(_generate(run_plan, runs, folder, endpoint, watch))
@@ -303,7 +305,7 @@ def generate(
         return run
 
 
-def collect(run_plan: GenerationPlan, runs: Path) -> GenerationRun:
+def collect_run(run_plan: GenerationPlan, runs: Path) -> GenerationRun:
     """What a run has brought so far, without asking anything: after an interruption."""
     folder = runs / run_plan.folder_name()
     content = Journal(folder).content
@@ -324,12 +326,12 @@ async def _generate(
             await journal.add(*new)
         if not collector.queue:
             return collector.run(folder, cost=journal.content.spent, cached=len(collector.used))
-        return await _asked(run_plan, journal, collector, endpoint, watch, folder)
+        return await _send_requests(run_plan, journal, collector, endpoint, watch, folder)
     finally:
         await journal.close()
 
 
-async def _asked(
+async def _send_requests(
     run_plan: GenerationPlan,
     journal: Journal,
     collector: TextCollector,
@@ -401,11 +403,11 @@ class TextCollector:
             if call.hash not in replies:
                 self.queue.append((number, attempt))
                 return
-            attempt = self._judge(number, attempt, call, replies[call.hash])
+            attempt = self._process_reply(number, attempt, call, replies[call.hash])
 
     def calls(self) -> Iterator[ModelCall]:
         """What is to be asked; what is added meanwhile comes too."""
-        return _Calls(self)
+        return _PendingCalls(self)
 
     def next_call(self) -> ModelCall | None:
         """The next attempt, or None where there is none just now."""
@@ -419,21 +421,21 @@ class TextCollector:
     def add(self, call: ModelCall, entry: ReplyEntry) -> None:
         """Take a reply; a text that it does not give is asked for again."""
         number, attempt = self._open.pop(call.hash)
-        following = self._judge(number, attempt, call, entry)
+        following = self._process_reply(number, attempt, call, entry)
         if following is not None:
             self.queue.append((number, following))
 
-    def _judge(self, number: int, attempt: int, call: ModelCall, entry: ReplyEntry) -> int | None:
+    def _process_reply(self, number: int, attempt: int, call: ModelCall, entry: ReplyEntry) -> int | None:
         """The number of the attempt that is to follow, or None where the text is settled."""
         self.used[call.hash] = entry
         task, settings = self.tasks[number], self.plan.settings
-        cut = verdict(entry.reply, settings.rule, self.plan.priming)
+        cut = cut_reply(entry.reply, settings.rule, self.plan.priming)
         if not cut.why:
             self.documents[number] = self._document(task, attempt, call, cut)
             return None
         self.rejected[cut.why] += 1
-        if cut.why == _FINAL or task.decoding.is_argmax or attempt + 1 >= settings.tries:
-            more = f"; {_AGAIN_IS_THE_SAME}" if task.decoding.is_argmax and cut.why != _FINAL else ""
+        if cut.why == _PROMPT_TOO_LONG or task.decoding.is_argmax or attempt + 1 >= settings.tries:
+            more = f"; {_ARGMAX_REASON}" if task.decoding.is_argmax and cut.why != _PROMPT_TOO_LONG else ""
             self.dropped[number] = f"{cut.why}{more}"
             return None
         return attempt + 1
@@ -482,7 +484,7 @@ class TextCollector:
                 "generation": note.model_dump(mode="json"),
             },
         )
-        return read_back(document) if settings.sections else document
+        return parse_section_markers(document) if settings.sections else document
 
     def run(
         self, folder: Path | None, cost: float = 0.0, cached: int = 0, calls: int = 0, stopped: str = ""
@@ -509,7 +511,7 @@ class TextCollector:
         )
 
 
-class _Calls(Iterator[ModelCall]):
+class _PendingCalls(Iterator[ModelCall]):
     """Attempts as they are wanted. It may end and go on: a reply that came meanwhile may ask for another attempt."""
 
     def __init__(self, collector: TextCollector) -> None:

@@ -85,6 +85,6 @@ class LengthRule(Record):
         cut = self.cut(text, is_whole=False)
         return bool(cut.text) or (self.most is not None and cut.words > self.most)
 
-    def likely_tokens(self) -> int:
+    def token_budget(self) -> int:
         """More subword tokens than a text of this length usually has, with room for its last sentence."""
         return 2 * (self.most or 2 * self.least + 100)

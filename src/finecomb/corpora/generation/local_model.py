@@ -23,13 +23,13 @@ from finecomb.corpora.generation.sampling import TokenSampler
 HOST = "transformers"
 WORDS_FINISH = "words"
 """Why a text ends: no more words are needed."""
-_LOOKS = 4  # tokens between two looks at whether a text is long enough
-_KEPT_OF_CONTEXT = 0.75  # of a text that outgrows the model, so much is read again
-_LONGEST_CONTEXT = 8192  # where a model names none, or an endless one
+_LENGTH_CHECK_INTERVAL = 4  # tokens between two looks at whether a text is long enough
+_KEPT_CONTEXT_SHARE = 0.75  # of a text that outgrows the model, so much is read again
+_MAX_CONTEXT = 8192  # where a model names none, or an endless one
 
 
 @dataclass(slots=True, eq=False)
-class _Row:
+class _PendingText:
     """One text that is being written."""
 
     request: ChatRequest
@@ -52,10 +52,10 @@ class TransformersEndpoint:
         self, model: str, rule: LengthRule | None, batch: int, delimiter: str = DELIMITER, context: int | None = None
     ) -> None:
         self.rule, self.batch, self.delimiter = rule, batch, delimiter
-        self._tokenizer, self._model = _loaded(model)
-        self.context = min(context or _LONGEST_CONTEXT, _context_of(self._model))
+        self._tokenizer, self._model = _load_model(model)
+        self.context = min(context or _MAX_CONTEXT, _context_size(self._model))
         self._ends = _end_tokens(self._tokenizer, self._model, delimiter)
-        self._waiting: list[_Row] = []
+        self._waiting: list[_PendingText] = []
         self._worker: asyncio.Task[None] | None = None
         self.computing = 0.0
         """Seconds that the model has been at work."""
@@ -75,7 +75,7 @@ class TransformersEndpoint:
             frequency_penalty=request.frequency_penalty or 0.0,
         )
         sampler = TokenSampler(decoding, np.random.default_rng(request.seed))
-        self._waiting.append(_Row(request, future, prompt, sampler))
+        self._waiting.append(_PendingText(request, future, prompt, sampler))
         if self._worker is None or self._worker.done():
             self._worker = asyncio.create_task(self._work())
         return await future
@@ -99,7 +99,7 @@ class TransformersEndpoint:
 
     # --- in a thread -------------------------------------------------------------------------------------------------
 
-    def _write(self, rows: Sequence[_Row], loop: asyncio.AbstractEventLoop) -> None:
+    def _write(self, rows: Sequence[_PendingText], loop: asyncio.AbstractEventLoop) -> None:
         """Write all texts of a batch; each is handed over when it is done."""
         writing = [row for row in rows if not row.future.done()]
         cache, mask = None, None
@@ -107,36 +107,36 @@ class TransformersEndpoint:
             if mask is None or mask.shape[1] >= self.context:
                 cache, mask = self._read(writing)
             else:
-                cache, mask = self._step(writing, cache, mask)
+                cache, mask = self._decode_step(writing, cache, mask)
             done = [self._draw(row) for row in writing]
             if any(done):
                 for row in (row for row in writing if row.finish):
-                    loop.call_soon_threadsafe(_hand_over, row.future, self._reply(row))
+                    loop.call_soon_threadsafe(_resolve_future, row.future, self._reply(row))
                 numbers = [number for number, row in enumerate(writing) if not row.finish and not row.future.done()]
                 writing = [writing[number] for number in numbers]
                 if writing:
-                    cache, mask = _selected(cache, mask, numbers)
+                    cache, mask = _select_rows(cache, mask, numbers)
 
-    def _read(self, rows: Sequence[_Row]) -> tuple[Any, Any]:
+    def _read(self, rows: Sequence[_PendingText]) -> tuple[Any, Any]:
         """The model's memory after reading what the rows have so far, their last part where it outgrew the model."""
         import torch
 
-        most = int(self.context * _KEPT_OF_CONTEXT)
+        most = int(self.context * _KEPT_CONTEXT_SHARE)
         texts = [[*row.prompt, *row.sampler.tokens] for row in rows]
         texts = [text if len(text) < self.context else text[-most:] for text in texts]
         width = max(map(len, texts))
         ids = torch.tensor([[0] * (width - len(text)) + text for text in texts])
         mask = torch.tensor([[0] * (width - len(text)) + [1] * len(text) for text in texts])
-        return self._computed(rows, ids, mask, None)
+        return self._run_model(rows, ids, mask, None)
 
-    def _step(self, rows: Sequence[_Row], cache: Any, mask: Any) -> tuple[Any, Any]:
+    def _decode_step(self, rows: Sequence[_PendingText], cache: Any, mask: Any) -> tuple[Any, Any]:
         import torch
 
         ids = torch.tensor([[row.sampler.tokens[-1]] for row in rows])
         mask = torch.cat([mask, torch.ones((len(rows), 1), dtype=mask.dtype)], dim=1)
-        return self._computed(rows, ids, mask, cache)
+        return self._run_model(rows, ids, mask, cache)
 
-    def _computed(self, rows: Sequence[_Row], ids: Any, mask: Any, cache: Any) -> tuple[Any, Any]:
+    def _run_model(self, rows: Sequence[_PendingText], ids: Any, mask: Any, cache: Any) -> tuple[Any, Any]:
         import torch
 
         positions = (mask.cumsum(1) - 1).clamp(min=0)[:, -ids.shape[1] :]
@@ -148,7 +148,7 @@ class TransformersEndpoint:
                 position_ids=positions,
                 past_key_values=cache,
                 use_cache=True,
-                **self._last_only,
+                **self._last_logits_option,
             )
             logits = output.logits[:, -1].float().numpy()
         self.computing += time.perf_counter() - started
@@ -157,13 +157,13 @@ class TransformersEndpoint:
         return output.past_key_values, mask
 
     @property
-    def _last_only(self) -> dict[str, int]:
+    def _last_logits_option(self) -> dict[str, int]:
         """Logits of the last token alone, where the model can leave out the others."""
         import inspect
 
         return {"logits_to_keep": 1} if "logits_to_keep" in inspect.signature(self._model.forward).parameters else {}
 
-    def _draw(self, row: _Row) -> bool:
+    def _draw(self, row: _PendingText) -> bool:
         """Draw a row's next token; whether the row is done."""
         token = row.sampler.draw(row.logits)
         self.tokens += 1
@@ -176,16 +176,16 @@ class TransformersEndpoint:
             row.finish = "length"
         return bool(row.finish)
 
-    def _is_settled(self, row: _Row, drawn: int) -> bool:
-        if self.rule is None or drawn % _LOOKS or drawn < self.rule.least // 2:
+    def _is_settled(self, row: _PendingText, drawn: int) -> bool:
+        if self.rule is None or drawn % _LENGTH_CHECK_INTERVAL or drawn < self.rule.least // 2:
             return False
         return self.rule.is_settled(self._text(row))
 
-    def _text(self, row: _Row) -> str:
+    def _text(self, row: _PendingText) -> str:
         tokens = [token for token in row.sampler.tokens if token not in self._ends]
         return str(self._tokenizer.decode(tokens, skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
-    def _reply(self, row: _Row) -> ChatReply:
+    def _reply(self, row: _PendingText) -> ChatReply:
         return ChatReply(
             text=self._text(row).replace("\0", "\N{REPLACEMENT CHARACTER}"),
             finish=row.finish,
@@ -195,12 +195,12 @@ class TransformersEndpoint:
         )
 
 
-def _hand_over(future: asyncio.Future[ChatReply], reply: ChatReply) -> None:
+def _resolve_future(future: asyncio.Future[ChatReply], reply: ChatReply) -> None:
     if not future.done():
         future.set_result(reply)
 
 
-def _selected(cache: Any, mask: Any, numbers: Sequence[int]) -> tuple[Any, Any]:
+def _select_rows(cache: Any, mask: Any, numbers: Sequence[int]) -> tuple[Any, Any]:
     """Cache and mask of some of the rows."""
     import torch
 
@@ -209,7 +209,7 @@ def _selected(cache: Any, mask: Any, numbers: Sequence[int]) -> tuple[Any, Any]:
     return cache, mask[chosen]
 
 
-def _loaded(model: str) -> tuple[Any, Any]:
+def _load_model(model: str) -> tuple[Any, Any]:
     from finecomb.annotators.model_loading import pretrained
 
     place = str(model_file(model)) if is_local(model) else model
@@ -224,10 +224,10 @@ def _loaded(model: str) -> tuple[Any, Any]:
     return tokenizer, network.eval()
 
 
-def _context_of(model: Any) -> int:
+def _context_size(model: Any) -> int:
     """Tokens that fit into a model by its own word."""
     names = ("max_position_embeddings", "n_positions", "n_ctx")
-    return next((int(size) for name in names if (size := getattr(model.config, name, None))), _LONGEST_CONTEXT)
+    return next((int(size) for name in names if (size := getattr(model.config, name, None))), _MAX_CONTEXT)
 
 
 def _end_tokens(tokenizer: Any, model: Any, delimiter: str) -> frozenset[int]:

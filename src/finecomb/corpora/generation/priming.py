@@ -12,12 +12,12 @@ from finecomb.core.records import Document
 
 DELIMITER = "<|endoftext|>"
 """What stands between texts; most models of the GPT kind end a text with it."""
-MOST_OVERLAP = 0.8
+MAX_OVERLAP = 0.8
 """A text that shares more than this with a priming text is a copy (Clark et al. 2021, section 2.2.1)."""
 PROMPT, HEADLINE = "prompt", "headline"
 
 
-def prompt_of(document: Document) -> str:
+def document_prompt(document: Document) -> str:
     """What a model goes on from: headline and prompt of a document, or its text where it has no prompt."""
     if PROMPT not in document.context:
         return document.text.strip()
@@ -25,9 +25,11 @@ def prompt_of(document: Document) -> str:
     return "\n".join(part.strip() for part in parts if part.strip())
 
 
-def whole_text(document: Document) -> str:
+def text_with_prompt(document: Document) -> str:
     """A text by people with its prompt before it, as it would be printed."""
-    return f"{prompt_of(document)} {document.text.strip()}" if PROMPT in document.context else document.text.strip()
+    return (
+        f"{document_prompt(document)} {document.text.strip()}" if PROMPT in document.context else document.text.strip()
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +41,8 @@ class Priming:
 
     def prompt(self, document: Document) -> str:
         """The whole prompt for a model that goes on with texts."""
-        shots = (f"{whole_text(shot)}\n{self.delimiter}\n" for shot in self.others(document))
-        return "".join(shots) + prompt_of(document)
+        shots = (f"{text_with_prompt(shot)}\n{self.delimiter}\n" for shot in self.others(document))
+        return "".join(shots) + document_prompt(document)
 
     def others(self, document: Document) -> Iterable[Document]:
         """The priming texts but for the document itself."""
@@ -48,9 +50,9 @@ class Priming:
 
     def overlap(self, text: str) -> float:
         """The largest share of a text's words that it has in common with one priming text."""
-        return largest_overlap(text, [whole_text(shot) for shot in self.documents])
+        return largest_overlap(text, [text_with_prompt(shot) for shot in self.documents])
 
-    def is_copied_in(self, text: str, most: float = MOST_OVERLAP) -> bool:
+    def is_copy(self, text: str, most: float = MAX_OVERLAP) -> bool:
         """Whether a text is a copy of a priming text."""
         return bool(self.documents) and self.overlap(text) > most
 
@@ -63,11 +65,11 @@ def largest_overlap(text: str, others: Sequence[str]) -> float:
     >>> largest_overlap("The cat sat down.", ["Then the cat sat."])
     0.8
     """
-    words = _folded(text)
+    words = _lowercase_words(text)
     if not words:
         return 0.0
-    return max((LCSseq.similarity(words, _folded(other)) / len(words) for other in others), default=0.0)
+    return max((LCSseq.similarity(words, _lowercase_words(other)) / len(words) for other in others), default=0.0)
 
 
-def _folded(text: str) -> list[str]:
+def _lowercase_words(text: str) -> list[str]:
     return [text[start:end].lower() for start, end in tokens.words(text)]

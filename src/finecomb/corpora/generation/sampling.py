@@ -20,7 +20,7 @@ Floats = NDArray[np.floating[Any]]
 Ints = NDArray[np.int64]
 
 
-def penalised(logits: Floats, counts: Mapping[int, int], penalty: float) -> Floats:
+def apply_frequency_penalty(logits: Floats, counts: Mapping[int, int], penalty: float) -> Floats:
     """Logits less the penalty for each time that a token was sampled before: equation 1 of Dou et al. (2022).
 
     l_i(t) <- l_i(t) - c_<i(t) * alpha_f. `counts` are of sampled tokens, without those of the prompt.
@@ -72,7 +72,7 @@ def nucleus(probability: Floats, top_p: float) -> Ints:
 
 def next_token(logits: Floats, counts: Mapping[int, int], decoding: Decoding, random: np.random.Generator) -> int:
     """The token that comes next. Argmax takes the likeliest after the penalty and draws no random number."""
-    lowered = penalised(logits, counts, decoding.frequency_penalty)
+    lowered = apply_frequency_penalty(logits, counts, decoding.frequency_penalty)
     if decoding.is_argmax:
         return int(lowered.argmax())
     probability = probabilities(lowered, decoding.temperature)

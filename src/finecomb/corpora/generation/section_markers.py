@@ -11,12 +11,12 @@ from typing import Literal
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document, Segment
 
-Titles = Literal["with-titles", "without-titles"]
+TitleMode = Literal["with-titles", "without-titles"]
 MARKER = "<|section|>"
-_BETWEEN = "\n\n"
+_SECTION_SEPARATOR = "\n\n"
 
 
-def marked_text(document: Document, titles: Titles) -> str:
+def add_section_markers(document: Document, titles: TitleMode) -> str:
     """A document's text with a marker before every segment; an error where it has no segments."""
     if not document.segments:
         raise FinecombError(f"document {document.id!r}: has no sections; give its segments with start, end and title")
@@ -27,24 +27,24 @@ def marked_text(document: Document, titles: Titles) -> str:
     return "\n".join(lines)
 
 
-def read_back(document: Document) -> Document:
+def parse_section_markers(document: Document) -> Document:
     """The document with markers and titles taken out of its text, and a segment for every section.
 
     What stands before the first marker is a section without a title. Sections without words are left out.
     """
     first, *rest = document.text.split(MARKER)
-    sections = [("", first.strip()), *(_title_and_text(part) for part in rest)]
+    sections = [("", first.strip()), *(_split_title(part) for part in rest)]
     text, segments = "", []
     for title, body in sections:
         if not body:
             continue
-        text += _BETWEEN if text else ""
+        text += _SECTION_SEPARATOR if text else ""
         segments.append(Segment(start=len(text), end=len(text) + len(body), title=title))
         text += body
     return document.model_copy(update={"text": text, "segments": tuple(segments)})
 
 
-def _title_and_text(part: str) -> tuple[str, str]:
+def _split_title(part: str) -> tuple[str, str]:
     """The rest of the marker's own line, and what follows it."""
     title, _, body = part.partition("\n")
     return title.strip(), body.strip()

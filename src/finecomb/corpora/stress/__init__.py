@@ -1,8 +1,8 @@
 """Stress: does a metric notice when a text is damaged?"""
 
 from finecomb.corpora.stress.corruptions import CORRUPTIONS, Corruption
-from finecomb.corpora.stress.stress_metrics import METRICS, Candidate, Metric, metric_named
-from finecomb.corpora.stress.stress_trial import Stressed, StressTable, stress, stressed_texts
+from finecomb.corpora.stress.stress_metrics import METRICS, Candidate, Metric, metric_by_name
+from finecomb.corpora.stress.stress_trial import StressPair, StressTable, corrupt_documents, run_stress_trial
 
 __all__ = [
     "CORRUPTIONS",
@@ -10,9 +10,9 @@ __all__ = [
     "Candidate",
     "Corruption",
     "Metric",
+    "StressPair",
     "StressTable",
-    "Stressed",
-    "metric_named",
-    "stress",
-    "stressed_texts",
+    "corrupt_documents",
+    "metric_by_name",
+    "run_stress_trial",
 ]

@@ -11,17 +11,17 @@ import polars as pl
 from finecomb.core.errors import FinecombError, shorten
 from finecomb.core.records import Document
 from finecomb.corpora.stress.stress_metrics import Candidate, Floats, Metric
-from finecomb.engine.partitions import Tables, WorkSpread, partition_rows
+from finecomb.engine.partitions import Executor, Tables, rows_per_partition
 from finecomb.version import __version__
 
-_STEP = 64  # candidates of a partition, most of which are little work
-_ROWS: Mapping[str, pl.DataType | type[pl.DataType]] = {
+_PARTITION_STEP = 64  # candidates of a partition, most of which are little work
+_CANDIDATE_COLUMNS: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "id": pl.String,
     "text": pl.String,
     "references": pl.List(pl.String),
     "document": pl.String,
 }
-_SCORES = {"score": pl.Float64, "problem": pl.String}
+_SCORE_COLUMNS = {"score": pl.Float64, "problem": pl.String}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +34,19 @@ class CandidateScores:
     """Reasons by the place of the candidate that the metric failed at."""
 
 
-def scored(metric: Metric, candidates: Sequence[Candidate], spread: WorkSpread) -> CandidateScores:
+def score_candidates(metric: Metric, candidates: Sequence[Candidate], spread: Executor) -> CandidateScores:
     """Numbers of all candidates; those of a metric that must see all at once are not spread out.
 
     It is an error if the metric fails at every candidate.
     """
     if not metric.by_text or not candidates:
-        return CandidateScores(numbers(metric, candidates, len(candidates)), {})
-    rows = pl.DataFrame([_row(metric, candidate) for candidate in candidates], _ROWS, orient="row")
+        return CandidateScores(metric_values(metric, candidates, len(candidates)), {})
+    rows = pl.DataFrame(
+        [_candidate_row(metric, candidate) for candidate in candidates], _CANDIDATE_COLUMNS, orient="row"
+    )
     scoring = CandidateScoring(metric)
     run = spread.run(scoring, scoring.lost, f"stress\x1f{metric.name}\x1f{metric.identity}\x1f{__version__}")
-    for _ in run.rows_done(rows.iter_slices(partition_rows(len(rows), _STEP))):
+    for _ in run.run_partitions(rows.iter_slices(rows_per_partition(len(rows), _PARTITION_STEP))):
         pass
     table = run.table("scores").collect()
     failures = {place: problem for place, problem in enumerate(table["problem"]) if problem is not None}
@@ -53,7 +55,7 @@ def scored(metric: Metric, candidates: Sequence[Candidate], spread: WorkSpread) 
     return CandidateScores(table["score"].to_numpy(), failures)
 
 
-def _row(metric: Metric, candidate: Candidate) -> tuple[str, str, list[str], str | None]:
+def _candidate_row(metric: Metric, candidate: Candidate) -> tuple[str, str, list[str], str | None]:
     document = candidate.document
     content = document.model_dump_json() if metric.needs_document else None
     return document.id, candidate.text, list(candidate.references), content
@@ -73,7 +75,7 @@ class CandidateScoring:
     def __call__(self, rows: pl.DataFrame) -> Tables:
         """A number for each candidate; one that the metric fails at is set aside with the reason."""
         try:
-            values = numbers(self.metric, [_candidate(row) for row in rows.iter_rows()], len(rows))
+            values = metric_values(self.metric, [_candidate_from_row(row) for row in rows.iter_rows()], len(rows))
             return _table([(value, None) for value in values.tolist()])
         except FinecombError:
             raise  # what a metric needs and does not have is no text's fault
@@ -82,7 +84,7 @@ class CandidateScoring:
 
     def _alone(self, row: tuple[str, str, list[str], str | None]) -> tuple[float | None, str | None]:
         try:
-            return float(numbers(self.metric, [_candidate(row)], 1)[0]), None
+            return float(metric_values(self.metric, [_candidate_from_row(row)], 1)[0]), None
         except FinecombError:
             raise
         except Exception as error:  # set aside, so that one text does not keep the others from being scored
@@ -93,17 +95,17 @@ class CandidateScoring:
         return _table([(None, reason)])
 
 
-def _candidate(row: tuple[str, str, list[str], str | None]) -> Candidate:
+def _candidate_from_row(row: tuple[str, str, list[str], str | None]) -> Candidate:
     id, text, references, content = row
     document = Document(id=id, text=text) if content is None else Document.model_validate_json(content)
     return Candidate(text, tuple(references), document)
 
 
 def _table(rows: Sequence[tuple[float | None, str | None]]) -> Tables:
-    return {"scores": pl.DataFrame(rows, _SCORES, orient="row")}
+    return {"scores": pl.DataFrame(rows, _SCORE_COLUMNS, orient="row")}
 
 
-def numbers(metric: Metric, candidates: Sequence[Candidate], count: int) -> Floats:
+def metric_values(metric: Metric, candidates: Sequence[Candidate], count: int) -> Floats:
     """A metric's numbers, so many; others are an error, and so is whatever a metric of all texts at once raises."""
     try:
         values = np.array(metric.score(candidates), dtype=np.float64)

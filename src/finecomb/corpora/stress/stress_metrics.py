@@ -61,7 +61,7 @@ class Metric:
 
 
 @functools.lru_cache(maxsize=4096)
-def folded_words(text: str) -> tuple[str, ...]:
+def lowercase_words(text: str) -> tuple[str, ...]:
     """Words in lower case without punctuation."""
     words = (text[start:end].lower() for start, end in tokens.words(text))
     return tuple(word for word in words if word.isalnum())
@@ -78,18 +78,21 @@ def rouge_n(candidate: str, reference: str, size: int) -> float:
     >>> round(rouge_n("the cat sat", "the cat ran", 1), 3), rouge_n("the cat sat", "the cat ran", 2)
     (0.667, 0.5)
     """
-    counts = [Counter(zip(*(words[at:] for at in range(size)), strict=False)) for words in _pair(candidate, reference)]
+    counts = [
+        Counter(zip(*(words[at:] for at in range(size)), strict=False))
+        for words in _lowercase_pair(candidate, reference)
+    ]
     return f1((counts[0] & counts[1]).total(), counts[0].total(), counts[1].total())
 
 
 def rouge_l(candidate: str, reference: str) -> float:
     """ROUGE-L: F1 of the longest common subsequence of words."""
-    first, second = _pair(candidate, reference)
+    first, second = _lowercase_pair(candidate, reference)
     return f1(LCSseq.similarity(first, second), len(first), len(second))
 
 
-def _pair(candidate: str, reference: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    return folded_words(candidate), folded_words(reference)
+def _lowercase_pair(candidate: str, reference: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return lowercase_words(candidate), lowercase_words(reference)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +121,7 @@ class SacrebleuScores:
 
     def __call__(self, candidates: Sequence[Candidate]) -> list[float]:
         """NaN for a candidate without references."""
-        metrics: Any = _imported("sacrebleu.metrics")
+        metrics: Any = _import_package("sacrebleu.metrics")
         metric = metrics.BLEU(effective_order=True) if self.name == "bleu" else metrics.CHRF()
         return [
             metric.sentence_score(candidate.text, list(candidate.references)).score / 100
@@ -136,11 +139,11 @@ class BertScore:
 
     def __call__(self, candidates: Sequence[Candidate]) -> list[float]:
         """Against the reference that fits best."""
-        encoder = _encoder(self.model)
-        return BestReference(lambda text, reference: matched_f1(encoder(text), encoder(reference)))(candidates)
+        encoder = _load_encoder(self.model)
+        return BestReference(lambda text, reference: greedy_match_f1(encoder(text), encoder(reference)))(candidates)
 
 
-def matched_f1(first: Floats, second: Floats) -> float:
+def greedy_match_f1(first: Floats, second: Floats) -> float:
     """F1 of the best cosine of each token of either side, (tokens, width) each, rows of length 1."""
     if not len(first) or not len(second):
         return math.nan
@@ -167,7 +170,7 @@ def corpus_perplexity(model: str, texts: Iterable[str], words: bool = True) -> f
     text the first 1,024 tokens are read.
     """
     nats = count = 0.0
-    surprisal = _surprisal(model)
+    surprisal = _load_surprisal_model(model)
     for text in texts:
         total, tokens_read, words_read = surprisal(text)
         nats, count = nats + total, count + (words_read if words else tokens_read)
@@ -180,7 +183,7 @@ def mauve(model: str, real: Sequence[str], generated: Sequence[str]) -> float:
         package = importlib.import_module("mauve")
     except ImportError:
         raise FinecombError("this metric needs the package mauve-text; pip install mauve-text") from None
-    encoder = _encoder(model)
+    encoder = _load_encoder(model)
     features = [np.stack([encoder(text).mean(axis=0) for text in texts if text.strip()]) for texts in (real, generated)]
     return float(package.compute_mauve(p_features=features[0], q_features=features[1], verbose=False).mauve)
 
@@ -194,31 +197,34 @@ def mauve_scores(model: str) -> Callable[[Sequence[Candidate]], list[float]]:
     ]
 
 
-def _imported(module: str) -> Any:
+def _import_package(module: str) -> Any:
     return optional_package("this metric needs", module)
 
 
 @functools.lru_cache(maxsize=2)
-def _encoder(model: str) -> Callable[[str], Floats]:
-    torch, transformers = _imported("torch"), _imported("transformers")
-    tokenizer, network = _loaded(transformers.AutoTokenizer, model), _loaded(transformers.AutoModel, model).eval()
+def _load_encoder(model: str) -> Callable[[str], Floats]:
+    torch, transformers = _import_package("torch"), _import_package("transformers")
+    tokenizer, network = (
+        _load_pretrained(transformers.AutoTokenizer, model),
+        _load_pretrained(transformers.AutoModel, model).eval(),
+    )
 
     @functools.lru_cache(maxsize=4096)
-    def states(text: str) -> Floats:
+    def token_vectors(text: str) -> Floats:
         inputs = tokenizer(text, return_tensors="pt", truncation=True, max_length=512)
         with torch.no_grad():
             vectors = network(**inputs).last_hidden_state[0, 1:-1]
         return np.asarray(torch.nn.functional.normalize(vectors, dim=-1).numpy(), dtype=np.float64)
 
-    return states
+    return token_vectors
 
 
 @functools.lru_cache(maxsize=2)
-def _surprisal(model: str) -> Callable[[str], tuple[float, int, int]]:
+def _load_surprisal_model(model: str) -> Callable[[str], tuple[float, int, int]]:
     """From a text to the nats of its tokens after the first, how many these are, and how many words they are."""
-    torch, transformers = _imported("torch"), _imported("transformers")
-    tokenizer = _loaded(transformers.AutoTokenizer, model)
-    network = _loaded(transformers.AutoModelForCausalLM, model).eval()
+    torch, transformers = _import_package("torch"), _import_package("transformers")
+    tokenizer = _load_pretrained(transformers.AutoTokenizer, model)
+    network = _load_pretrained(transformers.AutoModelForCausalLM, model).eval()
 
     def summed_surprisal(text: str) -> tuple[float, int, int]:
         inputs = tokenizer(text, return_tensors="pt", truncation=True, max_length=1024)
@@ -226,14 +232,14 @@ def _surprisal(model: str) -> Callable[[str], tuple[float, int, int]]:
         if count < 1:
             return 0.0, 0, 0
         with torch.no_grad():
-            loss = float(network(**inputs, labels=inputs["input_ids"]).loss)
+            loss = float(network(**inputs, labels=inputs["input_ids"]).fold_loss)
         read = tokenizer.decode(inputs["input_ids"][0], skip_special_tokens=True)
         return loss * count, count, len(tokens.words(read))
 
     return summed_surprisal
 
 
-def _loaded(kind: Any, model: str) -> Any:
+def _load_pretrained(kind: Any, model: str) -> Any:
     try:
         return kind.from_pretrained(model)
     except (OSError, ValueError) as error:
@@ -246,45 +252,45 @@ def _loaded(kind: Any, model: str) -> Any:
 # --- by name -----------------------------------------------------------------------------------------------------
 
 
-def _of_references(name: str, score: Callable[[Sequence[Candidate]], list[float]]) -> Metric:
+def _reference_metric(name: str, score: Callable[[Sequence[Candidate]], list[float]]) -> Metric:
     return Metric(name, score, needs_references=True, by_text=True)
 
 
 METRICS: Mapping[str, Metric] = {
     row.name: row
     for row in (
-        _of_references("rouge1", BestReference(functools.partial(rouge_n, size=1))),
-        _of_references("rouge2", BestReference(functools.partial(rouge_n, size=2))),
-        _of_references("rougeL", BestReference(rouge_l)),
-        _of_references("bleu", SacrebleuScores("bleu")),
-        _of_references("chrf", SacrebleuScores("chrf")),
+        _reference_metric("rouge1", BestReference(functools.partial(rouge_n, size=1))),
+        _reference_metric("rouge2", BestReference(functools.partial(rouge_n, size=2))),
+        _reference_metric("rougeL", BestReference(rouge_l)),
+        _reference_metric("bleu", SacrebleuScores("bleu")),
+        _reference_metric("chrf", SacrebleuScores("chrf")),
     )
 }
 """Metrics that need no model."""
 
 
-def _bertscore(model: str) -> Metric:
-    return replace(_of_references(f"bertscore:{model}", BertScore(model)), uses_all_cores=True)
+def _bertscore_metric(model: str) -> Metric:
+    return replace(_reference_metric(f"bertscore:{model}", BertScore(model)), uses_all_cores=True)
 
 
-def _perplexity(model: str) -> Metric:
+def _perplexity_metric(model: str) -> Metric:
     score = TextPerplexity(model)
     return Metric(f"perplexity:{model}", score, higher_is_better=False, by_text=True, uses_all_cores=True)
 
 
-def _mauve(model: str) -> Metric:
+def _mauve_metric(model: str) -> Metric:
     return Metric(f"mauve:{model}", mauve_scores(model), needs_references=True, of_corpus=True, uses_all_cores=True)
 
 
 MODEL_METRICS: Mapping[str, Callable[[str], Metric]] = {
-    "bertscore": _bertscore,
-    "perplexity": _perplexity,
-    "mauve": _mauve,
+    "bertscore": _bertscore_metric,
+    "perplexity": _perplexity_metric,
+    "mauve": _mauve_metric,
 }
 """Metrics of a model, asked for as `NAME:MODEL`."""
 
 
-def metric_named(name: str) -> Metric:
+def metric_by_name(name: str) -> Metric:
     """The metric that is asked for as `NAME` or `NAME:MODEL`."""
     if name in METRICS:
         return METRICS[name]

@@ -17,29 +17,29 @@ from finecomb.core.estimate import Finding, Signature
 from finecomb.core.findings import Findings
 from finecomb.core.records import Document
 from finecomb.corpora.stress.corruptions import CORRUPTIONS, Neighbours
-from finecomb.corpora.stress.metric_scoring import numbers, scored
-from finecomb.corpora.stress.stress_metrics import Candidate, Metric, folded_words
-from finecomb.engine.partitions import WorkSpread
+from finecomb.corpora.stress.metric_scoring import metric_values, score_candidates
+from finecomb.corpora.stress.stress_metrics import Candidate, Metric, lowercase_words
+from finecomb.engine.partitions import Executor
 from finecomb.statistics.inference.resampling import (
-    estimated,
-    few_documents,
+    estimate_with_interval,
+    few_documents_reason,
     resampled_positions,
     resampled_sums,
-    undefined,
+    undefined_estimate,
 )
 
 Floats = NDArray[np.float64]
 
 HUMAN = "human"
 """The row of another human text in place of the candidate: what a good text gets."""
-OF_CORPUS = "the metric has one number for all texts together, so texts cannot be ranked by it"
-MOST_DRAWS = 50
+CORPUS_METRIC_REASON = "the metric has one number for all texts together, so texts cannot be ranked by it"
+MAX_CORPUS_DRAWS = 50
 """Resamples for a metric of a whole corpus, which is computed anew for each."""
-_MOST_NAMED = 3  # texts that a metric failed at, each with its reason
+_MAX_LISTED_FAILURES = 3  # texts that a metric failed at, each with its reason
 NO_PAIRS = "no text could be damaged in this way and scored by this metric"
 
 
-class Stressed(NamedTuple):
+class StressPair(NamedTuple):
     """A text, whole and damaged."""
 
     corruption: str
@@ -63,49 +63,52 @@ class StressTable:
     """How many metrics failed and have no rows."""
 
 
-def stressed_texts(documents: Sequence[Document], corruptions: Iterable[str], seed: int) -> list[Stressed]:
+def corrupt_documents(documents: Sequence[Document], corruptions: Iterable[str], seed: int) -> list[StressPair]:
     """Every document damaged in every way that applies; how depends on its id, the seed and what it borrows."""
     neighbours = Neighbours.of(documents)
     pairs = [
-        _stressed(document, name, neighbours, seed) for name in corruptions if name != HUMAN for document in documents
+        _corrupt_document(document, name, neighbours, seed)
+        for name in corruptions
+        if name != HUMAN
+        for document in documents
     ]
-    human = [_human(document) for document in documents] if HUMAN in corruptions else []
+    human = [_human_pair(document) for document in documents] if HUMAN in corruptions else []
     return [pair for pair in (*pairs, *human) if pair is not None]
 
 
-def _stressed(document: Document, name: str, neighbours: Neighbours, seed: int) -> Stressed | None:
+def _corrupt_document(document: Document, name: str, neighbours: Neighbours, seed: int) -> StressPair | None:
     rng = np.random.default_rng([seed, *f"{name}/{document.id}".encode()])
     text = CORRUPTIONS[name].damaged(document, neighbours, rng)
     if text is None or text == document.text:
         return None
     whole = Candidate(document.text, document.references, document)
-    return Stressed(name, whole, whole._replace(text=text), damage(document.text, text))
+    return StressPair(name, whole, whole._replace(text=text), normalised_edit_distance(document.text, text))
 
 
-def _human(document: Document) -> Stressed | None:
+def _human_pair(document: Document) -> StressPair | None:
     """The first reference in the candidate's place, and both scored against the other references."""
     if len(document.references) < 2:
         return None
     first, *others = document.references
     whole = Candidate(document.text, tuple(others), document)
-    return Stressed(HUMAN, whole, whole._replace(text=first), damage(document.text, first))
+    return StressPair(HUMAN, whole, whole._replace(text=first), normalised_edit_distance(document.text, first))
 
 
-def damage(whole: str, damaged: str) -> float:
+def normalised_edit_distance(whole: str, damaged: str) -> float:
     """The share of words to edit between two texts.
 
     >>> damage("one two three four", "one two four three"), damage("a b", "a b")
     (0.5, 0.0)
     """
-    return float(Levenshtein.normalized_distance(folded_words(whole), folded_words(damaged)))
+    return float(Levenshtein.normalized_distance(lowercase_words(whole), lowercase_words(damaged)))
 
 
-def stress(
-    pairs: Sequence[Stressed],
+def run_stress_trial(
+    pairs: Sequence[StressPair],
     metrics: Sequence[Metric],
     draws: int = 1000,
     seed: int = 0,
-    spread: WorkSpread | None = None,
+    spread: Executor | None = None,
 ) -> StressTable:
     """How far each metric falls on each corruption, with intervals over documents; scores are made as `spread` says.
 
@@ -114,37 +117,38 @@ def stress(
     """
     falls, ranks = Findings(), Findings()
     notes: list[str] = []
-    spread = spread or WorkSpread()
+    spread = spread or Executor()
     failures: list[FinecombError] = []
     for metric in metrics:
         usable = [pair for pair in pairs if pair.whole.references or not metric.needs_references]
         try:
             if metric.of_corpus:
-                falls.extend(_corpus_falls(metric, usable, pairs, draws, seed))
+                falls.extend(_corpus_fall_findings(metric, usable, pairs, draws, seed))
                 ranks.append(
                     Finding(
-                        {"metric": metric.name, "pairs": 0}, undefined(_rank_signature(metric, draws, seed), OF_CORPUS)
+                        {"metric": metric.name, "pairs": 0},
+                        undefined_estimate(_rank_signature(metric, draws, seed), CORPUS_METRIC_REASON),
                     )
                 )
                 continue
-            result = _scores(metric, usable, spread)
+            result = _score_pairs(metric, usable, spread)
         except FinecombError as error:
             failures.append(error)
             notes.append(f"{error}; it has no rows")
             continue
         whole, damaged = result.whole, result.damaged
-        notes += [*result.notes, *_silence(metric, usable, np.isfinite(whole) & np.isfinite(damaged))]
+        notes += [*result.notes, *_missing_score_notes(metric, usable, np.isfinite(whole) & np.isfinite(damaged))]
         for corruption in dict.fromkeys(pair.corruption for pair in pairs):
             rows = np.array([pair.corruption == corruption for pair in usable], dtype=bool)
             damages = np.array([pair.damage for pair in usable if pair.corruption == corruption])
-            falls.append(_fall(metric, corruption, whole[rows], damaged[rows], damages, draws, seed))
-        ranks.append(_ranks(metric, usable, whole - damaged, draws, seed))
+            falls.append(_fall_finding(metric, corruption, whole[rows], damaged[rows], damages, draws, seed))
+        ranks.append(_rank_correlation_finding(metric, usable, whole - damaged, draws, seed))
     if failures and len(failures) == len(metrics):
         raise failures[0]
     return StressTable(falls, ranks, tuple(notes), len(failures))
 
 
-def _silence(metric: Metric, pairs: Sequence[Stressed], defined: NDArray[np.bool_]) -> list[str]:
+def _missing_score_notes(metric: Metric, pairs: Sequence[StressPair], defined: NDArray[np.bool_]) -> list[str]:
     """One line where a metric has no number for a text, whole or damaged."""
     silent = [pair for pair, has in zip(pairs, defined, strict=True) if not has]
     if not silent:
@@ -161,24 +165,22 @@ class _PairScores(NamedTuple):
     notes: list[str]
 
 
-def _scores(metric: Metric, pairs: Sequence[Stressed], spread: WorkSpread) -> _PairScores:
+def _score_pairs(metric: Metric, pairs: Sequence[StressPair], spread: Executor) -> _PairScores:
     """Scores of both sides of all pairs, with notes on texts that the metric failed at."""
     failures: dict[str, str] = {}
     whole = _side_scores(metric, [pair.whole for pair in pairs], spread, failures)
     damaged = _side_scores(metric, [pair.damaged for pair in pairs], spread, failures)
-    notes = [f"{metric.name}: failed at {id}: {reason}" for id, reason in list(failures.items())[:_MOST_NAMED]]
-    if len(failures) > _MOST_NAMED:
-        notes.append(f"{metric.name}: failed at {len(failures) - _MOST_NAMED} more texts")
+    notes = [f"{metric.name}: failed at {id}: {reason}" for id, reason in list(failures.items())[:_MAX_LISTED_FAILURES]]
+    if len(failures) > _MAX_LISTED_FAILURES:
+        notes.append(f"{metric.name}: failed at {len(failures) - _MAX_LISTED_FAILURES} more texts")
     return _PairScores(whole, damaged, notes)
 
 
-def _side_scores(
-    metric: Metric, candidates: Sequence[Candidate], spread: WorkSpread, failures: dict[str, str]
-) -> Floats:
+def _side_scores(metric: Metric, candidates: Sequence[Candidate], spread: Executor, failures: dict[str, str]) -> Floats:
     """Scores turned so that higher is better; each different candidate is scored once. Fills `failures` by document."""
     keys = [(candidate.text, candidate.references, candidate.document.id) for candidate in candidates]
     different = dict(zip(keys, candidates, strict=True))
-    result = scored(metric, list(different.values()), spread)
+    result = score_candidates(metric, list(different.values()), spread)
     ids = [id for _, _, id in different]
     failures.update({ids[place]: reason for place, reason in result.failures.items()})
     places = {key: place for place, key in enumerate(different)}
@@ -186,7 +188,7 @@ def _side_scores(
     return turn * result.values[[places[key] for key in keys]] if keys else np.zeros(0)
 
 
-def _fall(
+def _fall_finding(
     metric: Metric, corruption: str, whole: Floats, damaged: Floats, damages: Floats, draws: int, seed: int
 ) -> Finding:
     defined = np.isfinite(whole) & np.isfinite(damaged)
@@ -204,13 +206,18 @@ def _fall(
     }
     signature = Signature.of(statistic="fall", metric=metric.name, corruption=corruption, draws=draws, seed=seed)
     if not len(whole):
-        return Finding(columns, undefined(signature, NO_PAIRS))
+        return Finding(columns, undefined_estimate(signature, NO_PAIRS))
     differences = whole - damaged
     means = resampled_sums(differences[:, None], draws, np.random.default_rng(seed))[:, 0] / len(differences)
-    return Finding(columns, estimated(_mean(differences), means, signature, without=few_documents(len(differences))))
+    return Finding(
+        columns,
+        estimate_with_interval(_mean(differences), means, signature, without=few_documents_reason(len(differences))),
+    )
 
 
-def _ranks(metric: Metric, pairs: Sequence[Stressed], falls: Floats, draws: int, seed: int) -> Finding:
+def _rank_correlation_finding(
+    metric: Metric, pairs: Sequence[StressPair], falls: Floats, draws: int, seed: int
+) -> Finding:
     """Spearman's correlation over texts and corruptions; whole documents are drawn."""
     kept = np.array([pair.corruption != HUMAN for pair in pairs], dtype=bool) & np.isfinite(falls)
     documents = [pair.whole.document.id for pair, keep in zip(pairs, kept, strict=True) if keep]
@@ -219,28 +226,30 @@ def _ranks(metric: Metric, pairs: Sequence[Stressed], falls: Floats, draws: int,
     value = spearman(damages, falls[kept])
     columns = {"metric": metric.name, "pairs": len(documents)}
     if math.isnan(value):
-        return Finding(columns, undefined(signature, "damage or fall is the same everywhere, so there is no rank"))
+        return Finding(
+            columns, undefined_estimate(signature, "damage or fall is the same everywhere, so there is no rank")
+        )
     names, numbers = np.unique(documents, return_inverse=True)
     rows = [np.flatnonzero(numbers == number) for number in range(len(names))]
     drawn = resampled_positions(len(names), min(draws, 200), np.random.default_rng(seed))
     places = [np.concatenate([rows[number] for number in draw]) for draw in drawn]
     values = np.array([spearman(damages[place], falls[kept][place]) for place in places])
-    return Finding(columns, estimated(value, values, signature, without=few_documents(len(names))))
+    return Finding(columns, estimate_with_interval(value, values, signature, without=few_documents_reason(len(names))))
 
 
 def _rank_signature(metric: Metric, draws: int, seed: int) -> Signature:
     return Signature.of(statistic="spearman", metric=metric.name, draws=draws, seed=seed)
 
 
-def _corpus_falls(
-    metric: Metric, usable: Sequence[Stressed], pairs: Sequence[Stressed], draws: int, seed: int
+def _corpus_fall_findings(
+    metric: Metric, usable: Sequence[StressPair], pairs: Sequence[StressPair], draws: int, seed: int
 ) -> Iterator[Finding]:
     """Falls of a metric that has one number for a corpus; the interval draws documents, at most 50 times."""
     turn = 1 if metric.higher_is_better else -1
     for corruption in dict.fromkeys(pair.corruption for pair in pairs):
         rows = [pair for pair in usable if pair.corruption == corruption]
         signature = Signature.of(
-            statistic="fall", metric=metric.name, corruption=corruption, draws=min(draws, MOST_DRAWS), seed=seed
+            statistic="fall", metric=metric.name, corruption=corruption, draws=min(draws, MAX_CORPUS_DRAWS), seed=seed
         )
         columns = {
             "metric": metric.name, "corruption": corruption, "texts": len(rows),
@@ -248,19 +257,23 @@ def _corpus_falls(
             "fooled": math.nan, "tied": math.nan,
         }  # fmt: skip
         if not rows:
-            yield Finding(columns, undefined(signature, NO_PAIRS))
+            yield Finding(columns, undefined_estimate(signature, NO_PAIRS))
             continue
-        before, after = _of_corpus(metric, rows)
-        drawn = resampled_positions(len(rows), min(draws, MOST_DRAWS), np.random.default_rng(seed))
-        scores = [_of_corpus(metric, [rows[place] for place in draw]) for draw in drawn]
+        before, after = _corpus_scores(metric, rows)
+        drawn = resampled_positions(len(rows), min(draws, MAX_CORPUS_DRAWS), np.random.default_rng(seed))
+        scores = [_corpus_scores(metric, [rows[place] for place in draw]) for draw in drawn]
         falls = turn * np.array([whole - damaged for whole, damaged in scores])
-        estimate = estimated(turn * (before - after), falls, signature, without=few_documents(len(rows)))
+        estimate = estimate_with_interval(
+            turn * (before - after), falls, signature, without=few_documents_reason(len(rows))
+        )
         yield Finding({**columns, "before": before, "after": after}, estimate)
 
 
-def _of_corpus(metric: Metric, rows: Sequence[Stressed]) -> tuple[float, float]:
+def _corpus_scores(metric: Metric, rows: Sequence[StressPair]) -> tuple[float, float]:
     """One number for the whole texts and one for the damaged."""
-    (before,), (after,) = (numbers(metric, [getattr(pair, side) for pair in rows], 1) for side in ("whole", "damaged"))
+    (before,), (after,) = (
+        metric_values(metric, [getattr(pair, side) for pair in rows], 1) for side in ("whole", "damaged")
+    )
     return float(before), float(after)
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import polars as pl
 
-from finecomb.core.palette import UNLABELLED, Slot, looks
+from finecomb.core.palette import UNLABELLED_SLOT, Slot, label_styles
 from finecomb.core.protocol import Protocol
 
-_CHARACTER, _LANE, _TOP, _NAMES = 8.4, 34, 34, 64
+_CHARACTER_WIDTH, _LANE_HEIGHT, _TOP_MARGIN, _NAMES_WIDTH = 8.4, 34, 34, 64
 _STYLE = (
     "text{font:14px ui-monospace,monospace;fill:#1a1d21}.quiet{fill:#5f666f}.lane{stroke:#dcdfe2}"
     ".tie{stroke:#474d55;stroke-width:1.5;fill:none}"
@@ -26,15 +26,15 @@ def alignment_svg(text: str, rows: pl.DataFrame, protocol: Protocol | None = Non
     """
     placed = rows.drop_nulls(["start", "end"])
     people = placed["annotator"].unique().sort().to_list()
-    lanes = {person: _TOP + _LANE * (at + 0.5) for at, person in enumerate(people)}
-    slots = {name: look.slot for name, look in looks(protocol).items()} if protocol else {}
-    long = _CHARACTER * len(text)
-    width, height = _NAMES + long + 10, _TOP + _LANE * len(people) + 6
+    lanes = {person: _TOP_MARGIN + _LANE_HEIGHT * (at + 0.5) for at, person in enumerate(people)}
+    slots = {name: look.slot for name, look in label_styles(protocol).items()} if protocol else {}
+    long = _CHARACTER_WIDTH * len(text)
+    width, height = _NAMES_WIDTH + long + 10, _TOP_MARGIN + _LANE_HEIGHT * len(people) + 6
     drawn = [
-        f'<text x="{_NAMES}" y="18" textLength="{long:.1f}" xml:space="preserve">{escape(text)}</text>',
-        *(_lane(person, y, width) for person, y in lanes.items()),
-        *(_tie(cluster, lanes) for cluster in placed.partition_by("cluster") if len(cluster) > 1),
-        *(_bar(row, lanes, slots) for row in placed.iter_rows(named=True)),
+        f'<text x="{_NAMES_WIDTH}" y="18" textLength="{long:.1f}" xml:space="preserve">{escape(text)}</text>',
+        *(_annotator_lane_svg(person, y, width) for person, y in lanes.items()),
+        *(_cluster_line_svg(cluster, lanes) for cluster in placed.partition_by("cluster") if len(cluster) > 1),
+        *(_mark_bar_svg(row, lanes, slots) for row in placed.iter_rows(named=True)),
     ]
     size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
     title = "Marks of each annotator under a text; a line joins those that are aligned"
@@ -48,29 +48,29 @@ def alignment_svg(text: str, rows: pl.DataFrame, protocol: Protocol | None = Non
     )
 
 
-def _x(at: float) -> float:
-    return _NAMES + _CHARACTER * at
+def _x_position(at: float) -> float:
+    return _NAMES_WIDTH + _CHARACTER_WIDTH * at
 
 
-def _middle(row: Mapping[str, Any]) -> float:
-    return _x((row["start"] + row["end"]) / 2)
+def _mark_centre_x(row: Mapping[str, Any]) -> float:
+    return _x_position((row["start"] + row["end"]) / 2)
 
 
-def _lane(person: str, y: float, width: float) -> str:
+def _annotator_lane_svg(person: str, y: float, width: float) -> str:
     name = f'<text class="quiet" x="2" y="{y + 5:.0f}">{escape(person)}</text>'
-    return f'{name}<line class="lane" x1="{_NAMES}" x2="{width:.0f}" y1="{y:.0f}" y2="{y:.0f}"/>'
+    return f'{name}<line class="lane" x1="{_NAMES_WIDTH}" x2="{width:.0f}" y1="{y:.0f}" y2="{y:.0f}"/>'
 
 
-def _tie(cluster: pl.DataFrame, lanes: Mapping[str, float]) -> str:
+def _cluster_line_svg(cluster: pl.DataFrame, lanes: Mapping[str, float]) -> str:
     """A line from annotator to annotator through the marks of one cluster."""
-    points = [(_middle(row), lanes[row["annotator"]]) for row in cluster.sort("annotator").iter_rows(named=True)]
+    points = [(_mark_centre_x(row), lanes[row["annotator"]]) for row in cluster.sort("annotator").iter_rows(named=True)]
     return f'<polyline class="tie" points="{" ".join(f"{x:.1f},{y:.0f}" for x, y in points)}"/>'
 
 
-def _bar(row: Mapping[str, Any], lanes: Mapping[str, float], slots: Mapping[str | None, Slot]) -> str:
+def _mark_bar_svg(row: Mapping[str, Any], lanes: Mapping[str, float], slots: Mapping[str | None, Slot]) -> str:
     start, end, cluster, y = row["start"], row["end"], row["cluster"], lanes[row["annotator"]]
-    slot = slots.get(row["label"], UNLABELLED)
-    wide, left = max(_CHARACTER * (end - start), 4.0), _x(start)
+    slot = slots.get(row["label"], UNLABELLED_SLOT)
+    wide, left = max(_CHARACTER_WIDTH * (end - start), 4.0), _x_position(start)
     look = f'fill="#ffffff" stroke="{slot.light}" stroke-width="2" stroke-dasharray="{_DASHES[slot.line]}"'
     tip = f"<title>{escape(row['label'] or 'no type')}</title>"
     bar = f'<rect x="{left:.1f}" y="{y - 10:.0f}" width="{wide:.1f}" height="20" rx="3" {look}>{tip}</rect>'

@@ -9,7 +9,7 @@ import numpy as np
 from finecomb.corpora.critics.base import Critic, CriticScores
 from finecomb.corpora.critics.languages import Languages
 from finecomb.corpora.critics.sections import Sections
-from finecomb.corpora.critics.sections_tables import differences, usual_order
+from finecomb.corpora.critics.sections_tables import mean_section_order, transition_differences
 from finecomb.corpora.critics.topics import Topics
 from finecomb.reporting.figures.language_simplex import simplex_figure
 from finecomb.reporting.figures.topic_covariance import covariance_figure
@@ -21,9 +21,9 @@ def critic_figures(critic: Critic, real: CriticScores, systems: Mapping[str, Cri
     corpora = {"real": real, **systems}
     match critic:
         case Sections():  # Deng et al. (2022), Figure 4
-            order = usual_order(real)
+            order = mean_section_order(real)
             return {
-                f"transitions-{name}": transition_graph(name, differences(critic.prior, real, scores), order)
+                f"transitions-{name}": transition_graph(name, transition_differences(critic.prior, real, scores), order)
                 for name, scores in systems.items()
             }
         case Topics():  # Figure 6

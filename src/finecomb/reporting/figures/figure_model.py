@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from finecomb.core.estimate import Estimate
-from finecomb.core.palette import Look
+from finecomb.core.palette import LabelStyle
 
 TableRow = Mapping[str, object]
 
 
-def counted(number: int, thing: str, many: str = "") -> str:
+def format_count(number: int, thing: str, many: str = "") -> str:
     """A number with its word.
 
     >>> counted(1, "text"), counted(1200, "text"), counted(2, "person", "people")
@@ -49,13 +49,13 @@ class Axis:
         shown = round(100 * value if self.percent else value, self.digits) or 0.0  # never −0.00
         return f"{shown:.{self.digits}f}".replace("-", "−")
 
-    def tick(self, value: float) -> str:
+    def format_tick(self, value: float) -> str:
         """A value beside the axis, without needless zeros."""
         shown = 100 * value if self.percent else value
         return f"{shown:g}".replace("-", "−")
 
 
-def axis(
+def build_axis(
     estimates: Sequence[Estimate],
     *,
     zero: bool = True,
@@ -80,7 +80,7 @@ def axis(
     )
     ticks = tuple(round(first + step * number, 10) for number in range(count + 1))
     shown = step * (100 if percent else 1)
-    return Axis(first, max(high, ticks[-1]), ticks, digits=_digits(ends, percent, shown), percent=percent)
+    return Axis(first, max(high, ticks[-1]), ticks, digits=_axis_digits(ends, percent, shown), percent=percent)
 
 
 def _round_step(span: float) -> float:
@@ -89,7 +89,7 @@ def _round_step(span: float) -> float:
     return next(factor * power for factor in (1, 2, 5, 10) if span / (factor * power) <= 5.01)
 
 
-def _digits(ends: Sequence[float], percent: bool, step: float) -> int:
+def _axis_digits(ends: Sequence[float], percent: bool, step: float) -> int:
     """No more decimals than the axis deserves: one more than its ticks have."""
     return max(0, min(3, 1 - math.floor(math.log10(step)))) if ends else 1
 
@@ -101,7 +101,7 @@ class DotRow:
     name: str
     estimate: Estimate
     note: str = ""
-    look: Look | None = None
+    look: LabelStyle | None = None
     """The look of a label, where the row is one."""
     teeth: tuple[float, ...] = ()
     """Values of single texts, drawn below the interval."""
@@ -160,7 +160,7 @@ class DotFigure(ReportFigure):
 class LabelPanel:
     """A small multiple: one label, one dot for each system."""
 
-    look: Look
+    look: LabelStyle
     rows: tuple[DotRow, ...]
 
 
@@ -184,7 +184,7 @@ class BarFigure(ReportFigure):
 
 
 @dataclass(frozen=True, slots=True)
-class Tooth:
+class TextBar:
     """One text in the comb of its system."""
 
     document: str
@@ -193,10 +193,10 @@ class Tooth:
 
 
 @dataclass(frozen=True, slots=True)
-class CombFigure(ReportFigure):
+class TextBarFigure(ReportFigure):
     """One tooth per text, in combs by system."""
 
-    combs: tuple[tuple[str, tuple[Tooth, ...]], ...] = ()
+    combs: tuple[tuple[str, tuple[TextBar, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ class TableFigure(ReportFigure):
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class AnswerStatement:
     """One of the short columns below the answer: a word and what it says."""
 
     head: str
@@ -213,13 +213,13 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReportAnswer:
     """What a reader takes away: one sentence, the numbers behind it, what it holds against."""
 
     sentence: str
     numbers: str
     difference: DotFigure | None = None
-    statements: tuple[Statement, ...] = ()
+    statements: tuple[AnswerStatement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +229,7 @@ class Report:
     title: str
     date: str
     counts: str
-    answer: Answer
+    answer: ReportAnswer
     figures: tuple[ReportFigure, ...]
     facts: tuple[tuple[str, str], ...]
     """How it was made: names and values."""

@@ -6,7 +6,11 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-_LETTER, _LINE, _DOT = 8.5, 13.0, 5.0  # pixels: the widest letter of 11 px, the height of a line, the radius of a point
+_LETTER_WIDTH, _LINE_HEIGHT, _DOT_RADIUS = (
+    8.5,
+    13.0,
+    5.0,
+)  # pixels: the widest letter of 11 px, the height of a line, the radius of a point
 
 
 class NameBox(NamedTuple):
@@ -24,39 +28,43 @@ class NameBox(NamedTuple):
         )
 
 
-def name_box(name: str, left: float, middle: float) -> NameBox:
+def build_name_box(name: str, left: float, middle: float) -> NameBox:
     """The area of a name that begins at `left` and whose line has its middle at `middle`."""
-    return NameBox(left, middle - _LINE / 2, left + _LETTER * len(name), middle + _LINE / 2)
+    return NameBox(left, middle - _LINE_HEIGHT / 2, left + _LETTER_WIDTH * len(name), middle + _LINE_HEIGHT / 2)
 
 
-def name_places(
+def place_names(
     points: Sequence[tuple[float, float]], names: Sequence[str], area: NameBox, taken: Sequence[NameBox] = ()
 ) -> list[tuple[float, float]]:
     """Left end and middle of each name, in pixels: the nearest place in `area` where nothing stands yet.
 
     `taken` is where other words stand. A name for which there is no room anywhere stands to the right of its point.
     """
-    dots = [NameBox(x - _DOT, y - _DOT, x + _DOT, y + _DOT) for x, y in points]
+    dots = [NameBox(x - _DOT_RADIUS, y - _DOT_RADIUS, x + _DOT_RADIUS, y + _DOT_RADIUS) for x, y in points]
     standing = [*taken, *dots]
     chosen = []
     for (x, y), name in zip(points, names, strict=True):
-        options = ((left, middle) for left, middle in _around(x, y, name) if _is_inside(name, left, middle, area))
-        free = (place for place in options if not any(name_box(name, *place).overlaps(other) for other in standing))
-        place = next(free, (x + _DOT + 2, y))
+        options = (
+            (left, middle) for left, middle in _candidate_positions(x, y, name) if _is_inside(name, left, middle, area)
+        )
+        free = (
+            place for place in options if not any(build_name_box(name, *place).overlaps(other) for other in standing)
+        )
+        place = next(free, (x + _DOT_RADIUS + 2, y))
         chosen.append(place)
         if name:
-            standing.append(name_box(name, *place))
+            standing.append(build_name_box(name, *place))
     return chosen
 
 
-def _around(x: float, y: float, name: str) -> Iterator[tuple[float, float]]:
+def _candidate_positions(x: float, y: float, name: str) -> Iterator[tuple[float, float]]:
     """Places around a point, near ones first: above before below, right before left."""
-    wide = _LETTER * len(name)
+    wide = _LETTER_WIDTH * len(name)
     beside = (x + 7, x - 7 - wide, x - wide / 2, x + 11 + wide, x - 11 - 2 * wide, x + 15 + 2 * wide)
     for rows, side in itertools.product(range(7), (-1, 1)):
-        yield from ((left, y + side * (7 + (_LINE + 0.5) * rows)) for left in beside)
+        yield from ((left, y + side * (7 + (_LINE_HEIGHT + 0.5) * rows)) for left in beside)
 
 
 def _is_inside(name: str, left: float, middle: float, area: NameBox) -> bool:
-    box = name_box(name, left, middle)
+    box = build_name_box(name, left, middle)
     return box.left >= area.left and box.right <= area.right and box.top >= area.top and box.bottom <= area.bottom

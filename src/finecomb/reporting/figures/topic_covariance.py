@@ -15,9 +15,9 @@ from scipy.cluster import hierarchy
 Floats = NDArray[np.float64]
 Pixels = NDArray[np.uint8]  # (rows, columns, 3)
 
-CLAMP = 5.0
-_LOW, _MIDDLE, _HIGH = np.array([[33, 75, 127], [247, 247, 245], [150, 43, 26]], float)
-_SIDE, _GAP, _TOP, _SCALE = 260, 18, 30, 14
+MAX_COVARIANCE = 5.0
+_LOW_COLOUR, _MIDDLE_COLOUR, _HIGH_COLOUR = np.array([[33, 75, 127], [247, 247, 245], [150, 43, 26]], float)
+_PANEL_SIDE, _PANEL_GAP, _TOP_MARGIN, _COLOUR_BAR_WIDTH = 260, 18, 30, 14
 
 
 def covariance_figure(points: Mapping[str, Floats]) -> str:
@@ -28,13 +28,13 @@ def covariance_figure(points: Mapping[str, Floats]) -> str:
     matrices = {name: np.cov(values, rowvar=False) for name, values in points.items()}
     order = cluster_order(next(iter(matrices.values())))
     panels = [
-        _panel(at * (_SIDE + _GAP), name, colours(matrix[np.ix_(order, order)]))
+        _panel(at * (_PANEL_SIDE + _PANEL_GAP), name, map_colours(matrix[np.ix_(order, order)]))
         for at, (name, matrix) in enumerate(matrices.items())
     ]
-    width = len(panels) * (_SIDE + _GAP) + 60
-    scale = _scale(width - 60)
+    width = len(panels) * (_PANEL_SIDE + _PANEL_GAP) + 60
+    scale = _colour_bar(width - 60)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {_SIDE + _TOP + 6}" width="{width}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {_PANEL_SIDE + _TOP_MARGIN + 6}" width="{width}" '
         f'font-family="sans-serif" font-size="13" fill="#14161a">{"".join(panels)}{scale}</svg>'
     )
 
@@ -47,14 +47,18 @@ def cluster_order(covariance: Floats) -> NDArray[np.intp]:
     return np.asarray(hierarchy.leaves_list(tree), np.intp)
 
 
-def colours(matrix: Floats) -> Pixels:
+def map_colours(matrix: Floats) -> Pixels:
     """Blue below zero, white at zero, red above, full at the clamp."""
-    share = (np.clip(matrix, -CLAMP, CLAMP) / CLAMP)[..., None]
-    mixed = _MIDDLE + np.maximum(share, 0) * (_HIGH - _MIDDLE) + np.maximum(-share, 0) * (_LOW - _MIDDLE)
+    share = (np.clip(matrix, -MAX_COVARIANCE, MAX_COVARIANCE) / MAX_COVARIANCE)[..., None]
+    mixed = (
+        _MIDDLE_COLOUR
+        + np.maximum(share, 0) * (_HIGH_COLOUR - _MIDDLE_COLOUR)
+        + np.maximum(-share, 0) * (_LOW_COLOUR - _MIDDLE_COLOUR)
+    )
     return np.asarray(np.round(mixed), np.uint8)
 
 
-def png(pixels: Pixels) -> bytes:
+def encode_png(pixels: Pixels) -> bytes:
     """An image as PNG."""
     height, width, _ = pixels.shape
     lines = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], axis=1).tobytes()
@@ -67,19 +71,22 @@ def png(pixels: Pixels) -> bytes:
 
 def _panel(left: int, name: str, pixels: Pixels) -> str:
     title = f'<text x="{left}" y="18">{escape(name)}</text>'
-    return title + _image(left, _TOP, _SIDE, _SIDE, pixels)
+    return title + _image(left, _TOP_MARGIN, _PANEL_SIDE, _PANEL_SIDE, pixels)
 
 
 def _image(left: int, top: int, width: int, height: int, pixels: Pixels) -> str:
-    data = base64.b64encode(png(pixels)).decode()
+    data = base64.b64encode(encode_png(pixels)).decode()
     return (
         f'<image x="{left}" y="{top}" width="{width}" height="{height}" preserveAspectRatio="none" '
         f'style="image-rendering:pixelated" href="data:image/png;base64,{data}"/>'
     )
 
 
-def _scale(left: int) -> str:
-    strip = colours(np.linspace(CLAMP, -CLAMP, 64)[:, None])
-    labels = [(f"≥{CLAMP:g}", 10), ("0", _SIDE // 2 + 4), (f"≤−{CLAMP:g}", _SIDE - 2)]
-    texts = "".join(f'<text x="{left + _SCALE + 5}" y="{_TOP + y}" font-size="11">{text}</text>' for text, y in labels)
-    return _image(left, _TOP, _SCALE, _SIDE, strip) + texts
+def _colour_bar(left: int) -> str:
+    strip = map_colours(np.linspace(MAX_COVARIANCE, -MAX_COVARIANCE, 64)[:, None])
+    labels = [(f"≥{MAX_COVARIANCE:g}", 10), ("0", _PANEL_SIDE // 2 + 4), (f"≤−{MAX_COVARIANCE:g}", _PANEL_SIDE - 2)]
+    texts = "".join(
+        f'<text x="{left + _COLOUR_BAR_WIDTH + 5}" y="{_TOP_MARGIN + y}" font-size="11">{text}</text>'
+        for text, y in labels
+    )
+    return _image(left, _TOP_MARGIN, _COLOUR_BAR_WIDTH, _PANEL_SIDE, strip) + texts

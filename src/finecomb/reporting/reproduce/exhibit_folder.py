@@ -10,18 +10,24 @@ from pathlib import Path
 import polars as pl
 
 from finecomb.core.errors import FinecombError
-from finecomb.reporting.figures.validation_charts import at_night, save, themed
-from finecomb.reporting.page_shell import page
+from finecomb.reporting.figures.validation_charts import apply_theme, recolour_for_dark, save_chart
+from finecomb.reporting.page_shell import render_page
 from finecomb.reporting.reproduce.exhibits import Exhibit, ExhibitRow, PaperStudy, Rendering
-from finecomb.reporting.reproduce.printed_figures import Contradiction, PrintedCell, compared, contradictions, printed
+from finecomb.reporting.reproduce.printed_figures import (
+    Contradiction,
+    PrintedCell,
+    compare_with_printed,
+    find_contradictions,
+    printed_rows,
+)
 from finecomb.reporting.reproduce.registry import Paper
-from finecomb.reporting.tables import formatted
+from finecomb.reporting.tables import format_table
 
-_LONG = 30  # rows of a table on the page; its file has all
+_MAX_PAGE_ROWS = 30  # rows of a table on the page; its file has all
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ExhibitOutcome:
     """What became of one exhibit."""
 
     exhibit: Exhibit
@@ -32,22 +38,24 @@ class Outcome:
     """Printed numbers beside ours."""
 
     @property
-    def differing(self) -> list[PrintedCell]:
+    def differing_cells(self) -> list[PrintedCell]:
         """Printed numbers that ours do not round to."""
         return [cell for cell in self.cells if not cell.agrees]
 
 
-def outcomes(paper: Paper, study: PaperStudy, with_printed: bool, only: Sequence[str] = ()) -> Iterator[Outcome]:
+def make_exhibits(
+    paper: Paper, study: PaperStudy, with_printed: bool, only: Sequence[str] = ()
+) -> Iterator[ExhibitOutcome]:
     """Every exhibit, or those asked for, one after the other; one that cannot be made holds up no other."""
     chosen = [paper.exhibit(number) for number in only] or paper.exhibits
     for exhibit in chosen:
         try:
             rendering = exhibit.make(study)
         except FinecombError as error:
-            yield Outcome(exhibit, None, str(error))
+            yield ExhibitOutcome(exhibit, None, str(error))
             continue
-        rows = printed(exhibit.paper, exhibit.number) if with_printed else {}
-        yield Outcome(exhibit, rendering, cells=tuple(compared(rendering.table, rows)))
+        rows = printed_rows(exhibit.paper, exhibit.number) if with_printed else {}
+        yield ExhibitOutcome(exhibit, rendering, cells=tuple(compare_with_printed(rendering.table, rows)))
 
 
 def write_reproduction(
@@ -58,36 +66,36 @@ def write_reproduction(
     with_printed: bool,
     only: Sequence[str] = (),
     watch: Callable[[str], None] = lambda _: None,
-) -> list[Outcome]:
+) -> list[ExhibitOutcome]:
     """Write the folder; `watch` hears of each exhibit."""
     folder.mkdir(parents=True, exist_ok=True)
     made = []
-    for outcome in outcomes(paper, study, with_printed, only):
+    for outcome in make_exhibits(paper, study, with_printed, only):
         watch(outcome.exhibit.number)
         if outcome.rendering is not None:
-            _write(outcome.exhibit, outcome.rendering, folder)
+            _write_exhibit_files(outcome.exhibit, outcome.rendering, folder)
         made.append(outcome)
     text = reproduction_page(paper, made, name, study, with_printed)
     (folder / "index.html").write_text(text, encoding="utf-8")
     return made
 
 
-def _write(exhibit: Exhibit, rendering: Rendering, folder: Path) -> None:
-    rows = uniform(rendering.table)
+def _write_exhibit_files(exhibit: Exhibit, rendering: Rendering, folder: Path) -> None:
+    rows = unify_columns(rendering.table)
     if rows:
         table = pl.DataFrame(rows, infer_schema_length=None, strict=False)
         (folder / f"{exhibit.file}.csv").write_text(table.write_csv(), encoding="utf-8")
         if rendering.chart is None:
-            latex = formatted(rows, "latex", f"{exhibit.number}: {exhibit.title}")
+            latex = format_table(rows, "latex", f"{exhibit.number}: {exhibit.title}")
             (folder / f"{exhibit.file}.tex").write_text(latex + "\n", encoding="utf-8")
     if rendering.chart is not None:
-        save(themed(rendering.chart, dark=False), folder / f"{exhibit.file}.svg")
-        save(at_night(themed(rendering.chart, dark=True)), folder / f"{exhibit.file}-dark.svg")
+        save_chart(apply_theme(rendering.chart, dark=False), folder / f"{exhibit.file}.svg")
+        save_chart(recolour_for_dark(apply_theme(rendering.chart, dark=True)), folder / f"{exhibit.file}-dark.svg")
     for name, drawing in rendering.graphs.items():
         (folder / f"{exhibit.file}-{name}.svg").write_text(drawing, encoding="utf-8")
 
 
-def uniform(rows: Sequence[ExhibitRow]) -> list[dict[str, object]]:
+def unify_columns(rows: Sequence[ExhibitRow]) -> list[dict[str, object]]:
     """Rows that all have the same columns."""
     names = dict.fromkeys(name for row in rows for name in row)
     return [{name: row.get(name) for name in names} for row in rows]
@@ -109,7 +117,9 @@ nav.exhibits .no{color:var(--ink-3);text-decoration:line-through}
 </style>"""
 
 
-def reproduction_page(paper: Paper, made: Sequence[Outcome], name: str, study: PaperStudy, with_printed: bool) -> str:
+def reproduction_page(
+    paper: Paper, made: Sequence[ExhibitOutcome], name: str, study: PaperStudy, with_printed: bool
+) -> str:
     """The page with every exhibit, what could not be made and why, and where the paper contradicts itself."""
     links = " ".join(
         f'<a href="#{one.exhibit.file}"{"" if one.rendering else " class=no"}>{escape(one.exhibit.number)}</a>'
@@ -121,20 +131,20 @@ def reproduction_page(paper: Paper, made: Sequence[Outcome], name: str, study: P
     parts = [
         f"{_STYLE}<h1>{escape(paper.title)}</h1><p>{escape(said + beside)}</p>",
         f'<nav class="exhibits">{links}</nav>',
-        _contradictions(contradictions(paper.name)),
-        *(_section(outcome) for outcome in made),
+        _contradictions_html(find_contradictions(paper.name)),
+        *(_exhibit_section_html(outcome) for outcome in made),
     ]
-    return page(paper.title, f"<main>{''.join(parts)}</main>", study.looks.values())
+    return render_page(paper.title, f"<main>{''.join(parts)}</main>", study.looks.values())
 
 
-def _contradictions(rows: Sequence[Contradiction]) -> str:
+def _contradictions_html(rows: Sequence[Contradiction]) -> str:
     if not rows:
         return ""
     items = "".join(f"<li><b>{escape(row.where)}</b>: {escape(row.says)}, but {escape(row.but)}.</li>" for row in rows)
     return f'<div class="sheet"><h2>Where the paper contradicts itself</h2><ul>{items}</ul></div>'
 
 
-def _section(outcome: Outcome) -> str:
+def _exhibit_section_html(outcome: ExhibitOutcome) -> str:
     exhibit = outcome.exhibit
     head = f"<h2>{escape(exhibit.number)} · {escape(exhibit.title)}</h2>"
     if outcome.rendering is None:
@@ -142,15 +152,15 @@ def _section(outcome: Outcome) -> str:
         body = f"{why}<p class=cap>Needs {escape(exhibit.needs)}.</p>"
         return f'<section class="exhibit sheet" id="{exhibit.file}">{head}{body}</section>'
     rendering = outcome.rendering
-    parts = [head, f"<p>{escape(rendering.caption)}</p>", _pictures(exhibit, rendering), rendering.html]
-    table = _table(uniform(rendering.table), outcome.cells)
+    parts = [head, f"<p>{escape(rendering.caption)}</p>", _figures_html(exhibit, rendering), rendering.html]
+    table = _table_html(unify_columns(rendering.table), outcome.cells)
     if rendering.chart is not None or rendering.graphs or rendering.html:
         table = f"<details><summary>table</summary>{table}</details>"
-    parts += [table, _foot(exhibit, rendering)]
+    parts += [table, _footer_html(exhibit, rendering)]
     return f'<section class="exhibit sheet" id="{exhibit.file}">{"".join(parts)}</section>'
 
 
-def _pictures(exhibit: Exhibit, rendering: Rendering) -> str:
+def _figures_html(exhibit: Exhibit, rendering: Rendering) -> str:
     drawn = ""
     if rendering.chart is not None:
         dark = f'<source srcset="{exhibit.file}-dark.svg" media="screen and (prefers-color-scheme: dark)">'
@@ -164,7 +174,7 @@ def _pictures(exhibit: Exhibit, rendering: Rendering) -> str:
     return drawn
 
 
-def _foot(exhibit: Exhibit, rendering: Rendering) -> str:
+def _footer_html(exhibit: Exhibit, rendering: Rendering) -> str:
     files = [f'<a href="{exhibit.file}.csv">CSV</a>'] if rendering.table else []
     files += [f'<a href="{exhibit.file}.svg">SVG</a>'] if rendering.chart is not None else []
     files += [f'<a href="{exhibit.file}.tex">LaTeX</a>'] if rendering.chart is None and rendering.table else []
@@ -173,37 +183,39 @@ def _foot(exhibit: Exhibit, rendering: Rendering) -> str:
     return f'<p class="cap">{" ".join(files)} {made}</p>{signature if rendering.signature else ""}'
 
 
-def _table(rows: Sequence[ExhibitRow], cells: Sequence[PrintedCell]) -> str:
+def _table_html(rows: Sequence[ExhibitRow], cells: Sequence[PrintedCell]) -> str:
     if not rows:
         return ""
     beside = {(cell.row, cell.column): cell for cell in cells}
     numeric = {name for name in rows[0] if all(isinstance(row[name], int | float | None) for row in rows)}
     head = "".join(f"<th{' class=n' if name in numeric else ''}>{escape(name)}</th>" for name in rows[0])
     lines = []
-    for row in rows[:_LONG]:
+    for row in rows[:_MAX_PAGE_ROWS]:
         name = str(next(iter(row.values())))
         lines.append(
             "<tr>"
-            + "".join(_cell(value, column in numeric, beside.get((name, column))) for column, value in row.items())
+            + "".join(_cell_html(value, column in numeric, beside.get((name, column))) for column, value in row.items())
             + "</tr>"
         )
-    more = f"<p class=cap>{len(rows) - _LONG:,} more rows in the file.</p>" if len(rows) > _LONG else ""
+    more = (
+        f"<p class=cap>{len(rows) - _MAX_PAGE_ROWS:,} more rows in the file.</p>" if len(rows) > _MAX_PAGE_ROWS else ""
+    )
     return (
         f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>{more}'
     )
 
 
-def _cell(value: object, is_numeric: bool, cell: PrintedCell | None) -> str:
+def _cell_html(value: object, is_numeric: bool, cell: PrintedCell | None) -> str:
     number = ' class="n"' if is_numeric or isinstance(value, int | float) else ""
     if cell is None:
-        return f"<td{number}>{escape(_shown(value))}</td>"
+        return f"<td{number}>{escape(_format_cell(value))}</td>"
     mark = "" if cell.agrees else " differs"
     title = "" if cell.agrees else ' title="ours does not round to what is printed"'
     beside = f"printed {escape(cell.printed)}{'' if cell.agrees else ' ≠'}"
-    return f'<td class="n{mark}"{title}>{escape(_shown(value))}<br><span class="printed">{beside}</span></td>'
+    return f'<td class="n{mark}"{title}>{escape(_format_cell(value))}<br><span class="printed">{beside}</span></td>'
 
 
-def _shown(value: object) -> str:
+def _format_cell(value: object) -> str:
     if value is None:
         return "–"
     if isinstance(value, float):

@@ -9,7 +9,7 @@ from typing import Any, TypedDict, TypeVar
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding
-from finecomb.core.palette import Look, looks
+from finecomb.core.palette import LabelStyle, label_styles
 from finecomb.core.study import Study
 from finecomb.statistics.selection.view import Filters, View, view
 
@@ -48,12 +48,14 @@ class PaperStudy:
         return view(self.study, Filters(**filters))
 
     @property
-    def looks(self) -> dict[str | None, Look]:
+    def looks(self) -> dict[str | None, LabelStyle]:
         """How each label of its protocols looks."""
-        return {name: look for protocol in self.study.protocols.values() for name, look in looks(protocol).items()}
+        return {
+            name: look for protocol in self.study.protocols.values() for name, look in label_styles(protocol).items()
+        }
 
     @property
-    def inference(self) -> ResamplingOptions:
+    def resampling_options(self) -> ResamplingOptions:
         """How intervals are drawn."""
         return {"draws": self.draws, "seed": self.seed}
 
@@ -74,7 +76,7 @@ class Rendering:
     signature: str = ""
 
     def __post_init__(self) -> None:
-        rows = tuple({name: _plain(value) for name, value in row.items()} for row in self.table)
+        rows = tuple({name: _nan_to_none(value) for name, value in row.items()} for row in self.table)
         object.__setattr__(self, "table", rows)  # what is undefined is None, as in files
 
 
@@ -101,7 +103,7 @@ class Exhibit:
         return f"{self.make.__module__.rpartition('.')[2]}.{self.make.__name__}"
 
 
-def _plain(value: object) -> object:
+def _nan_to_none(value: object) -> object:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
@@ -111,16 +113,16 @@ def require(condition: object, reason: str) -> None:
         raise FinecombError(reason)
 
 
-def point(estimate: Estimate, **columns: object) -> dict[str, object]:
+def point_row(estimate: Estimate, **columns: object) -> dict[str, object]:
     """A row of a figure: what it is about, then value, low and high; None where undefined."""
     ends = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
     return {**columns, **{name: None if math.isnan(end) else end for name, end in ends.items()}}
 
 
-def points(findings: Sequence[Finding], *columns: str) -> list[dict[str, object]]:
+def point_rows(findings: Sequence[Finding], *columns: str) -> list[dict[str, object]]:
     """Rows of a figure from findings that have a value; where there is none, the exhibit cannot be made."""
     rows = [
-        point(finding.estimate, **{name: finding.columns.get(name) for name in columns})
+        point_row(finding.estimate, **{name: finding.columns.get(name) for name in columns})
         for finding in findings
         if not math.isnan(finding.estimate.value)
     ]
@@ -129,7 +131,7 @@ def points(findings: Sequence[Finding], *columns: str) -> list[dict[str, object]
     return rows
 
 
-def defined(findings: Sequence[Finding]) -> Sequence[Finding]:
+def require_defined(findings: Sequence[Finding]) -> Sequence[Finding]:
     """The findings, where one of them has a value; else the exhibit cannot be made, for the reason that they give."""
     values = [finding.estimate.value for finding in findings]
     reason = next((finding.estimate.why for finding in findings), "there is nothing to measure")
@@ -137,12 +139,12 @@ def defined(findings: Sequence[Finding]) -> Sequence[Finding]:
     return findings
 
 
-def signature_of(findings: Sequence[Finding]) -> str:
+def first_signature(findings: Sequence[Finding]) -> str:
     """How the numbers were made, from the first of them."""
     return str(findings[0].estimate.signature) if findings else ""
 
 
-def pivoted(rows: Sequence[ExhibitRow], down: str, across: str, value: str = "value") -> list[dict[str, object]]:
+def pivot_rows(rows: Sequence[ExhibitRow], down: str, across: str, value: str = "value") -> list[dict[str, object]]:
     """Rows with one column for each value of `across`; None where a cell has nothing."""
     columns = list(dict.fromkeys(str(row[across]) for row in rows))
     cells: dict[str, dict[str, object]] = {}

@@ -7,29 +7,29 @@ from html import escape
 
 import polars as pl
 
-from finecomb.core.palette import Look
+from finecomb.core.palette import LabelStyle
 from finecomb.core.records import Annotation, Document, Mark
 from finecomb.core.span import TEXT
 from finecomb.core.study import Study
-from finecomb.reporting.page_shell import flag, marked_text
+from finecomb.reporting.page_shell import flag_html, marked_text_html
 from finecomb.reporting.reproduce.exhibits import ExhibitRow
-from finecomb.statistics.measures.counts import described
+from finecomb.statistics.measures.counts import annotation_rows
 
 
-def example_html(document: Document, annotation: Annotation, looks: dict[str | None, Look], head: str) -> str:
+def example_html(document: Document, annotation: Annotation, looks: dict[str | None, LabelStyle], head: str) -> str:
     """A text with the marks of one reader, and below it what each mark says."""
-    marks = [(mark, _look(looks, mark)) for mark in annotation.marks]
+    marks = [(mark, _label_look(looks, mark)) for mark in annotation.marks]
     in_text = [(spans, look, "") for mark, look in marks if (spans := [s for s in mark.spans if s.part == TEXT])]
-    lines = "".join(f"<li>{flag(look)} {escape(_said(mark))}</li>" for mark, look in marks)
-    words = marked_text(document.text, in_text)
+    lines = "".join(f"<li>{flag_html(look)} {escape(_format_mark(mark))}</li>" for mark, look in marks)
+    words = marked_text_html(document.text, in_text)
     return f'<h3>{escape(head)}</h3><div class="text" dir="auto">{words}</div><ul>{lines}</ul>'
 
 
-def _look(looks: dict[str | None, Look], mark: Mark) -> Look:
+def _label_look(looks: dict[str | None, LabelStyle], mark: Mark) -> LabelStyle:
     return looks.get(mark.label) or looks[None]
 
 
-def _said(mark: Mark) -> str:
+def _format_mark(mark: Mark) -> str:
     answers = "; ".join(f"{name}: {value}" for name, value in mark.answers.items())
     return " … ".join(mark.quotes) + (f" ({answers})" if answers else "")
 
@@ -42,10 +42,10 @@ def example_rows(document: Document, annotation: Annotation, **columns: object) 
     ]
 
 
-def middling(study: Study, by: str) -> list[tuple[str, Annotation]]:
+def median_annotations(study: Study, by: str) -> list[tuple[str, Annotation]]:
     """For each group the annotation with the median number of marks, so that nobody chose the example."""
     counts = dict(study.marks.group_by("annotation").len().iter_rows())
-    groups = described(study, [by] if by else [])
+    groups = annotation_rows(study, [by] if by else [])
     chosen: dict[str, str] = {}
     parts = groups.partition_by(by, as_dict=True, maintain_order=True) if by else {("all texts",): groups}
     for (name,), rows in parts.items():
@@ -55,18 +55,18 @@ def middling(study: Study, by: str) -> list[tuple[str, Annotation]]:
     return [(name, by_id[id]) for name, id in chosen.items()]
 
 
-def examples(study: Study, by: str, looks: dict[str | None, Look]) -> tuple[list[ExhibitRow], str]:
+def build_examples(study: Study, by: str, looks: dict[str | None, LabelStyle]) -> tuple[list[ExhibitRow], str]:
     """One example for each group, as rows and as a page."""
     rows: list[ExhibitRow] = []
     pages: list[str] = []
-    for name, annotation in middling(study, by):
+    for name, annotation in median_annotations(study, by):
         document = study.document(annotation.document)
         rows += example_rows(document, annotation, **{by or "group": name})
         pages.append(example_html(document, annotation, looks, f"{name}: {document.id}, {annotation.annotator}"))
     return rows, "".join(pages)
 
 
-def quoted(values: Sequence[str], limit: int = 200) -> str:
+def shorten_quotes(values: Sequence[str], limit: int = 200) -> str:
     """Words that are cut where they are long."""
     text = " … ".join(values)
     return text if len(text) <= limit else f"{text[:limit]}…"

@@ -40,7 +40,7 @@ PAPERS: Mapping[str, Paper] = {
 """By the name on the command line."""
 
 
-def paper_named(name: str) -> Paper:
+def find_paper(name: str) -> Paper:
     """A paper by name; an error that names the nearest otherwise."""
     if name not in PAPERS:
         raise FinecombError(f"no paper is called {name!r}{did_you_mean(name, PAPERS)}")

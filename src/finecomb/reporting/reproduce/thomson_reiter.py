@@ -6,18 +6,18 @@ import math
 
 import polars as pl
 
-from finecomb.core.frames import entries
+from finecomb.core.frames import parse_json_object
 from finecomb.reporting.reproduce.exhibits import (
     Exhibit,
     ExhibitRow,
     PaperStudy,
     Rendering,
-    pivoted,
-    point,
+    first_signature,
+    pivot_rows,
+    point_row,
     require,
-    signature_of,
 )
-from finecomb.reporting.reproduce.quoted_passages import examples
+from finecomb.reporting.reproduce.quoted_passages import build_examples
 from finecomb.statistics.gold.gold_merge import Gold, gold
 from finecomb.statistics.gold.merge_tables import confusion_table, rates_table
 from finecomb.statistics.gold.scores import score
@@ -25,10 +25,10 @@ from finecomb.statistics.measures.counts import meta_names
 from finecomb.statistics.measures.text_sizes import text_sizes
 
 PAPER = "thomson-reiter"
-MACHINES = ("llm", "detector", "checker")
+MACHINE_KINDS = ("llm", "detector", "checker")
 
 
-def _merged(study: PaperStudy) -> Gold:
+def _merge_gold(study: PaperStudy) -> Gold:
     part = study.view()
     require(len(part.study.marks), "nobody has marked anything")
     people = part.study.annotations["annotator"].n_unique()
@@ -37,25 +37,27 @@ def _merged(study: PaperStudy) -> Gold:
 
 def table_1(study: PaperStudy) -> Rendering:
     """Which kind was taken for which: the majority down, what the minority said across."""
-    rows = [{"error type": row.pop("label"), **row} for row in map(dict, confusion_table(_merged(study)))]
+    rows = [{"error type": row.pop("label"), **row} for row in map(dict, confusion_table(_merge_gold(study)))]
     return Rendering(tuple(rows), "Errors that two readers marked; `no error` counts those who did not mark them.")
 
 
 def table_2(study: PaperStudy) -> Rendering:
     """Errors per text of each system, by kind."""
     by = "model" if "model" in meta_names(study.study) else "document"
-    findings = [f for f in rates_table(_merged(study), by, **study.inference) if f.columns["label"] != "split"]
-    long = [{"system": f.columns[by], "label": f.columns["label"], **point(f.estimate)} for f in findings]
-    return Rendering(tuple(pivoted(long, "system", "label")), "Errors without a majority for one kind are left out.",
-                     signature=signature_of(findings))  # fmt: skip
+    findings = [
+        f for f in rates_table(_merge_gold(study), by, **study.resampling_options) if f.columns["label"] != "split"
+    ]
+    long = [{"system": f.columns[by], "label": f.columns["label"], **point_row(f.estimate)} for f in findings]
+    return Rendering(tuple(pivot_rows(long, "system", "label")), "Errors without a majority for one kind are left out.",
+                     signature=first_signature(findings))  # fmt: skip
 
 
 def table_3(study: PaperStudy) -> Rendering:
     """Recall and precision of every automatic metric of the study, by kind."""
-    people = study.study.annotators.filter(pl.col("kind").is_in(MACHINES))["id"].to_list()
+    people = study.study.annotators.filter(pl.col("kind").is_in(MACHINE_KINDS))["id"].to_list()
     machines = [id for id in people if id in set(study.study.work().annotations["annotator"])]
     require(machines, "no metric has marked these texts: add its marks with `finecomb merge` or `finecomb detect`")
-    scores = score(_merged(study).study, study.study.work(), judges=machines, **study.inference)
+    scores = score(_merge_gold(study).study, study.study.work(), judges=machines, **study.resampling_options)
     long: list[ExhibitRow] = []
     for row in scores.rows:
         for name in ("recall", "precision"):
@@ -63,13 +65,13 @@ def table_3(study: PaperStudy) -> Rendering:
             value = None if math.isnan(estimate.value) else estimate.value
             head = f"{row.columns['judge']}: {name}"
             long.append({"measurement": head, "label": row.columns["label"], "value": value})
-    return Rendering(tuple(pivoted(long, "measurement", "label")), "Against what two readers marked.",
+    return Rendering(tuple(pivot_rows(long, "measurement", "label")), "Against what two readers marked.",
                      signature=str(scores.rows[0].recall.signature) if scores.rows else "")  # fmt: skip
 
 
 def figure_1(study: PaperStudy) -> Rendering:
     """A text with its errors, their kinds and corrections: the one with the median number of marks."""
-    rows, html = examples(study.view().study, "", study.looks)
+    rows, html = build_examples(study.view().study, "", study.looks)
     require(html, "nobody has marked a text")
     return Rendering(tuple(rows), "The annotation with the median number of marks.", html=html)
 
@@ -82,7 +84,7 @@ def recruitment(study: PaperStudy) -> Rendering:
     rows: list[ExhibitRow] = []
     for person in study.study.annotators.iter_rows(named=True):
         if person["kind"] in ("human", "pooled"):
-            facts = {**entries(person["survey"]), **entries(person["meta"])}
+            facts = {**parse_json_object(person["survey"]), **parse_json_object(person["meta"])}
             plain = {name: value for name, value in facts.items() if isinstance(value, str | int | float)}
             row = {"annotator": person["id"], "texts": texts.get(person["id"], 0), "marks": marks.get(person["id"], 0)}
             rows.append({**row, **plain})
@@ -91,7 +93,7 @@ def recruitment(study: PaperStudy) -> Rendering:
     return Rendering(tuple({name: row.get(name) for name in names} for row in rows), "Everybody who took part.")
 
 
-def lengths(study: PaperStudy) -> Rendering:
+def text_lengths(study: PaperStudy) -> Rendering:
     """How long the texts are, in all and by system."""
     part = study.view().study
     by = ["model"] if "model" in meta_names(part) else []
@@ -107,5 +109,5 @@ EXHIBITS = (
     Exhibit(PAPER, "Table 3", "Recall and precision of metrics", table_3, "marks of a detector or checker"),
     Exhibit(PAPER, "Figure 1", "A text with its errors", figure_1, "marks"),
     Exhibit(PAPER, "Recruitment", "Who annotated", recruitment, "annotators"),
-    Exhibit(PAPER, "Lengths", "How long the texts are", lengths, "texts that were annotated"),
+    Exhibit(PAPER, "Lengths", "How long the texts are", text_lengths, "texts that were annotated"),
 )

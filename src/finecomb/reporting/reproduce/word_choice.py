@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-_WORD = re.compile(r"[^\W\d_](?:[\w'’-]*\w)?")
-_COMMON = frozenset(
+_WORD_PATTERN = re.compile(r"[^\W\d_](?:[\w'’-]*\w)?")
+_STOP_WORDS = frozenset(
     "a an and are as at be been but by can do does for from had has have he her his i if in is it its not of on or she "
     "so that the their them then there they this to too was were what which who will with would you".split()
 )
@@ -29,16 +29,16 @@ class TypicalWord(NamedTuple):
     """Log-odds over its standard error: beyond 1.96 the word is more frequent here than chance has it."""
 
 
-def terms(text: str) -> list[str]:
+def extract_terms(text: str) -> list[str]:
     """Words and pairs of neighbours, in small letters; common words only beside others.
 
     >>> terms("This was already stated.")
     ['already', 'stated', 'was already', 'already stated']
     """
-    words = [word.lower() for word in _WORD.findall(text)]
+    words = [word.lower() for word in _WORD_PATTERN.findall(text)]
     pairs = [f"{first} {second}" for first, second in itertools.pairwise(words)]
-    alone = [word for word in words if word not in _COMMON]
-    return alone + [pair for pair in pairs if any(word not in _COMMON for word in pair.split())]
+    alone = [word for word in words if word not in _STOP_WORDS]
+    return alone + [pair for pair in pairs if any(word not in _STOP_WORDS for word in pair.split())]
 
 
 def typical_words(texts: Mapping[str, Iterable[str]], top: int = 5, least: int = 2) -> list[TypicalWord]:
@@ -49,7 +49,8 @@ def typical_words(texts: Mapping[str, Iterable[str]], top: int = 5, least: int =
     $\delta / \sqrt{1 / (y_i + \alpha) + 1 / (y_j + \alpha)}$. Words that occur fewer than `least` times are left out.
     """
     counts = {
-        group: Counter(term for text in group_texts for term in terms(text)) for group, group_texts in texts.items()
+        group: Counter(term for text in group_texts for term in extract_terms(text))
+        for group, group_texts in texts.items()
     }
     total: Counter[str] = sum(counts.values(), Counter())
     size = sum(total.values())
@@ -57,13 +58,13 @@ def typical_words(texts: Mapping[str, Iterable[str]], top: int = 5, least: int =
     rows: list[TypicalWord] = []
     for group, own_counts in counts.items():
         scored = [
-            _scored(group, word, own_counts, total, prior) for word, count in own_counts.items() if count >= least
+            _score_word(group, word, own_counts, total, prior) for word, count in own_counts.items() if count >= least
         ]
         rows += sorted(scored, key=lambda row: (-row.score, row.words))[:top]
     return rows
 
 
-def _scored(
+def _score_word(
     group: str, word: str, own_counts: Counter[str], total: Counter[str], prior: Mapping[str, float]
 ) -> TypicalWord:
     alpha, alphas = prior[word], sum(prior.values())

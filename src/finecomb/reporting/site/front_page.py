@@ -10,12 +10,11 @@ from importlib import resources
 from typing import Any
 
 from finecomb.core.estimate import Estimate
-from finecomb.core.palette import DARK_INK, SLOTS, UNLABELLED, Look
+from finecomb.core.palette import DARK_INK, SLOTS, UNLABELLED_SLOT, LabelStyle
 from finecomb.reporting.figures import svg
 from finecomb.reporting.figures.figure_model import (
     Axis,
     BarFigure,
-    CombFigure,
     DotFigure,
     DotRow,
     LabelPanel,
@@ -23,20 +22,21 @@ from finecomb.reporting.figures.figure_model import (
     Report,
     ReportFigure,
     TableFigure,
+    TextBarFigure,
 )
 from finecomb.reporting.page_shell import DARK, LIGHT
 
-_MOST_ROWS = 500  # of a table on the page; all of them are in its CSV
-_FEW_ROWS = 16  # of a figure; more of them are drawn closer together
-_FEW_TEETH = 18  # of a comb; more of them are drawn thinner
-_LONG_NAME = 10  # letters; longer ones would be cut on a phone where two panels stand side by side
-DEPTHS = 16
+_MAX_TABLE_ROWS = 500  # of a table on the page; all of them are in its CSV
+_MAX_TALL_ROWS = 16  # of a figure; more of them are drawn closer together
+_MAX_WIDE_BARS = 18  # of a comb; more of them are drawn thinner
+_MAX_SHORT_NAME_LENGTH = 10  # letters; longer ones would be cut on a phone where two panels stand side by side
+SHADE_COUNT = 16
 """Shades of grey behind words, from nobody to everybody."""
-BRAND = '<div class="brand">Finecomb</div>'
+BRAND_HTML = '<div class="brand">Finecomb</div>'
 """The name; its comb is in the style sheet, once for all pages."""
 
 
-def asset(name: str) -> str:
+def read_asset(name: str) -> str:
     """A style sheet or script of the report."""
     return (resources.files("finecomb.reporting.site") / "assets" / name).read_text(encoding="utf-8")
 
@@ -45,29 +45,29 @@ def style_sheet(tokens: Mapping[str, str] | None = None) -> str:
     """The tokens of both themes, and the rules; `tokens` are more of them, e.g. rows of readers."""
     light = "".join(f"--{name}:{value};" for name, value in LIGHT.items())
     dark = "".join(f"--{name}:{value};" for name, value in DARK.items())
-    known = [*(slot for family in SLOTS.values() for slot in family), UNLABELLED]
+    known = [*(slot for family in SLOTS.values() for slot in family), UNLABELLED_SLOT]
     slots = "".join(f".s-{slot.name}{{--c:{slot.light};--k:{slot.light_text}}}" for slot in known)
     dark_slots = "".join(f".s-{slot.name}{{--c:{slot.dark};--k:{DARK_INK}}}" for slot in known)
-    strokes = "".join(f"--g-{slot.name}:{_stroke(slot.light, slot.line)};" for slot in known)
-    dark_strokes = "".join(f"--g-{slot.name}:{_stroke(slot.dark, slot.line)};" for slot in known)
+    strokes = "".join(f"--g-{slot.name}:{_stroke_gradient(slot.light, slot.line)};" for slot in known)
+    dark_strokes = "".join(f"--g-{slot.name}:{_stroke_gradient(slot.dark, slot.line)};" for slot in known)
     depths = "".join(
         f"--d{depth}:linear-gradient(color-mix(in srgb,var(--ink) {depth}%,transparent) 0 0);"
-        for depth in range(DEPTHS + 1)
+        for depth in range(SHADE_COUNT + 1)
     )
     night = f":root{{color-scheme:dark;{dark}{dark_strokes}{depths}--alert:#ff9a90}}{dark_slots}"
     night = f"@media screen and (prefers-color-scheme:dark){{{night}}}"
-    depths += "".join(f"--D{depth}:var(--d{depth}) 0 0/100% 29px no-repeat;" for depth in range(DEPTHS + 1))
+    depths += "".join(f"--D{depth}:var(--d{depth}) 0 0/100% 29px no-repeat;" for depth in range(SHADE_COUNT + 1))
     more = "".join(f"--{name}:{value};" for name, value in (tokens or {}).items())
-    return f":root{{{light}{strokes}{depths}{more}}}{slots}\n{asset('report.css')}\n{night}\n"
+    return f":root{{{light}{strokes}{depths}{more}}}{slots}\n{read_asset('report.css')}\n{night}\n"
 
 
-def print_margin(words: str) -> str:
+def print_footer_css(words: str) -> str:
     """A rule that prints words at the foot of each sheet of paper, left of the page's number."""
     quoted = words.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
     return f'@page{{@bottom-left{{content:"{quoted}";font:400 9px var(--sans);color:#666}}}}\n'
 
 
-def _stroke(colour: str, line: str) -> str:
+def _stroke_gradient(colour: str, line: str) -> str:
     """The line style of a label's group as a gradient, so that it wraps, prints and copies with the words."""
     lengths = {"dashed": (8, 11), "dotted": (3, 6)}.get(line)
     if lengths is None:
@@ -75,7 +75,7 @@ def _stroke(colour: str, line: str) -> str:
     return f"repeating-linear-gradient(90deg,{colour} 0 {lengths[0]}px,transparent {lengths[0]}px {lengths[1]}px)"
 
 
-def page(title: str, body: str, root: str = "") -> str:
+def render_report_page(title: str, body: str, root: str = "") -> str:
     """A page that fetches nothing but its own style sheet and script; `root` is the way back to the report's folder."""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -87,7 +87,7 @@ def page(title: str, body: str, root: str = "") -> str:
     )
 
 
-def first_page(report: Report) -> str:
+def render_front_page(report: Report) -> str:
     """The entry page: the answer, then every figure."""
     contents = "".join(
         f'<li><a href="#{figure.id}">{escape(figure.title.partition(" ")[2])}<span class="faint">{number}'
@@ -95,7 +95,7 @@ def first_page(report: Report) -> str:
         for number, figure in enumerate(report.figures, 1)
     )
     toc = (
-        f'<nav class="toc" aria-label="Contents">{BRAND}<p class="cap" style="margin-top:10px">Report on '
+        f'<nav class="toc" aria-label="Contents">{BRAND_HTML}<p class="cap" style="margin-top:10px">Report on '
         f'{escape(report.title)}<br>{escape(report.date)}</p><ol><li class="on"><a href="#answer">Answer'
         f"</a></li>{contents}"
         '<li><a href="#made">How this was made</a></li></ol>'
@@ -104,31 +104,33 @@ def first_page(report: Report) -> str:
         '<a href="methods.txt">Paragraph for a paper</a></div>'
         f'<p class="cap foot">Works without a connection.<br>{escape(report.counts)}</p></nav>'
     )
-    figures = "".join(_section(figure) for figure in report.figures)
-    body = f"{_answer(report)}{figures}{_made(report)}"
-    return page(
+    figures = "".join(_figure_section_html(figure) for figure in report.figures)
+    body = f"{_answer_html(report)}{figures}{_provenance_html(report)}"
+    return render_report_page(
         f"Report on {report.title}",
         f'<a class="skip" href="#answer">To the answer</a><div class="rep">{toc}<main class="leaf">{body}</main></div>',
     )
 
 
-def single_figure(figure: ReportFigure) -> str:
+def render_single_figure(figure: ReportFigure) -> str:
     """The body of a page with one figure."""
-    return f'<main class="leaf">{BRAND}{_section(figure)}</main>'
+    return f'<main class="leaf">{BRAND_HTML}{_figure_section_html(figure)}</main>'
 
 
-def _answer(report: Report) -> str:
+def _answer_html(report: Report) -> str:
     answer = report.answer
     drawn = ""
     if answer.difference:
         figure = answer.difference
         plots = "".join(
-            _plot(row.estimate, figure.axis, 300, 34, name=f"{row.name}: {figure.caption}", open=row.open)
+            _responsive_row_plot(
+                row.estimate, figure.axis, 300, 34, name=f"{row.name}: {figure.caption}", open=row.open
+            )
             for row in figure.rows
         )
         drawn = (
             f'<figure><figcaption class="cap" style="margin-bottom:4px">{escape(figure.caption)}</figcaption>'
-            f"{plots}{_ticks(figure.axis, 300)}</figure>"
+            f"{plots}{_responsive_axis_plot(figure.axis, 300)}</figure>"
         )
     says = "".join(f"<li><b>{escape(part.head)}</b> {escape(part.text)}</li>" for part in answer.statements)
     return (
@@ -137,30 +139,30 @@ def _answer(report: Report) -> str:
     )
 
 
-def _section(figure: ReportFigure) -> str:
+def _figure_section_html(figure: ReportFigure) -> str:
     if figure.empty:
         plot = f'<p class="note">{escape(figure.empty)}</p>'
     else:
         match figure:
             case DotFigure():
-                plot = _dots(figure)
+                plot = _dot_figure_html(figure)
             case PanelFigure():
-                plot = _panels(figure)
+                plot = _panel_figure_html(figure)
             case BarFigure():
-                plot = _bars(figure)
-            case CombFigure():
-                plot = _combs(figure)
+                plot = _bar_figure_html(figure)
+            case TextBarFigure():
+                plot = _text_bar_figure_html(figure)
             case TableFigure():
-                plot = data_table(figure.table)
+                plot = data_table_html(figure.table)
             case _:
                 plot = ""
     return (
         f'<section class="fig" id="{figure.id}"><header><h2>{escape(figure.title)}</h2>'
-        f'<p class="capt">{escape(figure.caption)}</p></header>{plot}{_foot(figure)}</section>'
+        f'<p class="capt">{escape(figure.caption)}</p></header>{plot}{_figure_footer_html(figure)}</section>'
     )
 
 
-def _foot(figure: ReportFigure) -> str:
+def _figure_footer_html(figure: ReportFigure) -> str:
     again = f"<dt>Again</dt><dd><code>{escape(figure.command)}</code></dd>" if figure.command else ""
     signature = (
         f'<details class="sig"><summary>signature {figure.hash}</summary><dl class="kv"><dt>Signature</dt>'
@@ -176,38 +178,44 @@ def _foot(figure: ReportFigure) -> str:
     table = (
         ""
         if isinstance(figure, TableFigure)
-        else f'<details class="tbl"><summary>table</summary>{data_table(figure.table)}</details>'
+        else f'<details class="tbl"><summary>table</summary>{data_table_html(figure.table)}</details>'
     )
     return f"<footer>{signature}{links}{table}</footer>"
 
 
-def data_table(rows: Sequence[Mapping[str, object]]) -> str:
+def data_table_html(rows: Sequence[Mapping[str, object]]) -> str:
     """Rows as a plain table; a long one is cut with a word about the rest."""
     if not rows:
         return '<p class="cap">No rows.</p>'
     names = list(dict.fromkeys(name for row in rows for name in row))
     numeric = {name for name in names if all(isinstance(row.get(name), int | float | None) for row in rows)}
-    head = "".join(f'<th scope="col"{_n(name, numeric)}>{escape(name)}</th>' for name in names)
+    head = "".join(f'<th scope="col"{_numeric_class(name, numeric)}>{escape(name)}</th>' for name in names)
     body = "".join(
-        "<tr>" + "".join(f"<td{_n(name, numeric)}>{escape(cell(row.get(name)))}</td>" for name in names) + "</tr>"
-        for row in rows[:_MOST_ROWS]
+        "<tr>"
+        + "".join(f"<td{_numeric_class(name, numeric)}>{escape(format_cell(row.get(name)))}</td>" for name in names)
+        + "</tr>"
+        for row in rows[:_MAX_TABLE_ROWS]
     )
-    more = f'<p class="cap">and {len(rows) - _MOST_ROWS:,} more rows in the CSV</p>' if len(rows) > _MOST_ROWS else ""
+    more = (
+        f'<p class="cap">and {len(rows) - _MAX_TABLE_ROWS:,} more rows in the CSV</p>'
+        if len(rows) > _MAX_TABLE_ROWS
+        else ""
+    )
     return f'<div class="scroll" tabindex="0"><table class="data"><tr>{head}</tr>{body}</table></div>{more}'
 
 
-def _n(name: str, numeric: set[str]) -> str:
+def _numeric_class(name: str, numeric: set[str]) -> str:
     return ' class="n"' if name in numeric else ""
 
 
-def cell(value: object) -> str:
+def format_cell(value: object) -> str:
     """A value as a table prints it; undefined is a dash."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "–"
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-def numbers(estimate: Estimate, axis: Axis) -> str:
+def estimate_html(estimate: Estimate, axis: Axis) -> str:
     """An estimate beside its dot: value in ink, interval in grey, or why there is none."""
     if math.isnan(estimate.value):
         return f'<span class="iv">{escape(estimate.why)}</span>'
@@ -219,27 +227,29 @@ def numbers(estimate: Estimate, axis: Axis) -> str:
     return f'<b class="val">{axis.number(estimate.value)}</b>{ends}'
 
 
-def flag(look: Look) -> str:
+def flag_html(look: LabelStyle) -> str:
     """A label's letters on its colour."""
     return f'<span class="flag s-{look.slot.name}">{escape(look.flag)}</span>'
 
 
-def _dots(figure: DotFigure) -> str:
+def _dot_figure_html(figure: DotFigure) -> str:
     second = figure.second_axis
     width = 340 if second else 560
     heads = "".join(f'<th scope="col">{escape(head)}</th>' for head in figure.heads)
-    head = f"<tr>{heads and _spread(figure)}</tr>" if figure.heads else ""
-    rows = "".join(_dot_row(row, figure, width) for row in figure.rows)
-    ticks = [f'<td></td><td class="plot">{_ticks(figure.axis, width if not second else 250)}</td><td></td>']
+    head = f"<tr>{heads and _column_headers_html(figure)}</tr>" if figure.heads else ""
+    rows = "".join(_dot_row_html(row, figure, width) for row in figure.rows)
+    ticks = [
+        f'<td></td><td class="plot">{_responsive_axis_plot(figure.axis, width if not second else 250)}</td><td></td>'
+    ]
     if second:
-        ticks.append(f'<td class="plot">{_ticks(second, 150)}</td><td></td>')
+        ticks.append(f'<td class="plot">{_responsive_axis_plot(second, 150)}</td><td></td>')
     return (
         f'<div class="scroll" tabindex="0"><table class="pl{" two" if second else ""}">{head}{rows}'
         f'<tr class="axis" aria-hidden="true">{"".join(ticks)}<td></td></tr></table></div>'
     )
 
 
-def _spread(figure: DotFigure) -> str:
+def _column_headers_html(figure: DotFigure) -> str:
     """Heads over the columns: a plot and its numbers share one."""
     heads = [escape(head) for head in figure.heads]
     cells = [f'<th scope="col">{heads[0]}</th>', f'<th scope="col" colspan="2">{heads[1]}</th>']
@@ -248,58 +258,58 @@ def _spread(figure: DotFigure) -> str:
     return "".join(cells) + f'<th scope="col">{heads[-1]}</th>'
 
 
-def _dot_row(row: DotRow, figure: DotFigure, width: int) -> str:
-    height = 48 if row.teeth else 36 if len(figure.rows) <= _FEW_ROWS else 24
+def _dot_row_html(row: DotRow, figure: DotFigure, width: int) -> str:
+    height = 48 if row.teeth else 36 if len(figure.rows) <= _MAX_TALL_ROWS else 24
     colour = "var(--ink)"
-    name = f"{flag(row.look)} {escape(row.name)}" if row.look else f'<b class="val">{escape(row.name)}</b>'
-    plot = _plot(
+    name = f"{flag_html(row.look)} {escape(row.name)}" if row.look else f'<b class="val">{escape(row.name)}</b>'
+    plot = _responsive_row_plot(
         row.estimate, figure.axis, 250 if figure.second_axis else width, height, name=row.name, band=figure.band,
         teeth=row.teeth, open=row.open, colour=colour,
     )  # fmt: skip
     heads = [escape(head, quote=True) for head in figure.heads]
     first = f' data-head="{heads[1]}"' if figure.second_axis and heads else ""
     cells = [f'<td class="name">{name}</td>', f'<td class="plot"{first}>{plot}</td>']
-    cells.append(f'<td class="r">{numbers(row.estimate, figure.axis)}</td>')
+    cells.append(f'<td class="r">{estimate_html(row.estimate, figure.axis)}</td>')
     if figure.second_axis:
         other = row.second
         look = {"name": row.name, "open": row.open or figure.second_is_open, "band": figure.second_band}
-        drawn = _plot(other, figure.second_axis, 150, height, **look) if other else ""
+        drawn = _responsive_row_plot(other, figure.second_axis, 150, height, **look) if other else ""
         cells.append(f'<td class="plot" data-head="{heads[2]}">{drawn}</td>')
-        cells.append(f'<td class="r">{numbers(other, figure.second_axis) if other else ""}</td>')
+        cells.append(f'<td class="r">{estimate_html(other, figure.second_axis) if other else ""}</td>')
     return f'<tr>{"".join(cells)}<td class="r faint">{escape(row.note)}</td></tr>'
 
 
-def _panels(figure: PanelFigure) -> str:
-    drawn, unused = svg.used_panels(figure)
+def _panel_figure_html(figure: PanelFigure) -> str:
+    drawn, unused = svg.split_unused_panels(figure)
     longest = max((len(row.short or row.name) for panel in drawn for row in panel.rows), default=0)
     wide = min(150, max(48, 8 * longest + 10))
-    panels = "".join(_panel(panel, figure.axis) for panel in drawn)
-    kind = "mult long" if longest > _LONG_NAME else "mult"
-    never = f'<p class="note">{escape(svg.never_used(unused))}</p>' if unused else ""
+    panels = "".join(_label_panel_html(panel, figure.axis) for panel in drawn)
+    kind = "mult long" if longest > _MAX_SHORT_NAME_LENGTH else "mult"
+    never = f'<p class="note">{escape(svg.describe_unused_labels(unused))}</p>' if unused else ""
     return f'<div class="{kind}" style="--pn:{wide}px">{panels}</div>{never}'
 
 
-def breakable(name: str) -> str:
+def add_line_breaks(name: str) -> str:
     """A name as HTML that breaks after `/`, `_` and `-` rather than within a word."""
     return re.sub(r"([/_-])(?=\w)", r"\1<wbr>", escape(name))
 
 
-def _plot(estimate: Estimate, axis: Axis, width: int, height: int, **look: Any) -> str:
+def _responsive_row_plot(estimate: Estimate, axis: Axis, width: int, height: int, **look: Any) -> str:
     """A row that shrinks with the page."""
-    return svg.fluid(svg.row_plot(estimate, axis, width, height, **look), width)
+    return svg.make_svg_responsive(svg.row_plot(estimate, axis, width, height, **look), width)
 
 
-def _ticks(axis: Axis, width: int, unit: str = "") -> str:
-    return svg.fluid(svg.axis_plot(axis, width, unit), width)
+def _responsive_axis_plot(axis: Axis, width: int, unit: str = "") -> str:
+    return svg.make_svg_responsive(svg.axis_plot(axis, width, unit), width)
 
 
-def _panel(panel: LabelPanel, axis: Axis) -> str:
+def _label_panel_html(panel: LabelPanel, axis: Axis) -> str:
     names = "".join(
         f'<span title="{escape(row.name, quote=True)}">{escape(row.short or row.name)}</span>' for row in panel.rows
     )
     rows = "".join(
         '<div class="prow">'
-        + _plot(
+        + _responsive_row_plot(
             row.estimate,
             axis,
             120,
@@ -314,14 +324,14 @@ def _panel(panel: LabelPanel, axis: Axis) -> str:
     )
     return (
         f'<div class="pan s-{panel.look.slot.name}">'
-        f"<h3>{flag(panel.look)} <span>{breakable(panel.look.title)}</span></h3>"
+        f"<h3>{flag_html(panel.look)} <span>{add_line_breaks(panel.look.title)}</span></h3>"
         '<div class="pin">'
         f'<div class="pn" aria-hidden="true">{names}</div>'
-        f'<div class="pp">{rows}{_ticks(axis, 120, "%" if axis.percent else "")}</div></div></div>'
+        f'<div class="pp">{rows}{_responsive_axis_plot(axis, 120, "%" if axis.percent else "")}</div></div></div>'
     )
 
 
-def _bars(figure: BarFigure) -> str:
+def _bar_figure_html(figure: BarFigure) -> str:
     most = max((amount for _, amount, _ in figure.bars), default=1.0) or 1.0
     rows = "".join(
         f'<tr><td class="name tight">{escape(name)}</td><td style="width:60%">'
@@ -334,8 +344,8 @@ def _bars(figure: BarFigure) -> str:
     return f'<div class="bars"><table class="pl">{rows}{total}</table><dl class="kv">{facts}</dl></div>'
 
 
-def _combs(figure: CombFigure) -> str:
-    joined = [(name, texts, svg.joined_teeth(texts)) for name, texts in figure.combs]
+def _text_bar_figure_html(figure: TextBarFigure) -> str:
+    joined = [(name, texts, svg.merge_text_bars(texts)) for name, texts in figure.combs]
     most = max((tooth.value for _, _, teeth in joined for tooth in teeth), default=0.0)
     parts = []
     for name, texts, teeth in joined:
@@ -343,15 +353,15 @@ def _combs(figure: CombFigure) -> str:
             f'<a href="{escape(tooth.page, quote=True)}" style="height:{length:.0f}px" '
             f'title="{escape(tooth.document, quote=True)}: {tooth.value:.1f}">'
             f'<span class="vh">{escape(tooth.document)}</span></a>'
-            for tooth, length in zip(teeth, svg.tooth_heights(teeth, most), strict=True)
+            for tooth, length in zip(teeth, svg.text_bar_heights(teeth, most), strict=True)
         )
-        comb = "tcomb many" if len(teeth) > _FEW_TEETH else "tcomb"
-        about = f'<p class="cap"><b>{escape(name)}</b> {svg.comb_size(texts)}</p>'
+        comb = "tcomb many" if len(teeth) > _MAX_WIDE_BARS else "tcomb"
+        about = f'<p class="cap"><b>{escape(name)}</b> {svg.describe_bar_group(texts)}</p>'
         parts.append(f'<div><div class="{comb}">{drawn}</div>{about}</div>')
     return f'<div class="combs">{"".join(parts)}</div>'
 
 
-def _made(report: Report) -> str:
+def _provenance_html(report: Report) -> str:
     facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in report.facts)
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in report.notes)
     return (

@@ -12,33 +12,33 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from finecomb.core.estimate import Estimate, Signature
-from finecomb.reporting.figures.figure_model import Answer, Axis, DotFigure, DotRow, Statement, axis
-from finecomb.statistics.inference.resampling import Floats, percentiles, resampled_positions
+from finecomb.reporting.figures.figure_model import AnswerStatement, Axis, DotFigure, DotRow, ReportAnswer, build_axis
+from finecomb.statistics.inference.resampling import Floats, percentile_interval, resampled_positions
 
 HUMAN = "human"
 ALL_TEXTS = "all texts"
 """The system of all texts, where they name none."""
-_RATIOS = (
+_RATIO_WORDS = (
     (1 / 4, "a quarter of"),
     (1 / 3, "a third of"),
     (1 / 2, "half"),
     (2 / 3, "two thirds of"),
     (3 / 4, "three quarters of"),
 )
-_AGREEMENT = ((0.2, "poorly"), (0.4, "fairly"), (0.6, "moderately"), (0.8, "well"), (math.inf, "very well"))
+_AGREEMENT_WORDS = ((0.2, "poorly"), (0.4, "fairly"), (0.6, "moderately"), (0.8, "well"), (math.inf, "very well"))
 
 
-def ordered(systems: Mapping[str, Estimate]) -> list[str]:
+def rank_systems(systems: Mapping[str, Estimate]) -> list[str]:
     """Systems by estimate, most errors first, human last."""
-    machines = sorted((name for name in systems if name != HUMAN), key=lambda name: -_value(systems[name]))
+    machines = sorted((name for name in systems if name != HUMAN), key=lambda name: -_sort_value(systems[name]))
     return [*machines, *([HUMAN] if HUMAN in systems else [])]
 
 
-def _value(estimate: Estimate) -> float:
+def _sort_value(estimate: Estimate) -> float:
     return -math.inf if math.isnan(estimate.value) else estimate.value
 
 
-def compared_pair(systems: Sequence[str]) -> tuple[str, str] | None:
+def choose_compared_pair(systems: Sequence[str]) -> tuple[str, str] | None:
     """The two systems that the answer is about, better first: the two best machines, else the machine and people."""
     machines = [name for name in systems if name != HUMAN]
     if len(machines) >= 2:
@@ -46,7 +46,7 @@ def compared_pair(systems: Sequence[str]) -> tuple[str, str] | None:
     return (HUMAN, machines[0]) if machines and HUMAN in systems else None
 
 
-def difference(first: Floats, second: Floats, draws: int, seed: int) -> tuple[Estimate, Estimate]:
+def estimate_difference(first: Floats, second: Floats, draws: int, seed: int) -> tuple[Estimate, Estimate]:
     """How many fewer errors per text value the first has, and its ratio to the second, over resampled texts."""
     rng = np.random.default_rng(seed)
     signature = Signature.of(statistic="difference of means over texts", draws=draws, seed=seed)
@@ -57,10 +57,10 @@ def difference(first: Floats, second: Floats, draws: int, seed: int) -> tuple[Es
     if len(first) < 2 or len(second) < 2:
         why = "fewer than two texts of a system"
         return (Estimate(math.nan, math.nan, math.nan, signature, why),) * 2
-    gap = Estimate(float(second.mean() - first.mean()), *percentiles(other - one), signature)
+    gap = Estimate(float(second.mean() - first.mean()), *percentile_interval(other - one), signature)
     if second.mean() == 0 or (other == 0).any():
         return gap, Estimate(math.nan, math.nan, math.nan, signature, "a system without errors")
-    return gap, Estimate(float(first.mean() / second.mean()), *percentiles(one / other), signature)
+    return gap, Estimate(float(first.mean() / second.mean()), *percentile_interval(one / other), signature)
 
 
 def ratio_word(ratio: Estimate) -> str:
@@ -71,12 +71,14 @@ def ratio_word(ratio: Estimate) -> str:
     """
     if math.isnan(ratio.value) or math.isnan(ratio.low):
         return ""
-    near = [min(_RATIOS, key=lambda known: abs(math.log(known[0] / max(end, 1e-9)))) for end in (ratio.low, ratio.high)]
+    near = [
+        min(_RATIO_WORDS, key=lambda known: abs(math.log(known[0] / max(end, 1e-9)))) for end in (ratio.low, ratio.high)
+    ]
     inside = ratio.low > 0.2 and ratio.high < 0.87
     return near[0][1] if near[0] == near[1] and inside else ""
 
 
-def sentence(
+def headline_sentence(
     pair: tuple[str, str] | None, systems: Mapping[str, Estimate], gap: Estimate | None, ratio: Estimate | None
 ) -> str:
     """The first sentence of a report."""
@@ -85,8 +87,10 @@ def sentence(
         if not known:
             return "Nobody has read these texts yet."
         be = "were" if known[0] == ALL_TEXTS else "was"
-        return f"{_title(known[0])} {be} read; there is nothing to compare {'them' if be == 'were' else 'it'} with."
-    better, worse = (_title(name) for name in pair)
+        return (
+            f"{_system_title(known[0])} {be} read; there is nothing to compare {'them' if be == 'were' else 'it'} with."
+        )
+    better, worse = (_system_title(name) for name in pair)
     if math.isnan(gap.low) or gap.low <= 0 <= gap.high:
         return f"{better} and {worse} cannot be told apart."
     if gap.value < 0:
@@ -95,19 +99,19 @@ def sentence(
     return f"{better} makes {word} the errors of {worse}." if word else f"{better} makes fewer errors than {worse}."
 
 
-def _title(name: str) -> str:
+def _system_title(name: str) -> str:
     return "Human text" if name == HUMAN else "All texts" if name == ALL_TEXTS else name
 
 
-def agreement_words(alpha: Estimate | None) -> str:
+def describe_agreement(alpha: Estimate | None) -> str:
     """`Readers agree moderately: α 0.42 [0.38, 0.45].`"""
     if alpha is None or math.isnan(alpha.value):
         return f"Agreement is not known: {alpha.why if alpha else 'one reader for each text'}."
-    word = next(word for bound, word in _AGREEMENT if alpha.value < bound)
+    word = next(word for bound, word in _AGREEMENT_WORDS if alpha.value < bound)
     return f"Readers agree {word}: α {alpha.short(2).replace('-', '−')}."
 
 
-def numbers(
+def headline_numbers(
     pair: tuple[str, str] | None, systems: Mapping[str, Estimate], gap: Estimate | None, measure: str, scale: Axis
 ) -> str:
     """The numbers behind the sentence, with the human yardstick where there is one."""
@@ -121,7 +125,7 @@ def numbers(
         )
     elif systems:
         name, estimate = next(iter(systems.items()))
-        parts.append(f"{_title(name)}: {scale.number(estimate.value)} {measure}.")
+        parts.append(f"{_system_title(name)}: {scale.number(estimate.value)} {measure}.")
     if HUMAN in systems and not (pair and HUMAN in pair):
         human = systems[HUMAN]
         parts.append(
@@ -130,7 +134,7 @@ def numbers(
     return " ".join(parts)
 
 
-def gap_in_words(gap: Estimate, scale: Axis) -> str:
+def describe_gap_with_excluded(gap: Estimate, scale: Axis) -> str:
     """`With them the difference is 1.1 [0.8, 1.4].`"""
     if math.isnan(gap.value):
         return ""
@@ -144,18 +148,18 @@ def difference_figure(
     rows = [DotRow(pair[0], gap)]
     if with_all is not None and not math.isnan(with_all.value):
         rows.append(DotRow("with what was left out", with_all, open=True))
-    scale = axis([row.estimate for row in rows])
+    scale = build_axis([row.estimate for row in rows])
     marked = Axis(scale.low, scale.high, scale.ticks, scale.digits, reference=0.0, reference_name="no difference")
     table = tuple(
         {"better": row.name, "worse": pair[1], "difference": estimate.value, "low": estimate.low, "high": estimate.high}
         for row in rows
         if (estimate := row.estimate)
     )
-    caption = f"Fewer {measure} than {_title(pair[1])}" + ("; open: with what was left out" if rows[1:] else "")
+    caption = f"Fewer {measure} than {_system_title(pair[1])}" + ("; open: with what was left out" if rows[1:] else "")
     return DotFigure("answer", "Difference", caption, table, str(gap.signature), command, rows=tuple(rows), axis=marked)
 
 
-def holds(gap: Estimate, resampled: float, left_out: Sequence[tuple[str, float]]) -> Statement:
+def robustness_statement(gap: Estimate, resampled: float, left_out: Sequence[tuple[str, float]]) -> AnswerStatement:
     """What the answer holds against: resamples of texts, and each reader left out."""
     share = f"in {resampled:.0%} of the resamples of texts"
     turned = [name for name, value in left_out if value * gap.value <= 0]
@@ -167,27 +171,27 @@ def holds(gap: Estimate, resampled: float, left_out: Sequence[tuple[str, float]]
         )
     else:
         readers = ", and with any one reader left out"
-    return Statement("Holds", f"{share}{readers}.")
+    return AnswerStatement("Holds", f"{share}{readers}.")
 
 
-def does_not_hold(by_label: Mapping[str, Estimate], digits: int = 2) -> Statement:
+def exception_statement(by_label: Mapping[str, Estimate], digits: int = 2) -> AnswerStatement:
     """The label for which the answer holds least, or that it holds for all."""
     open_ = {name: gap for name, gap in by_label.items() if not math.isnan(gap.low) and gap.low <= 0}
     if not open_:
-        return Statement("Does not hold", "for no kind of error: every difference points the same way.")
+        return AnswerStatement("Does not hold", "for no kind of error: every difference points the same way.")
     name, gap = min(open_.items(), key=lambda item: item[1].value)
     more = f"; nor for {len(open_) - 1} other kinds" if len(open_) > 1 else ""
     shown = f"{gap.value:.{digits}f} [{gap.low:.{digits}f}, {gap.high:.{digits}f}]".replace("-", "−")
-    return Statement("Does not hold", f"for {name}: difference {shown}{more}.")
+    return AnswerStatement("Does not hold", f"for {name}: difference {shown}{more}.")
 
 
-def answer(
+def build_answer(
     systems: Mapping[str, Estimate], pair: tuple[str, str] | None, gap: Estimate | None, ratio: Estimate | None,
-    alpha: Estimate | None, measure: str, statements: Sequence[Statement], command: str, scale: Axis,
+    alpha: Estimate | None, measure: str, statements: Sequence[AnswerStatement], command: str, scale: Axis,
     with_all: Estimate | None = None,
-) -> Answer:  # fmt: skip
+) -> ReportAnswer:  # fmt: skip
     """The whole answer; `with_all` is the difference with what was left out."""
-    words = f"{numbers(pair, systems, gap, measure, scale)} {agreement_words(alpha)}".strip()
+    words = f"{headline_numbers(pair, systems, gap, measure, scale)} {describe_agreement(alpha)}".strip()
     is_known = pair and gap and not math.isnan(gap.value)
     drawn = difference_figure(pair, gap, with_all, measure, command) if is_known and pair and gap else None
-    return Answer(sentence(pair, systems, gap, ratio), words, drawn, tuple(statements))
+    return ReportAnswer(headline_sentence(pair, systems, gap, ratio), words, drawn, tuple(statements))

@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from finecomb.core.model_notes import KEY, MarkNote, note_of
+from finecomb.core.model_notes import META_KEY, MarkNote, read_reply_note
 from finecomb.core.records import Annotation, Mark
 from finecomb.core.study import Study
 
-_METHODS = {
+_PLACEMENT_METHODS = {
     "spelling": "in another spelling",
     "elided": "from its first to its last words",
     "near": "where the words are nearly the same",
 }
-_HOW = {"exact": "placed exactly", "repaired": "repaired", "missing": "not placed"}
+_PLACEMENT_WORDS = {"exact": "placed exactly", "repaired": "repaired", "missing": "not placed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,54 +31,54 @@ class ModelReply:
 
 def is_from_model(annotation: Annotation) -> bool:
     """Whether an annotation was made from a reply of a language model."""
-    return KEY in annotation.meta
+    return META_KEY in annotation.meta
 
 
 def model_replies(annotations: Iterable[Annotation], raw: Mapping[str, str]) -> list[ModelReply]:
     """The replies behind annotations of one text; `raw` has them by the hash of the request."""
-    return [_reply(annotation, raw) for annotation in annotations if is_from_model(annotation)]
+    return [_build_model_reply(annotation, raw) for annotation in annotations if is_from_model(annotation)]
 
 
-def _reply(annotation: Annotation, raw: Mapping[str, str]) -> ModelReply:
-    note = note_of(annotation)
+def _build_model_reply(annotation: Annotation, raw: Mapping[str, str]) -> ModelReply:
+    note = read_reply_note(annotation)
     texts = tuple(raw[call] for call in note.calls if call in raw) or ((note.reply,) if note.reply else ())
-    return ModelReply(annotation.annotator, _words(annotation), texts)
+    return ModelReply(annotation.annotator, _describe_reply(annotation), texts)
 
 
-def _words(annotation: Annotation) -> str:
-    note = note_of(annotation)
+def _describe_reply(annotation: Annotation) -> str:
+    note = read_reply_note(annotation)
     if annotation.excluded is not None:
         return f"{annotation.excluded.reason}; not counted"
-    kinds = Counter(_kind(mark) for mark in annotation.marks)
-    quotes = ", ".join(f"{kinds[kind]} {words}" for kind, words in _HOW.items() if kinds[kind])
+    kinds = Counter(_placement_status(mark) for mark in annotation.marks)
+    quotes = ", ".join(f"{kinds[kind]} {words}" for kind, words in _PLACEMENT_WORDS.items() if kinds[kind])
     return "; ".join([f"{note.state}, quotes: {quotes}" if quotes else note.state, *note.flags])
 
 
-def _kind(mark: Mark) -> str:
+def _placement_status(mark: Mark) -> str:
     if not mark.spans:
         return "missing"
     return "exact" if MarkNote.of(mark).placed == "exact" else "repaired"
 
 
-def placement(mark: Mark) -> str:
+def describe_placement(mark: Mark) -> str:
     """How the quote of a language model was placed; empty for a mark of somebody who needs no quotes."""
-    if KEY not in mark.meta:
+    if META_KEY not in mark.meta:
         return ""
     note = MarkNote.of(mark)
     if not mark.spans:
         return f"quote not placed: {mark.unlocated}"
-    method = _METHODS.get(note.placed)
+    method = _PLACEMENT_METHODS.get(note.placed)
     wrote = f"; it wrote \u201c{note.quoted}\u201d" if note.quoted else ""
     words = f"quote repaired, {method}{wrote}" if method else "quote placed exactly"
     return "; ".join([words, *note.flags, *([f"place {note.decision} by a researcher"] if note.decision else [])])
 
 
-def needed_replies(study: Study, raw: Mapping[str, str]) -> dict[str, str]:
+def select_used_replies(study: Study, raw: Mapping[str, str]) -> dict[str, str]:
     """Those of many replies that annotations of the study were made from."""
     calls = {
         call
         for annotation in study.iter_annotations()
         if is_from_model(annotation)
-        for call in note_of(annotation).calls
+        for call in read_reply_note(annotation).calls
     }
     return {call: raw[call] for call in sorted(calls) if call in raw}

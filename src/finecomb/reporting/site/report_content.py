@@ -9,54 +9,54 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import polars as pl
 
-from finecomb.collection.pay import cost, earned
+from finecomb.collection.pay import compute_earnings, cost
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
-from finecomb.core.frames import meta
-from finecomb.core.palette import UNLABELLED, Look, looks
+from finecomb.core.frames import meta_entry
+from finecomb.core.palette import UNLABELLED_SLOT, LabelStyle, label_styles
 from finecomb.core.records import Settings
 from finecomb.core.study import Study
-from finecomb.reporting.datasheet import Evidence
+from finecomb.reporting.datasheet import DatasheetSource
 from finecomb.reporting.figures.figure_model import (
-    Answer,
+    AnswerStatement,
     Axis,
     BarFigure,
-    CombFigure,
     DotFigure,
     DotRow,
     LabelPanel,
     PanelFigure,
     Report,
+    ReportAnswer,
     ReportFigure,
-    Statement,
     TableRow,
-    Tooth,
-    axis,
-    counted,
+    TextBar,
+    TextBarFigure,
+    build_axis,
+    format_count,
 )
 from finecomb.reporting.site import headline as answers
-from finecomb.reporting.site.exclusions import left_out_reasons, put_back, reasons_in_words
+from finecomb.reporting.site.exclusions import count_exclusion_reasons, describe_exclusions, restore_excluded
 from finecomb.reporting.site.headline import ALL_TEXTS, HUMAN
-from finecomb.reporting.site.report_sections import FurtherTable, further_figures
-from finecomb.reporting.site.text_influence import TextInfluence, influences
+from finecomb.reporting.site.report_sections import ExternalTable, build_external_figures
+from finecomb.reporting.site.text_influence import TextInfluence, compute_influences
 from finecomb.statistics.agreement.agreement import agree
 from finecomb.statistics.gold.gold_merge import gold
-from finecomb.statistics.gold.human_baseline import ONE_PERSON, one_person
+from finecomb.statistics.gold.human_baseline import SINGLE_ANNOTATOR, single_annotator_baseline
 from finecomb.statistics.gold.scores import Score, score
 from finecomb.statistics.inference.resampling import Floats
 from finecomb.statistics.judges.model_costs import ModelCost, model_costs
 from finecomb.statistics.measures.annotation_measures import measure
-from finecomb.statistics.measures.counts import counts, meta_names
+from finecomb.statistics.measures.counts import group_counts, meta_names
 from finecomb.statistics.selection.view import ANY, Filters, View, view
 
-RATE = "marks per 100 words"
-PEOPLE = ("human", "pooled")
-MACHINES = ("llm", "detector", "checker")
-_FEW = 40  # marks below which a row says so
+RATE_UNIT = "marks per 100 words"
+HUMAN_KINDS = ("human", "pooled")
+MACHINE_KINDS = ("llm", "detector", "checker")
+_MIN_MARKS = 40  # marks below which a row says so
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ReportSource:
     """What a report is made from."""
 
     study: Study
@@ -72,7 +72,7 @@ class Source:
     """A gold standard to judge against, where one was given."""
     verdicts: Mapping[str, str] = field(default_factory=dict)
     """What `calibrate --keep` said of a judge, by its name."""
-    further: tuple[FurtherTable, ...] = ()
+    further: tuple[ExternalTable, ...] = ()
     """Tables of other commands that the report shows too."""
     filters: Filters = field(default_factory=Filters)
     """What `view` was read with."""
@@ -81,16 +81,16 @@ class Source:
     licence: str = ""
     """Under which licence texts and annotations are shared."""
 
-    def looks(self) -> Mapping[str | None, Look]:
+    def looks(self) -> Mapping[str | None, LabelStyle]:
         """How each label looks."""
-        return looks(self.view.protocol) if self.view.protocol else {}
+        return label_styles(self.view.protocol) if self.view.protocol else {}
 
-    def look(self, label: str) -> Look:
+    def look(self, label: str) -> LabelStyle:
         """How one label looks; plain for one that the protocol does not have."""
-        return self.looks().get(label) or Look(label, label, UNLABELLED, label[:2].upper(), "")
+        return self.looks().get(label) or LabelStyle(label, label, UNLABELLED_SLOT, label[:2].upper(), "")
 
 
-def source(
+def build_report_source(
     study: Study,
     name: str,
     by: str = "",
@@ -98,53 +98,70 @@ def source(
     draws: int = 1000,
     seed: int = 0,
     filters: Filters | None = None,
-) -> Source:
+) -> ReportSource:
     """What to report on: people's marks where there are any, else everybody's; systems by `by` or the meta `model`."""
     kinds = set(study.annotators["kind"]) if len(study.annotators) else set()
-    chosen = filters or Filters(kinds=tuple(kind for kind in PEOPLE if kind in kinds))
+    chosen = filters or Filters(kinds=tuple(kind for kind in HUMAN_KINDS if kind in kinds))
     system = by or ("model" if "model" in meta_names(study) else "")
-    return Source(study, view(study, chosen), system, name, draws, seed, gold_study, filters=chosen)
+    return ReportSource(study, view(study, chosen), system, name, draws, seed, gold_study, filters=chosen)
 
 
-def report(made_from: Source, date: str, page_of: Callable[[str], str]) -> Report:
+def build_report(made_from: ReportSource, date: str, page_of: Callable[[str], str]) -> Report:
     """The content of a report; `page_of` gives the page of a document by its id."""
     notes: list[str] = []
-    systems = _rates(made_from)
-    alpha = _alpha(made_from)
+    systems = _rate_by_system(made_from)
+    alpha = _overall_alpha(made_from)
     figures: list[ReportFigure] = []
-    for make in (_systems, _kinds, _trust, _readers_figure, _judges, _costs):
-        figure = _attempt(make, made_from, systems, notes)
+    for make in (
+        _systems_figure,
+        _error_types_figure,
+        _agreement_figure,
+        _annotators_figure,
+        _judges_figure,
+        _costs_figure,
+    ):
+        figure = _try_figure(make, made_from, systems, notes)
         if figure is not None:
             figures.append(figure)
-    figures += further_figures(made_from.further)
-    figures.append(_texts(made_from, page_of))
+    figures += build_external_figures(made_from.further)
+    figures.append(_texts_figure(made_from, page_of))
     numbered = tuple(replace(figure, title=f"{number} {figure.title}") for number, figure in enumerate(figures, 1))
     title = made_from.study.settings.title or made_from.name
     return Report(
-        title, date, _counts(made_from), _answer(made_from, systems, alpha), numbered, _facts(made_from), tuple(notes)
+        title,
+        date,
+        _describe_counts(made_from),
+        _build_answer(made_from, systems, alpha),
+        numbered,
+        _provenance_facts(made_from),
+        tuple(notes),
     )
 
 
-def evidence(made_from: Source, content: Report) -> Evidence:
+def build_datasheet_source(made_from: ReportSource, content: Report) -> DatasheetSource:
     """What the datasheet of the study is written from."""
     signatures = [figure.signature for figure in content.figures if figure.signature]
-    return Evidence(made_from.study, made_from.view.protocol, _alpha(made_from), signatures, made_from.licence)
+    return DatasheetSource(
+        made_from.study, made_from.view.protocol, _overall_alpha(made_from), signatures, made_from.licence
+    )
 
 
-Maker = Callable[[Source, Mapping[str, Estimate]], ReportFigure | None]
+FigureMaker = Callable[[ReportSource, Mapping[str, Estimate]], ReportFigure | None]
 
 
-def _attempt(make: Maker, made_from: Source, systems: Mapping[str, Estimate], notes: list[str]) -> ReportFigure | None:
+def _try_figure(
+    make: FigureMaker, made_from: ReportSource, systems: Mapping[str, Estimate], notes: list[str]
+) -> ReportFigure | None:
     """A figure, or a note why it could not be made: one that fails holds up no other."""
     try:
         figure = make(made_from, systems)
-        return figure and _without_empty_plot(figure)
+        return figure and _explain_empty_plot(figure)
     except FinecombError as error:
         notes.append(f"{make.__name__.strip('_').capitalize()}: this figure could not be made: {error}")
         return None
 
 
-def _without_empty_plot(figure: ReportFigure) -> ReportFigure:
+def _explain_empty_plot(figure: ReportFigure) -> ReportFigure:
     """A figure whose every number is undefined says why, in place of a plot without dots."""
     match figure:
         case DotFigure(rows=rows):
@@ -159,16 +176,16 @@ def _without_empty_plot(figure: ReportFigure) -> ReportFigure:
     return replace(figure, empty=f"There is nothing to draw: {why}.")
 
 
-def _counts(made_from: Source) -> str:
+def _describe_counts(made_from: ReportSource) -> str:
     study = made_from.study.work()
     kinds = dict(study.annotators.select("id", "kind").iter_rows())
     readers = [kinds.get(id, "") for id in study.annotations["annotator"].unique()]
-    people, pools = (sum(kind == name for kind in readers) for name in PEOPLE)
-    machines = sum(kind in MACHINES for kind in readers)
+    people, pools = (sum(kind == name for kind in readers) for name in HUMAN_KINDS)
+    machines = sum(kind in MACHINE_KINDS for kind in readers)
     texts = study.annotations["document"].n_unique()
     gold_makers = sum(kind == "gold" for kind in readers)
     parts = [
-        counted(number, one, many)
+        format_count(number, one, many)
         for number, one, many in (
             (people, "person", "people"),
             (pools, "pool of readers", "pools of readers"),
@@ -178,45 +195,45 @@ def _counts(made_from: Source) -> str:
         if number and (one != "gold standard" or not people + pools)
     ]
     who = " and ".join(parts) or "nobody"
-    return f"{counted(texts, 'text')}, {counted(len(study.annotations), 'annotation')} by {who}."
+    return f"{format_count(texts, 'text')}, {format_count(len(study.annotations), 'annotation')} by {who}."
 
 
 # --- systems -----------------------------------------------------------------------------------------------------
 
 
-def _scaled(estimate: Estimate, factor: float) -> Estimate:
+def _scale_estimate(estimate: Estimate, factor: float) -> Estimate:
     return replace(estimate, value=estimate.value * factor, low=estimate.low * factor, high=estimate.high * factor)
 
 
-def _system(made_from: Source, finding: Finding) -> str:
+def _system_name(made_from: ReportSource, finding: Finding) -> str:
     return str(finding.columns[made_from.by]) if made_from.by else ALL_TEXTS
 
 
-def _rates(made_from: Source) -> dict[str, Estimate]:
+def _rate_by_system(made_from: ReportSource) -> dict[str, Estimate]:
     """Marks per 100 words by system, most first and human last."""
     if made_from.view.study.annotations.is_empty():
         return {}
     by = [made_from.by] if made_from.by else []
     findings = _rate_findings(made_from, by)
     rates = {
-        _system(made_from, finding): _scaled(finding.estimate, 0.1)
+        _system_name(made_from, finding): _scale_estimate(finding.estimate, 0.1)
         for finding in findings
         if finding.columns["label"] == ANY and (not by or finding.columns[made_from.by] is not None)
     }
-    return {name: rates[name] for name in answers.ordered(rates)}
+    return {name: rates[name] for name in answers.rank_systems(rates)}
 
 
-def _rate_findings(made_from: Source, by: Sequence[str]) -> Sequence[Finding]:
+def _rate_findings(made_from: ReportSource, by: Sequence[str]) -> Sequence[Finding]:
     """Marks per 1,000 words, mean over texts: every text counts as much, as in the difference and in its comb."""
     return measure(made_from.view, ["rate-1000"], by, draws=made_from.draws, seed=made_from.seed, average="document")
 
 
-def _rate_command(made_from: Source, by: str) -> str:
+def _rate_command(made_from: ReportSource, by: str) -> str:
     by_words = ["--by", by] if by else []
-    return _command(made_from, "measure", "--measure", "rate-1000", "--average", "document", *by_words)
+    return _command_line(made_from, "measure", "--measure", "rate-1000", "--average", "document", *by_words)
 
 
-def text_rates(made_from: Source) -> pl.DataFrame:
+def text_rates(made_from: ReportSource) -> pl.DataFrame:
     """Marks per 100 words of each text, mean over its readers: document, system, value."""
     study = made_from.view.study
     words = dict(
@@ -225,7 +242,7 @@ def text_rates(made_from: Source) -> pl.DataFrame:
     per = study.marks.group_by("annotation").agg(pl.len().alias("marks"))
     rows = study.annotations.select("document", pl.col("id").alias("annotation")).join(per, on="annotation", how="left")
     means = rows.group_by("document", maintain_order=True).agg(pl.col("marks").fill_null(0).mean())
-    systems = systems_of(made_from)
+    systems = system_by_document(made_from)
     values = [
         100 * count / words[document] if words.get(document) else math.nan
         for document, count in means.select("document", "marks").iter_rows()
@@ -236,21 +253,23 @@ def text_rates(made_from: Source) -> pl.DataFrame:
     ).filter(pl.col("value").is_not_nan())
 
 
-def systems_of(made_from: Source) -> dict[str, str]:
+def system_by_document(made_from: ReportSource) -> dict[str, str]:
     """The system of each document by its id; documents without one are absent."""
     if not made_from.by:
         return dict.fromkeys(made_from.study.documents["id"], ALL_TEXTS)
-    rows = made_from.study.documents.select("id", meta(made_from.by)).iter_rows()
+    rows = made_from.study.documents.select("id", meta_entry(made_from.by)).iter_rows()
     return {id: system for id, system in rows if system is not None}
 
 
-def _command(made_from: Source, *words: str) -> str:
+def _command_line(made_from: ReportSource, *words: str) -> str:
     return " ".join(["finecomb", *words[:1], made_from.name, *words[1:]])
 
 
-def _systems(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure:
+def _systems_figure(made_from: ReportSource, systems: Mapping[str, Estimate]) -> ReportFigure:
     texts = text_rates(made_from)
-    read = {row[0]: row for row in counts(made_from.view.study, [made_from.by]).iter_rows()} if made_from.by else {}
+    read = (
+        {row[0]: row for row in group_counts(made_from.view.study, [made_from.by]).iter_rows()} if made_from.by else {}
+    )
     rows = []
     for name, estimate in systems.items():
         teeth = tuple(texts.filter(pl.col("system") == name)["value"].to_list())
@@ -258,18 +277,18 @@ def _systems(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure
         rows.append(DotRow(name, estimate, note, teeth=teeth if len(teeth) <= 200 else (), link="#texts"))
     estimates = [row.estimate for row in rows]
     teeth_too = [Estimate(tooth, tooth, tooth, Signature(())) for row in rows for tooth in row.teeth]
-    scale = replace(axis([*estimates, *teeth_too]), digits=axis(estimates).digits)
+    scale = replace(build_axis([*estimates, *teeth_too]), digits=build_axis(estimates).digits)
     caption = "Marks per 100 words with 95% interval; below each, one tooth per text."
     band = systems.get(HUMAN)
     return DotFigure(
         "systems", "Systems", caption + (" The grey band is human text." if band else ""),
-        tuple(_row("system", row) for row in rows), _signature(systems.values()),
+        tuple(_table_row("system", row) for row in rows), _first_signature(systems.values()),
         _rate_command(made_from, made_from.by),
         "" if rows else "Nobody has read these texts yet.", "#texts", tuple(rows), scale, band,
     )  # fmt: skip
 
 
-def _row(head: str, row: DotRow) -> dict[str, object]:
+def _table_row(head: str, row: DotRow) -> dict[str, object]:
     return {
         head: row.name,
         "value": row.estimate.value,
@@ -279,14 +298,14 @@ def _row(head: str, row: DotRow) -> dict[str, object]:
     }
 
 
-def _signature(estimates: Iterable[Estimate]) -> str:
+def _first_signature(estimates: Iterable[Estimate]) -> str:
     return next((str(estimate.signature) for estimate in estimates), "")
 
 
 # --- kinds of error ----------------------------------------------------------------------------------------------
 
 
-def _kinds(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure | None:
+def _error_types_figure(made_from: ReportSource, systems: Mapping[str, Estimate]) -> ReportFigure | None:
     protocol = made_from.view.protocol
     if protocol is None or not protocol.labels:
         return None
@@ -294,34 +313,34 @@ def _kinds(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure |
     findings = measure(made_from.view, ["coverage"], by, draws=made_from.draws, seed=made_from.seed)
     by_label: dict[str, dict[str, Estimate]] = {}
     for finding in findings:
-        by_label.setdefault(str(finding.columns["label"]), {})[_system(made_from, finding)] = finding.estimate
+        by_label.setdefault(str(finding.columns["label"]), {})[_system_name(made_from, finding)] = finding.estimate
     labels = [label.name for label in protocol.labels if label.name in by_label]
-    short, texts = short_names(list(systems)), text_rates(made_from)
+    short, texts = shorten_names(list(systems)), text_rates(made_from)
     read = {name: texts.filter(pl.col("system") == name).height for name in systems}
     panels = tuple(
         LabelPanel(
             made_from.look(label),
             tuple(
-                _kind_row(name, by_label[label][name], short[name], read.get(name, 0))
+                _error_type_row(name, by_label[label][name], short[name], read.get(name, 0))
                 for name in systems
                 if name in by_label[label]
             ),
         )
         for label in labels
     )
-    scale = axis([row.estimate for panel in panels for row in panel.rows], percent=True)
-    table = tuple({"label": panel.look.label, **_row("system", row)} for panel in panels for row in panel.rows)
+    scale = build_axis([row.estimate for panel in panels for row in panel.rows], percent=True)
+    table = tuple({"label": panel.look.label, **_table_row("system", row)} for panel in panels for row in panel.rows)
     names = f" {', '.join(systems)} from top to bottom." if len(systems) > 1 else ""
     return PanelFigure(
         "kinds", "Kinds of error",
         f"Share of words covered by each label, 95% interval, same axis in every panel.{names}",
-        table, _signature([finding.estimate for finding in findings]),
-        _command(made_from, "measure", "--measure", "coverage", *(["--by", made_from.by] if made_from.by else [])),
+        table, _first_signature([finding.estimate for finding in findings]),
+        _command_line(made_from, "measure", "--measure", "coverage", *(["--by", made_from.by] if made_from.by else [])),
         "", "#texts", panels, scale,
     )  # fmt: skip
 
 
-def short_names(names: Sequence[str]) -> dict[str, str]:
+def shorten_names(names: Sequence[str]) -> dict[str, str]:
     """Names of systems without the beginning that all machines share, where that tells them apart.
 
     >>> short_names(["comb-small", "comb-large", "human"])
@@ -334,19 +353,19 @@ def short_names(names: Sequence[str]) -> dict[str, str]:
     return {name: (name[cut:] if name != HUMAN else name) or name for name in names}
 
 
-def _kind_row(name: str, estimate: Estimate, short: str, texts: int) -> DotRow:
+def _error_type_row(name: str, estimate: Estimate, short: str, texts: int) -> DotRow:
     """Nothing found is not 0: the upper end of what it can still be is said, or in how many texts there was none."""
     if estimate.value != 0:
         return DotRow(name, estimate, short=short)
     is_known = math.isfinite(estimate.high) and estimate.high > 0
-    nothing = f"none, at most {100 * estimate.high:.1f}" if is_known else f"none in {counted(texts, 'text')}"
+    nothing = f"none, at most {100 * estimate.high:.1f}" if is_known else f"none in {format_count(texts, 'text')}"
     return DotRow(name, estimate, nothing, short=short, nothing=nothing)
 
 
 # --- trust -------------------------------------------------------------------------------------------------------
 
 
-def _alpha(made_from: Source) -> Estimate | None:
+def _overall_alpha(made_from: ReportSource) -> Estimate | None:
     if made_from.view.study.annotations.is_empty():
         return None
     try:
@@ -356,7 +375,7 @@ def _alpha(made_from: Source) -> Estimate | None:
     return next((finding.estimate for finding in findings if finding.columns.get("label", ANY) == ANY), None)
 
 
-def _trust(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure | None:
+def _agreement_figure(made_from: ReportSource, systems: Mapping[str, Estimate]) -> ReportFigure | None:
     protocol = made_from.view.protocol
     if protocol is None or not protocol.labels:
         return None
@@ -370,7 +389,13 @@ def _trust(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure |
             continue
         used = marks.get(label.name, 0)
         note = (
-            "never used" if not used else "do not compare" if used < _FEW * 0.7 else "few marks" if used < _FEW else ""
+            "never used"
+            if not used
+            else "do not compare"
+            if used < _MIN_MARKS * 0.7
+            else "few marks"
+            if used < _MIN_MARKS
+            else ""
         )
         rows.append(
             DotRow(
@@ -387,15 +412,15 @@ def _trust(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure |
     has_pairs = any(row.second for row in rows)
     table = tuple(
         {
-            **_row("label", row),
+            **_table_row("label", row),
             **({"f1": row.second.value, "f1_low": row.second.low, "f1_high": row.second.high} if row.second else {}),
         }
         for row in rows
     )
     return DotFigure(
         "trust", "How far to trust it",
-        "Agreement between people; wide intervals mean few marks, not bad readers.", table, _signature(known),
-        _command(made_from, "agree"), "", "#texts", tuple(rows),
+        "Agreement between people; wide intervals mean few marks, not bad readers.", table, _first_signature(known),
+        _command_line(made_from, "agree"), "", "#texts", tuple(rows),
         Axis(min(0.0, *(e.low for e in known if not math.isnan(e.low)), 0.0), 1, (0, 0.2, 0.4, 0.6, 0.8, 1), 2),
         None, ("Label", "Same words, Krippendorff’s α", "Same place, F1 between two readers", "Marks"),
         Axis(0, 1, (0, 0.5, 1), 2) if has_pairs else None, second_is_open=True,
@@ -405,9 +430,9 @@ def _trust(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure |
 # --- readers ------------------------------------------------------------------------------------------------------
 
 
-def _readers_figure(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure | None:
+def _annotators_figure(made_from: ReportSource, systems: Mapping[str, Estimate]) -> ReportFigure | None:
     """How much each person marks, beside the others: several of them, and no more than fit a page."""
-    people = _readers(made_from)
+    people = _annotator_ids(made_from)
     if len(people) < 2:
         return None
     findings = _rate_findings(made_from, ["annotator"])
@@ -415,7 +440,7 @@ def _readers_figure(made_from: Source, systems: Mapping[str, Estimate]) -> Repor
     texts = dict(study.annotations.group_by("annotator").agg(pl.col("document").n_unique()).iter_rows())
     minutes = dict(study.annotations.group_by("annotator").agg(pl.col("seconds").median() / 60).iter_rows())
     rows = [
-        DotRow(name, _scaled(finding.estimate, 0.1), _reader_note(texts.get(name, 0), minutes.get(name)))
+        DotRow(name, _scale_estimate(finding.estimate, 0.1), _annotator_note(texts.get(name, 0), minutes.get(name)))
         for finding in findings
         if finding.columns["label"] == ANY and (name := str(finding.columns["annotator"])) in people
     ]
@@ -424,38 +449,40 @@ def _readers_figure(made_from: Source, systems: Mapping[str, Estimate]) -> Repor
     return DotFigure(
         "readers", "Readers",
         "Marks per 100 words of each person, 95% interval; their texts may differ.",
-        tuple(_row("reader", row) for row in rows), _signature(estimates),
+        tuple(_table_row("reader", row) for row in rows), _first_signature(estimates),
         _rate_command(made_from, "annotator"), "", "#texts", tuple(rows),
-        axis(estimates),
+        build_axis(estimates),
     )  # fmt: skip
 
 
-def _reader_note(texts: int, minutes: float | None) -> str:
+def _annotator_note(texts: int, minutes: float | None) -> str:
     time = f", {minutes:.1f} minutes each" if minutes is not None else ""
-    return f"{counted(texts, 'text')}{time}"
+    return f"{format_count(texts, 'text')}{time}"
 
 
 # --- judges ------------------------------------------------------------------------------------------------------
 
 
-def _judges(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure | None:
+def _judges_figure(made_from: ReportSource, systems: Mapping[str, Estimate]) -> ReportFigure | None:
     """Machines against what people agree on; a gold standard that was given stands in for people."""
     study = made_from.study.work()
     kinds = dict(study.annotators.select("id", "kind").iter_rows())
-    machines = [id for id in study.annotations["annotator"].unique(maintain_order=True) if kinds.get(id) in MACHINES]
+    machines = [
+        id for id in study.annotations["annotator"].unique(maintain_order=True) if kinds.get(id) in MACHINE_KINDS
+    ]
     if not machines:
         return None
-    if made_from.gold is None and not set(_kinds_read(made_from)) & set(PEOPLE):
+    if made_from.gold is None and not set(_counted_annotator_kinds(made_from)) & set(HUMAN_KINDS):
         raise FinecombError("nobody but machines has read these texts; name a gold standard with --against")
     standard = made_from.gold or gold(made_from.view).study
     scores = score(standard, study, match="optimal", by=(), judges=machines, draws=made_from.draws, seed=made_from.seed)
     rows = [row for row in scores.rows if row.columns.get("label") == ANY]
     if not rows:
         return None
-    person = _one_person(made_from, study, machines)
+    person = _human_baseline(made_from, study, machines)
     notes = _judge_notes(made_from, {name: kinds[name] for name in machines})
     drawn = tuple(
-        DotRow(name, row.precision, notes[name], second=row.recall, open=name == ONE_PERSON)
+        DotRow(name, row.precision, notes[name], second=row.recall, open=name == SINGLE_ANNOTATOR)
         for row in ([person] if person else []) + rows
         if (name := str(row.columns["judge"]))
     )
@@ -463,41 +490,41 @@ def _judges(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure 
     against = "the gold standard" if made_from.gold else "what people agree on"
     band = f" The grey band is one person against {'it' if made_from.gold else 'the others'}." if person else ""
     return DotFigure(
-        "judges", "Judges", f"Each machine against {against}.{band or _NO_YARDSTICK}",
+        "judges", "Judges", f"Each machine against {against}.{band or _NO_HUMAN_BASELINE}",
         tuple(_score_row(row) for row in (*([person] if person else []), *rows)),
         " ".join(dict.fromkeys(str(row.recall.signature) for row in (*rows[:1], *([person] if person else [])))),
-        _command(made_from, "score"), "", "#texts", drawn, scale, person.precision if person else None,
+        _command_line(made_from, "score"), "", "#texts", drawn, scale, person.precision if person else None,
         ("Judge", "Precision: of its marks, how many are confirmed", "Recall: of the errors, how many it finds",
          "Verdict" if any(row.name in made_from.verdicts for row in drawn) else ""),
         scale, person.recall if person else None,
     )  # fmt: skip
 
 
-def _judge_notes(made_from: Source, kinds: Mapping[str, str]) -> dict[str, str]:
+def _judge_notes(made_from: ReportSource, kinds: Mapping[str, str]) -> dict[str, str]:
     """What stands beside each judge: what `calibrate` said of it, else what it is; and what it cost."""
     settings = made_from.study.settings
     prices = {
-        model.annotator: f", {_money(settings, model.cost)} for {counted(model.texts, 'text')}"
+        model.annotator: f", {_format_money(settings, model.cost)} for {format_count(model.texts, 'text')}"
         for model in model_costs(made_from.study)
         if model.cost
     }
     notes = {
-        name: (made_from.verdicts.get(name) or _KINDS.get(kind, kind)) + prices.get(name, "")
+        name: (made_from.verdicts.get(name) or _KIND_TITLES.get(kind, kind)) + prices.get(name, "")
         for name, kind in kinds.items()
     }
-    return notes | {ONE_PERSON: "the yardstick"}
+    return notes | {SINGLE_ANNOTATOR: "the yardstick"}
 
 
-_KINDS = {"llm": "language model"}
-_NO_YARDSTICK = " No text has three readers, so one person cannot be laid beside the others."
+_KIND_TITLES = {"llm": "language model"}
+_NO_HUMAN_BASELINE = " No text has three readers, so one person cannot be laid beside the others."
 
 
-def _one_person(made_from: Source, study: Study, machines: Sequence[str]) -> Score | None:
+def _human_baseline(made_from: ReportSource, study: Study, machines: Sequence[str]) -> Score | None:
     """How one person fares on the texts that machines have read: the yardstick."""
-    if not set(made_from.view.study.annotators["kind"]) & set(PEOPLE):
+    if not set(made_from.view.study.annotators["kind"]) & set(HUMAN_KINDS):
         return None
     texts = study.annotations.filter(pl.col("annotator").is_in(machines))["document"].unique().to_list()
-    return one_person(made_from.view, texts, made_from.gold, draws=made_from.draws, seed=made_from.seed)
+    return single_annotator_baseline(made_from.view, texts, made_from.gold, draws=made_from.draws, seed=made_from.seed)
 
 
 def _score_row(row: Score) -> dict[str, object]:
@@ -507,43 +534,43 @@ def _score_row(row: Score) -> dict[str, object]:
 # --- cost and texts ----------------------------------------------------------------------------------------------
 
 
-def _costs(made_from: Source, systems: Mapping[str, Estimate]) -> ReportFigure | None:
+def _costs_figure(made_from: ReportSource, systems: Mapping[str, Estimate]) -> ReportFigure | None:
     """Pay to people beside what language models cost, where the study knows either."""
     settings, models = made_from.study.settings, model_costs(made_from.study)
     is_paid = settings.price is not None or bool(settings.base_pay)
     if made_from.view.protocol is None or not (is_paid or models):
         return None
-    spent = cost(settings, earned(made_from.study, (), made_from.view.protocol))
+    spent = cost(settings, compute_earnings(made_from.study, (), made_from.view.protocol))
     parts = [("Pay to people", spent.pay), ("Staff time", spent.staff), ("Fees", spent.fees), ("Bonuses", spent.bonus)]
     parts = [part for part in parts if part[1]] + [(model.annotator, model.cost) for model in models if model.cost]
     total, texts = sum(amount for _, amount in parts), made_from.study.work().annotations["document"].n_unique()
-    facts = [("per text", _money(settings, total / max(1, texts)))] if parts else []
+    facts = [("per text", _format_money(settings, total / max(1, texts)))] if parts else []
     if spent.per_hour is not None:
-        facts.append(("pay per hour, median", _money(settings, spent.per_hour)))
+        facts.append(("pay per hour, median", _format_money(settings, spent.per_hour)))
     if spent.total:
-        facts.append(("half as wide an interval", f"about {settings.money} {3 * total:,.0f} more"))
-    facts += [(model.annotator, _tokens(model)) for model in models]
+        facts.append(("half as wide an interval", f"about {settings.effective_currency} {3 * total:,.0f} more"))
+    facts += [(model.annotator, _describe_tokens(model)) for model in models]
     return BarFigure(
         "costs", "What it cost",
-        f"From the first text to this page, in {settings.money}."
+        f"From the first text to this page, in {settings.effective_currency}."
         + (" Language models: the tokens of their replies at the price of their run." if models else ""),
         _cost_table(parts, models), f"costs|price:{settings.price}|models:{len(models)}",
-        _command(made_from, "pay"), "" if parts or models else "Nothing was paid.", "",
-        tuple((name, amount, _money(settings, amount)) for name, amount in parts), _money(settings, total),
+        _command_line(made_from, "pay"), "" if parts or models else "Nothing was paid.", "",
+        tuple((name, amount, _format_money(settings, amount)) for name, amount in parts), _format_money(settings, total),
         tuple(facts),
     )  # fmt: skip
 
 
-def _money(settings: Settings, amount: float) -> str:
+def _format_money(settings: Settings, amount: float) -> str:
     """An amount with its currency; cents where it has any, and more digits below one of them."""
     digits = 2 if amount >= 0.01 or not amount else 4
-    return f"{settings.money} {amount:,.{digits}f}"
+    return f"{settings.effective_currency} {amount:,.{digits}f}"
 
 
-def _tokens(model: ModelCost) -> str:
+def _describe_tokens(model: ModelCost) -> str:
     """What a model read and wrote, e.g. `12,000 tokens sent, 900 received, in 16 texts; no price is known`."""
     price = "" if model.cost is not None else "; no price is known"
-    return f"{model.sent:,} tokens sent, {model.received:,} received, in {counted(model.texts, 'text')}{price}"
+    return f"{model.sent:,} tokens sent, {model.received:,} received, in {format_count(model.texts, 'text')}{price}"
 
 
 def _cost_table(parts: Sequence[tuple[str, float]], models: Sequence[ModelCost]) -> tuple[TableRow, ...]:
@@ -553,14 +580,14 @@ def _cost_table(parts: Sequence[tuple[str, float]], models: Sequence[ModelCost])
     return tuple({"part": name, "amount": amounts.get(name), **tokens.get(name, {})} for name in names)
 
 
-def _texts(made_from: Source, page_of: Callable[[str], str]) -> ReportFigure:
+def _texts_figure(made_from: ReportSource, page_of: Callable[[str], str]) -> ReportFigure:
     rates = text_rates(made_from).sort("value", descending=True, maintain_order=True)
-    order = list(_rates(made_from))
+    order = list(_rate_by_system(made_from))
     combs = tuple(
         (
             name,
             tuple(
-                Tooth(id, value, page_of(id))
+                TextBar(id, value, page_of(id))
                 for id, value in rates.filter(pl.col("system") == name).select("document", "value").iter_rows()
             ),
         )
@@ -569,7 +596,7 @@ def _texts(made_from: Source, page_of: Callable[[str], str]) -> ReportFigure:
     table = tuple(
         {"text": id, "system": system, "marks per 100 words": value} for id, system, value in rates.iter_rows()
     )
-    return CombFigure(
+    return TextBarFigure(
         "texts", "Texts",
         "One tooth per text, as long as its marks per 100 words; open one to read it with everybody’s marks.",
         table, f"statistic:marks per 100 words by text|texts:{len(rates)}",
@@ -578,120 +605,122 @@ def _texts(made_from: Source, page_of: Callable[[str], str]) -> ReportFigure:
     )  # fmt: skip
 
 
-def text_influences(made_from: Source) -> dict[str, tuple[TextInfluence, ...]]:
+def text_influences(made_from: ReportSource) -> dict[str, tuple[TextInfluence, ...]]:
     """What each text does to the numbers of the report, by document."""
-    systems = _rates(made_from)
-    pair = answers.compared_pair(list(systems)) if made_from.by else None
-    return influences(text_rates(made_from), systems, pair, RATE)
+    systems = _rate_by_system(made_from)
+    pair = answers.choose_compared_pair(list(systems)) if made_from.by else None
+    return compute_influences(text_rates(made_from), systems, pair, RATE_UNIT)
 
 
 # --- the answer --------------------------------------------------------------------------------------------------
 
 
-def _answer(made_from: Source, systems: Mapping[str, Estimate], alpha: Estimate | None) -> Answer:
-    pair = answers.compared_pair(list(systems)) if made_from.by else None
-    scale = axis(list(systems.values()))
+def _build_answer(made_from: ReportSource, systems: Mapping[str, Estimate], alpha: Estimate | None) -> ReportAnswer:
+    pair = answers.choose_compared_pair(list(systems)) if made_from.by else None
+    scale = build_axis(list(systems.values()))
     if pair is None:
-        statements = [_left_out(made_from, _rates_in_words(made_from, scale))]
-        return answers.answer(systems, None, None, None, alpha, RATE, statements, "", scale)
+        statements = [_exclusion_statement(made_from, _describe_rate_with_excluded(made_from, scale))]
+        return answers.build_answer(systems, None, None, None, alpha, RATE_UNIT, statements, "", scale)
     texts = text_rates(made_from)
-    values = [_values(texts, name) for name in pair]
-    gap, ratio = answers.difference(values[0], values[1], made_from.draws, made_from.seed)
+    values = [_system_rates(texts, name) for name in pair]
+    gap, ratio = answers.estimate_difference(values[0], values[1], made_from.draws, made_from.seed)
     if gap.value < 0:
         pair, values = (pair[1], pair[0]), values[::-1]
-        gap, ratio = answers.difference(values[0], values[1], made_from.draws, made_from.seed)
-    whole = _with_all(made_from)
+        gap, ratio = answers.estimate_difference(values[0], values[1], made_from.draws, made_from.seed)
+    whole = _source_with_excluded(made_from)
     with_all = _gap_estimate(whole, pair) if whole else None
-    left_out = _left_out(made_from, answers.gap_in_words(with_all, scale) if with_all else "")
-    statements = [*_statements(made_from, pair, gap, values), left_out]
-    command = _command(made_from, "test", "--by", made_from.by, "--statistic", "rate-1000")
-    return answers.answer(systems, pair, gap, ratio, alpha, RATE, statements, command, scale, with_all)
+    left_out = _exclusion_statement(made_from, answers.describe_gap_with_excluded(with_all, scale) if with_all else "")
+    statements = [*_answer_statements(made_from, pair, gap, values), left_out]
+    command = _command_line(made_from, "test", "--by", made_from.by, "--statistic", "rate-1000")
+    return answers.build_answer(systems, pair, gap, ratio, alpha, RATE_UNIT, statements, command, scale, with_all)
 
 
-def _gap_estimate(made_from: Source, pair: tuple[str, str]) -> Estimate:
+def _gap_estimate(made_from: ReportSource, pair: tuple[str, str]) -> Estimate:
     """The difference between two systems."""
     texts = text_rates(made_from)
-    values = [_values(texts, name) for name in pair]
-    return answers.difference(values[0], values[1], made_from.draws, made_from.seed)[0]
+    values = [_system_rates(texts, name) for name in pair]
+    return answers.estimate_difference(values[0], values[1], made_from.draws, made_from.seed)[0]
 
 
-def _values(texts: pl.DataFrame, system: str) -> Floats:
+def _system_rates(texts: pl.DataFrame, system: str) -> Floats:
     return texts.filter(pl.col("system") == system)["value"].to_numpy()
 
 
-def _statements(made_from: Source, pair: tuple[str, str], gap: Estimate, values: Sequence[Floats]) -> list[Statement]:
+def _answer_statements(
+    made_from: ReportSource, pair: tuple[str, str], gap: Estimate, values: Sequence[Floats]
+) -> list[AnswerStatement]:
     if math.isnan(gap.value):
         return []
     rng = np.random.default_rng(made_from.seed)
     draws = [v[rng.integers(len(v), size=(made_from.draws, len(v)))].mean(axis=1) for v in values]
     share = float(((draws[1] - draws[0]) > 0).mean())
-    left_out = [(reader, _gap_without(made_from, pair, reader)) for reader in _readers(made_from)]
+    left_out = [(reader, _gap_without_annotator(made_from, pair, reader)) for reader in _annotator_ids(made_from)]
     labels = {
         made_from.look(label).title: _label_gap(made_from, pair, label)
         for label in made_from.view.study.marks["label"].unique(maintain_order=True).drop_nulls()
     }
-    return [answers.holds(gap, share, left_out), answers.does_not_hold(labels)]
+    return [answers.robustness_statement(gap, share, left_out), answers.exception_statement(labels)]
 
 
-def _readers(made_from: Source) -> list[str]:
+def _annotator_ids(made_from: ReportSource) -> list[str]:
     readers = made_from.view.study.annotations["annotator"].unique(maintain_order=True).to_list()
     return readers if len(readers) <= 50 else []
 
 
-def _gap(part: Source, pair: tuple[str, str]) -> float:
+def _mean_gap(part: ReportSource, pair: tuple[str, str]) -> float:
     texts = text_rates(part)
-    means = [float(_values(texts, name).mean()) if len(_values(texts, name)) else math.nan for name in pair]
+    means = [float(_system_rates(texts, name).mean()) if len(_system_rates(texts, name)) else math.nan for name in pair]
     return means[1] - means[0]
 
 
-def _gap_without(made_from: Source, pair: tuple[str, str], reader: str) -> float:
+def _gap_without_annotator(made_from: ReportSource, pair: tuple[str, str], reader: str) -> float:
     rest = replace(made_from.view, study=made_from.view.study.only(pl.col("annotator") != reader))
-    value = _gap(replace(made_from, view=rest), pair)
+    value = _mean_gap(replace(made_from, view=rest), pair)
     return value if not math.isnan(value) else math.inf
 
 
-def _label_gap(made_from: Source, pair: tuple[str, str], label: str) -> Estimate:
+def _label_gap(made_from: ReportSource, pair: tuple[str, str], label: str) -> Estimate:
     study = made_from.view.study
     only = replace(made_from.view, study=replace(study, marks=study.marks.filter(pl.col("label") == label)))
     return _gap_estimate(replace(made_from, view=only), pair)
 
 
-def _with_all(made_from: Source) -> Source | None:
+def _source_with_excluded(made_from: ReportSource) -> ReportSource | None:
     """The report's source with what was left out put back; None where that changes nothing."""
-    if not left_out_reasons(made_from.study):
+    if not count_exclusion_reasons(made_from.study):
         return None
-    whole = view(put_back(made_from.study, PEOPLE), made_from.filters)
+    whole = view(restore_excluded(made_from.study, HUMAN_KINDS), made_from.filters)
     is_same = len(whole.study.annotations) == len(made_from.view.study.annotations)
     return None if is_same else replace(made_from, view=whole)
 
 
-def _left_out(made_from: Source, then: str) -> Statement:
+def _exclusion_statement(made_from: ReportSource, then: str) -> AnswerStatement:
     """How many annotations are not in the numbers, why, and what the answer would be with them."""
-    if not left_out_reasons(made_from.study):
-        return Statement("Left out", "nothing: all annotations that were handed in count.")
-    return Statement("Left out", f"{reasons_in_words(made_from.study)}. {then}".strip())
+    if not count_exclusion_reasons(made_from.study):
+        return AnswerStatement("Left out", "nothing: all annotations that were handed in count.")
+    return AnswerStatement("Left out", f"{describe_exclusions(made_from.study)}. {then}".strip())
 
 
-def _rates_in_words(made_from: Source, scale: Axis) -> str:
+def _describe_rate_with_excluded(made_from: ReportSource, scale: Axis) -> str:
     """What the first system's rate would be with what was left out."""
-    whole = _with_all(made_from)
-    rates = _rates(whole) if whole else {}
-    return next((f"With them {name}: {scale.number(rate.value)} {RATE}." for name, rate in rates.items()), "")
+    whole = _source_with_excluded(made_from)
+    rates = _rate_by_system(whole) if whole else {}
+    return next((f"With them {name}: {scale.number(rate.value)} {RATE_UNIT}." for name, rate in rates.items()), "")
 
 
-def _kinds_read(made_from: Source) -> list[str]:
+def _counted_annotator_kinds(made_from: ReportSource) -> list[str]:
     """Whose marks are counted: kinds of annotators."""
     kinds = dict(made_from.study.annotators.select("id", "kind").iter_rows())
     readers = made_from.view.study.annotations["annotator"].unique(maintain_order=True)
     return list(dict.fromkeys(kinds.get(id, "unknown") for id in readers))
 
 
-def _facts(made_from: Source) -> tuple[tuple[str, str], ...]:
+def _provenance_facts(made_from: ReportSource) -> tuple[tuple[str, str], ...]:
     protocol = made_from.view.protocol
     return (
         ("Measure", "marks per 100 words, mean over texts, each text the mean over its readers"),
         ("Interval", f"95%, {made_from.draws:,} resamples of whole texts, seed {made_from.seed}"),
         ("Protocol", protocol.id if protocol else "none"),
-        ("Readers", ", ".join(_kinds_read(made_from)) or "nobody"),
+        ("Readers", ", ".join(_counted_annotator_kinds(made_from)) or "nobody"),
         ("Licence", made_from.licence or "none was named; ask before you use the texts or the annotations"),
     )

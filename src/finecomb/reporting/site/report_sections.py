@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Signature
-from finecomb.reporting.figures.figure_model import DotFigure, DotRow, ReportFigure, TableFigure, TableRow, axis
+from finecomb.reporting.figures.figure_model import DotFigure, DotRow, ReportFigure, TableFigure, TableRow, build_axis
 
-_MOST_DOTS = 40  # rows that are dots; a longer table is a table
-_NUMBERS = ("value", "low", "high")
+_MAX_DOT_ROWS = 40  # rows that are dots; a longer table is a table
+_ESTIMATE_COLUMNS = ("value", "low", "high")
 
 
 @dataclass(frozen=True, slots=True)
-class FurtherTable:
+class ExternalTable:
     """A file as it was given: its name, its text and its rows."""
 
     name: str
@@ -40,40 +40,44 @@ class FurtherTable:
         return "with-" + re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
 
 
-def further_table(name: str, text: str) -> FurtherTable:
+def parse_external_table(name: str, text: str) -> ExternalTable:
     """The rows of a file: JSON as `--json` prints it, or CSV as `--table-out` writes it."""
     try:
-        rows, signature = _json_rows(json.loads(text)) if name.endswith(".json") else (list(_csv_rows(text)), "")
+        rows, signature = (
+            _parse_json_rows(json.loads(text)) if name.endswith(".json") else (list(_parse_csv_rows(text)), "")
+        )
     except (ValueError, csv.Error) as error:
         raise FinecombError(
             f"--with {name}: cannot be read ({error}); expected what --json or --table-out wrote"
         ) from None
     if not rows:
         raise FinecombError(f"--with {name}: has no rows; expected what --json printed or --table-out wrote")
-    return FurtherTable(name, text, tuple(rows), signature)
+    return ExternalTable(name, text, tuple(rows), signature)
 
 
-def _json_rows(content: object) -> tuple[list[TableRow], str]:
+def _parse_json_rows(content: object) -> tuple[list[TableRow], str]:
     rows = content.get("table") if isinstance(content, dict) else content
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ValueError("no list of rows")
     signature = str(content.get("signature") or "") if isinstance(content, dict) else ""
-    plain_rows = [{str(name): _plain(value) for name, value in row.items() if name != "signature"} for row in rows]
+    plain_rows = [
+        {str(name): _plain_value(value) for name, value in row.items() if name != "signature"} for row in rows
+    ]
     return list(plain_rows), signature
 
 
-def _plain(value: object) -> object:
+def _plain_value(value: object) -> object:
     return value if value is None or isinstance(value, str | int | float) else json.dumps(value, ensure_ascii=False)
 
 
-def _csv_rows(text: str) -> Iterator[TableRow]:
+def _parse_csv_rows(text: str) -> Iterator[TableRow]:
     for row in csv.DictReader(io.StringIO(text), strict=True):
         if None in row or None in row.values():
             raise ValueError("a row has more or fewer cells than the head")
-        yield {name: _number(cell) for name, cell in row.items()}
+        yield {name: _parse_cell(cell) for name, cell in row.items()}
 
 
-def _number(cell: str) -> object:
+def _parse_cell(cell: str) -> object:
     try:
         number = float(cell)
     except ValueError:
@@ -81,37 +85,39 @@ def _number(cell: str) -> object:
     return number if math.isfinite(number) else None
 
 
-def further_figures(tables: Sequence[FurtherTable]) -> list[ReportFigure]:
+def build_external_figures(tables: Sequence[ExternalTable]) -> list[ReportFigure]:
     """A figure for each table: dots with intervals where its rows are estimates, else the table itself."""
-    return [_figure(table) for table in tables]
+    return [_build_external_figure(table) for table in tables]
 
 
-def _figure(table: FurtherTable) -> ReportFigure:
+def _build_external_figure(table: ExternalTable) -> ReportFigure:
     caption = f"From {table.name}, as another command wrote it; the file is in with/."
     signature = table.signature or f"file:{table.name}"
-    rows = [_dot_row(row) for row in table.rows]
+    rows = [_build_dot_row(row) for row in table.rows]
     dots = [row for row in rows if row is not None]
-    if len(dots) < len(rows) or not dots or len(dots) > _MOST_DOTS:
+    if len(dots) < len(rows) or not dots or len(dots) > _MAX_DOT_ROWS:
         return TableFigure(table.id, table.title, caption, table.rows, signature)
     estimates = [row.estimate for row in dots]
     return DotFigure(
-        table.id, table.title, caption, table.rows, signature, rows=tuple(dots), axis=axis(estimates),
+        table.id, table.title, caption, table.rows, signature, rows=tuple(dots), axis=build_axis(estimates),
         empty="" if any(math.isfinite(one.value) for one in estimates) else "Every number in it is undefined.",
     )  # fmt: skip
 
 
-def _dot_row(row: Mapping[str, object]) -> DotRow | None:
+def _build_dot_row(row: Mapping[str, object]) -> DotRow | None:
     """A row with `value` as a dot, named by its words; None where it is no estimate."""
     if "value" not in row:
         return None
-    value, low, high = (_float(row.get(name)) for name in _NUMBERS)
+    value, low, high = (_finite_or_nan(row.get(name)) for name in _ESTIMATE_COLUMNS)
     words = [
-        str(cell) for name, cell in row.items() if isinstance(cell, str) and cell and name not in (*_NUMBERS, "why")
+        str(cell)
+        for name, cell in row.items()
+        if isinstance(cell, str) and cell and name not in (*_ESTIMATE_COLUMNS, "why")
     ]
     why = str(row.get("why") or "undefined")
     estimate = Estimate(value, low, high, Signature(()), why if math.isnan(value) else "")
     return DotRow(", ".join(words) or "all", estimate)
 
 
-def _float(value: object) -> float:
+def _finite_or_nan(value: object) -> float:
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else math.nan

@@ -7,19 +7,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from finecomb.core.palette import SLOTS, UNLABELLED, Look
+from finecomb.core.palette import SLOTS, UNLABELLED_SLOT, LabelStyle
 from finecomb.core.records import Annotation, Answer, Document, Mark
-from finecomb.core.span import TEXT, Span, pieces
-from finecomb.reporting.site.front_page import BRAND, DEPTHS, flag, page
-from finecomb.reporting.site.model_replies import ModelReply, placement
+from finecomb.core.span import TEXT, Span, split_at_edges
+from finecomb.reporting.site.front_page import BRAND_HTML, SHADE_COUNT, flag_html, render_report_page
+from finecomb.reporting.site.model_replies import ModelReply, describe_placement
 from finecomb.reporting.site.text_influence import TextInfluence
 
-_FEW_ROWS, _MANY_ROWS = 15, 30
-_TALL, _GAP, _BELOW = 5, 6, 30  # px: of a row, before machines, from the top of the words to the first row
+_MAX_TALL_ROWS, _MAX_MEDIUM_ROWS = 15, 30
+_TALL_ROW_HEIGHT, _MACHINE_GAP, _FIRST_ROW_OFFSET = (
+    5,
+    6,
+    30,
+)  # px: of a row, before machines, from the top of the words to the first row
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class AnnotatorRow:
     """Whoever marked the text: one row of the staff."""
 
     name: str
@@ -32,9 +36,9 @@ class TextPage:
     """A text with its neighbours in the order of the report."""
 
     document: Document
-    readers: Sequence[Reader]
+    readers: Sequence[AnnotatorRow]
     """People first, then machines."""
-    looks: Mapping[str | None, Look]
+    looks: Mapping[str | None, LabelStyle]
     number: int
     of: int
     system: str
@@ -48,28 +52,28 @@ class TextPage:
     replies: Sequence[ModelReply] = ()
     """What language models wrote about the text, also what could not be read."""
 
-    def look(self, label: str | None) -> Look | None:
+    def look(self, label: str | None) -> LabelStyle | None:
         """How a label looks."""
         return self.looks.get(label) or self.looks.get(None)
 
 
-def text_page(text: TextPage) -> str:
+def render_text_page(text: TextPage) -> str:
     """The page of one text."""
     top = (
-        f'<header class="top"><a href="../index.html" style="text-decoration:none">{BRAND}</a>'
+        f'<header class="top"><a href="../index.html" style="text-decoration:none">{BRAND_HTML}</a>'
         f'<span class="faint">Report on {escape(text.report)}</span>'
         '<a href="../index.html">Answer</a><a href="../texts.html">Texts</a><span class="grow"></span>'
         f"<span>Text {text.number:,} of {text.of:,}</span>"
-        f"{_neighbour(text.previous, 'prev', '←', 'P')}{_neighbour(text.next, 'next', '→', 'N')}</header>"
+        f"{_neighbour_link_html(text.previous, 'prev', '←', 'P')}{_neighbour_link_html(text.next, 'next', '→', 'N')}</header>"
     )
     body = (
-        f'{top}<div class="cols"><nav class="rail" aria-label="Filters">{_rail(text)}</nav>'
-        f'<main class="middle">{_sheet(text)}{_moves(text.influences)}</main>{_panel(text)}</div>'
+        f'{top}<div class="cols"><nav class="rail" aria-label="Filters">{_filter_panel_html(text)}</nav>'
+        f'<main class="middle">{_text_sheet_html(text)}{_influences_html(text.influences)}</main>{_mark_list_html(text)}</div>'
     )
-    return page(text.document.id, body, "../")
+    return render_report_page(text.document.id, body, "../")
 
 
-def _neighbour(other: tuple[str, str] | None, rel: str, arrow: str, key: str) -> str:
+def _neighbour_link_html(other: tuple[str, str] | None, rel: str, arrow: str, key: str) -> str:
     if other is None:
         return ""
     id, target = other
@@ -77,28 +81,28 @@ def _neighbour(other: tuple[str, str] | None, rel: str, arrow: str, key: str) ->
 
 
 @dataclass(frozen=True, slots=True)
-class _ReaderMark:
+class _AnnotatorMark:
     """A mark, whose it is, the row of its reader, and its number in the list of all marks."""
 
     number: int
     row: int
-    reader: Reader
+    reader: AnnotatorRow
     mark: Mark
 
     def spans(self, part: str) -> list[Span]:
         return [span for span in self.mark.spans if span.part == part]
 
 
-def _marks(text: TextPage) -> list[_ReaderMark]:
+def _numbered_marks(text: TextPage) -> list[_AnnotatorMark]:
     marks = [(row, reader, mark) for row, reader in enumerate(text.readers) for mark in reader.annotation.marks]
-    return [_ReaderMark(number, *entry) for number, entry in enumerate(marks)]
+    return [_AnnotatorMark(number, *entry) for number, entry in enumerate(marks)]
 
 
-def _rail(text: TextPage) -> str:
-    by_label = Counter(entry.mark.label for entry in _marks(text))
+def _filter_panel_html(text: TextPage) -> str:
+    by_label = Counter(entry.mark.label for entry in _numbered_marks(text))
     labels = "".join(
         "<li><label>"
-        f'<input type="checkbox" checked value="label:{escape(look.flag, quote=True)}">{flag(look)}'
+        f'<input type="checkbox" checked value="label:{escape(look.flag, quote=True)}">{flag_html(look)}'
         f"<span>{escape(look.title)}</span></label>"
         f'<span class="n">{by_label.get(label, 0) or "none"}</span></li>'
         for label, look in text.looks.items()
@@ -119,49 +123,49 @@ def _rail(text: TextPage) -> str:
 
 
 def _row_height(rows: int) -> int:
-    return _TALL if rows <= _FEW_ROWS else 3 if rows <= _MANY_ROWS else 2
+    return _TALL_ROW_HEIGHT if rows <= _MAX_TALL_ROWS else 3 if rows <= _MAX_MEDIUM_ROWS else 2
 
 
-def _sheet(text: TextPage) -> str:
+def _text_sheet_html(text: TextPage) -> str:
     words = len(text.document.text.split())
     about = ", ".join(part for part in (text.system, f"{words:,} words") if part)
     contexts = "".join(
-        f'<div class="context" dir="auto"><div class="cap">{escape(name)}</div>{_staff(text, name, context)}</div>'
+        f'<div class="context" dir="auto"><div class="cap">{escape(name)}</div>{_marked_part_html(text, name, context)}</div>'
         for name, context in text.document.context.items()
     )
     return (
         f'<div class="sheet"><h1>{escape(text.document.id)}</h1> <span class="faint">{escape(about)}</span>'
-        f"{contexts}{_staff(text, TEXT, text.document.text)}</div>"
+        f"{contexts}{_marked_part_html(text, TEXT, text.document.text)}</div>"
     )
 
 
-def _staff(text: TextPage, part: str, words: str) -> str:
+def _marked_part_html(text: TextPage, part: str, words: str) -> str:
     """A part of the text with a row for each reader under every line, where anybody marked it."""
-    marks = [entry for entry in _marks(text) if entry.spans(part)]
+    marks = [entry for entry in _numbered_marks(text) if entry.spans(part)]
     if not marks:
         return (
             f'<div dir="auto" style="white-space:pre-wrap">{escape(words)}</div>'
             if part != TEXT
             else f'<div class="staff" style="--h:0" dir="auto">{escape(words)}</div>'
         )
-    staff = StaffLayout.of(text.readers)
+    staff = AnnotatorRowLayout.of(text.readers)
     spans = [entry.spans(part) for entry in marks]
     drawn = "".join(
-        _piece(words[piece.start : piece.end], [marks[owner] for owner in piece.owners], text, staff)
-        for piece in pieces(len(words), spans)
+        _piece_html(words[piece.start : piece.end], [marks[owner] for owner in piece.owners], text, staff)
+        for piece in split_at_edges(len(words), spans)
     )
     return f'<div class="staff" style="--h:{staff.height};--s:var(--{staff.name})" dir="auto">{drawn}</div>'
 
 
 @dataclass(frozen=True, slots=True)
-class StaffLayout:
+class AnnotatorRowLayout:
     """Where the rows of readers stand under a line."""
 
     people: int
     machines: int
 
     @classmethod
-    def of(cls, readers: Sequence[Reader]) -> StaffLayout:
+    def of(cls, readers: Sequence[AnnotatorRow]) -> AnnotatorRowLayout:
         """The layout for these readers."""
         people = sum(not reader.machine for reader in readers)
         return cls(people, len(readers) - people)
@@ -174,7 +178,7 @@ class StaffLayout:
     @property
     def height(self) -> int:
         """How many px all rows take, with the gap before machines."""
-        return self.row * (self.people + self.machines) + (_GAP if self.machines else 0)
+        return self.row * (self.people + self.machines) + (_MACHINE_GAP if self.machines else 0)
 
     @property
     def name(self) -> str:
@@ -183,19 +187,19 @@ class StaffLayout:
 
     def top(self, number: int) -> int:
         """Where a row begins, in px below the top of the words."""
-        return _BELOW + number * self.row + (_GAP if number >= self.people else 0)
+        return _FIRST_ROW_OFFSET + number * self.row + (_MACHINE_GAP if number >= self.people else 0)
 
-    def layer(self, slot: str, number: int) -> str:
+    def stroke_name(self, slot: str, number: int) -> str:
         """What a stroke of a label in a row is called in the style sheet."""
-        return f"{slot}y{self.top(number)}{'' if self.row == _TALL else f'-{self.row}'}"
+        return f"{slot}y{self.top(number)}{'' if self.row == _TALL_ROW_HEIGHT else f'-{self.row}'}"
 
     def tokens(self) -> dict[str, str]:
         """Grey lines and strokes by name, as layers of a background."""
         thick = max(2, self.row - 2)
         rows = range(self.people + self.machines)
-        slots = [*(slot.name for family in SLOTS.values() for slot in family), UNLABELLED.name]
+        slots = [*(slot.name for family in SLOTS.values() for slot in family), UNLABELLED_SLOT.name]
         strokes = {
-            self.layer(slot, row): f"var(--g-{slot}) 0 {self.top(row)}px/100% {thick}px no-repeat"
+            self.stroke_name(slot, row): f"var(--g-{slot}) 0 {self.top(row)}px/100% {thick}px no-repeat"
             for slot in slots
             for row in rows
         }
@@ -203,29 +207,29 @@ class StaffLayout:
         return {self.name: f"linear-gradient({stops[1:]},transparent 0) 0 0/100% 100% no-repeat", **strokes}
 
 
-def _piece(words: str, owners: Sequence[_ReaderMark], text: TextPage, staff: StaffLayout) -> str:
+def _piece_html(words: str, owners: Sequence[_AnnotatorMark], text: TextPage, staff: AnnotatorRowLayout) -> str:
     """Words with a stroke in the row of each reader who marked them, and grey behind them for how many people did."""
     if not owners:
         return f'<span class="u">{escape(words)}</span>'
     looks = [text.look(entry.mark.label) for entry in owners]
-    names = [look.slot.name if look else UNLABELLED.name for look in looks]
-    strokes = [f"var(--{staff.layer(name, entry.row)})" for name, entry in zip(names, owners, strict=True)]
+    names = [look.slot.name if look else UNLABELLED_SLOT.name for look in looks]
+    strokes = [f"var(--{staff.stroke_name(name, entry.row)})" for name, entry in zip(names, owners, strict=True)]
     share = len({entry.row for entry in owners if not entry.reader.machine}) / (staff.people or 1)
-    layers = ",".join([*strokes, f"var(--D{round(DEPTHS * share)})", "var(--s)"])
+    layers = ",".join([*strokes, f"var(--D{round(SHADE_COUNT * share)})", "var(--s)"])
     marks = " ".join(str(entry.number) for entry in owners)
     return f'<span class="sc" data-m="{marks}" style="background:{layers}">{escape(words) or "&#8203;"}</span>'
 
 
 # --- how the text moved the numbers ------------------------------------------------------------------------------
 
-_WIDE = 110  # px
+_INFLUENCE_PLOT_WIDTH = 110  # px
 
 
-def _moves(influences: Sequence[TextInfluence]) -> str:
+def _influences_html(influences: Sequence[TextInfluence]) -> str:
     if not influences:
         return ""
     rows = "".join(
-        f'<tr><td>{escape(one.name)}</td><td class="r">{one.axis.number(one.without)}</td><td>{_move_plot(one)}</td>'
+        f'<tr><td>{escape(one.name)}</td><td class="r">{one.axis.number(one.without)}</td><td>{_influence_svg(one)}</td>'
         f'<td class="r val">{one.axis.number(one.value)}</td><td class="faint">{escape(one.words)}</td></tr>'
         for one in influences
     )
@@ -237,19 +241,19 @@ def _moves(influences: Sequence[TextInfluence]) -> str:
     )
 
 
-def _move_plot(one: TextInfluence) -> str:
+def _influence_svg(one: TextInfluence) -> str:
     """The open dot, the filled dot, and the way from one to the other; both numbers stand beside it as words."""
-    start, end = (one.axis.place(number, _WIDE) for number in (one.without, one.value))
+    start, end = (one.axis.place(number, _INFLUENCE_PLOT_WIDTH) for number in (one.without, one.value))
     return (
-        f'<svg class="mv" width="{_WIDE}" height="16" aria-hidden="true"><path d="M6 8H{_WIDE - 6}"/>'
+        f'<svg class="mv" width="{_INFLUENCE_PLOT_WIDTH}" height="16" aria-hidden="true"><path d="M6 8H{_INFLUENCE_PLOT_WIDTH - 6}"/>'
         f'<path d="M{start:.0f} 8H{end:.0f}"/><circle cx="{start:.0f}" cy="8" r="4"/>'
         f'<circle cx="{end:.0f}" cy="8" r="4"/></svg>'
     )
 
 
-def _panel(text: TextPage) -> str:
-    marks = _marks(text)
-    items = "".join(_item(text, entry.reader, entry.mark) for entry in marks)
+def _mark_list_html(text: TextPage) -> str:
+    marks = _numbered_marks(text)
+    items = "".join(_mark_item_html(text, entry.reader, entry.mark) for entry in marks)
     head = f"{len(marks):,} marks" if marks else "Nobody marked anything here."
     return (
         '<aside class="panel" aria-label="Marks" tabindex="0">'
@@ -261,28 +265,30 @@ def _panel(text: TextPage) -> str:
 def _replies(replies: Sequence[ModelReply]) -> str:
     """What each language model wrote, folded, with how it was read."""
     return "".join(
-        f'<section class="reply"><b>{escape(reply.name)}</b> {escape(reply.words)}{_raw(reply.texts)}</section>'
+        f'<section class="reply"><b>{escape(reply.name)}</b> {escape(reply.words)}{_raw_reply_html(reply.texts)}</section>'
         for reply in replies
     )
 
 
-def _raw(texts: Sequence[str]) -> str:
+def _raw_reply_html(texts: Sequence[str]) -> str:
     if not texts:
         return '<br><span class="cap">Its raw reply is not in this report.</span>'
     raw = "".join(f'<pre dir="auto">{escape(text)}</pre>' for text in texts)
     return f"<details><summary>raw reply</summary>{raw}</details>"
 
 
-def _item(text: TextPage, reader: Reader, mark: Mark) -> str:
+def _mark_item_html(text: TextPage, reader: AnnotatorRow, mark: Mark) -> str:
     look = text.look(mark.label)
     quote = " … ".join(mark.quotes) or f"not in the text: {mark.unlocated}"
-    placed = f'<br><span class="cap">{escape(words)}</span>' if (words := placement(mark)) else ""
-    answers = "".join(f"<br><i>{escape(name)}</i> {escape(_shown(value))}" for name, value in mark.answers.items())
+    placed = f'<br><span class="cap">{escape(words)}</span>' if (words := describe_placement(mark)) else ""
+    answers = "".join(
+        f"<br><i>{escape(name)}</i> {escape(_format_answer(value))}" for name, value in mark.answers.items()
+    )
     return (
-        f'<li id="mark-{escape(mark.id, quote=True)}">{flag(look) if look else ""} '
+        f'<li id="mark-{escape(mark.id, quote=True)}">{flag_html(look) if look else ""} '
         f"<b>{escape(reader.name)}</b> “<bdi>{escape(quote)}</bdi>”{answers}{placed}</li>"
     )
 
 
-def _shown(value: Answer) -> str:
+def _format_answer(value: Answer) -> str:
     return ", ".join(str(part) for part in value) if isinstance(value, tuple | list) else str(value)

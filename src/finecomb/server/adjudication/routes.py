@@ -10,27 +10,27 @@ from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from finecomb.collection import adjudication_storage
-from finecomb.collection.adjudication_storage import OvertakenError, Ruling
+from finecomb.collection.adjudication_storage import DecisionConflictError, DecisionRequest
 from finecomb.core.records import Annotation, Mark
-from finecomb.core.study_checks import conformity, placement
+from finecomb.core.study_checks import placement_problems, protocol_problems
 from finecomb.server.adjudication import schema
 from finecomb.server.adjudication.view import (
     DisputeCache,
-    OpenText,
+    DisputedText,
     adjudicate_page,
+    adjudication_list,
+    load_disputed_text,
     mark_fields,
-    open_text,
-    ordered_readings,
+    ordered_opinions,
     second_pass_view,
-    wanting_list,
 )
-from finecomb.server.error_responses import ProblemError, refused
+from finecomb.server.error_responses import ProblemError, validation_problem
 from finecomb.server.researchers.routes import Editor, Id, Snapshots, Viewer
 from finecomb.statistics.gold.disputes import Dispute
 from finecomb.statistics.gold.gold_merge import GOLD
 
 router = APIRouter(prefix="/api/admin/adjudicate", tags=["researchers"])
-Key = Annotated[str, Query(pattern=f"^({schema.KEY})$")]
+DisputeKey = Annotated[str, Query(pattern=f"^({schema.DISPUTE_KEY_PATTERN})$")]
 
 
 # --- which texts --------------------------------------------------------------------------------------------------
@@ -45,87 +45,96 @@ def _dispute_cache(request: Request) -> DisputeCache:
 
 
 @router.get("/documents")
-def wanting(
+def list_adjudication_texts(
     snapshots: Snapshots, _: Viewer, cache: Annotated[DisputeCache, Depends(_dispute_cache)]
-) -> schema.WantingList:
+) -> schema.AdjudicationList:
     """Texts that people handed in, those with most to decide first."""
     snapshot = snapshots.ask(lambda pages: pages.snapshot)
-    return wanting_list(snapshot, cache)  # the first look at many texts takes long: others need not wait
+    return adjudication_list(snapshot, cache)  # the first look at many texts takes long: others need not wait
 
 
 # --- one text -----------------------------------------------------------------------------------------------------
 
 
 @router.get("/document")
-def document(snapshots: Snapshots, _: Viewer, id: Id, align: schema.Align = "auto") -> schema.AdjudicatePage:
+def get_adjudication_page(
+    snapshots: Snapshots, _: Viewer, id: Id, align: schema.Align = "auto"
+) -> schema.AdjudicatePage:
     """One text with its places. Annotators have numbers in place of names, in an order that says nothing."""
-    return adjudicate_page(open_text(snapshots.store, id, align))
+    return adjudicate_page(load_disputed_text(snapshots.store, id, align))
 
 
 # --- deciding -----------------------------------------------------------------------------------------------------
 
 
 @router.put("/place")
-async def decide(
-    snapshots: Snapshots, session: Editor, id: Id, place: Key, new: schema.NewRuling, align: schema.Align = "auto"
-) -> schema.AdjudicatePage:
-    """Decide about one place, or decide otherwise. Deciding the same twice is deciding it once."""
-    text = await run_in_threadpool(open_text, snapshots.store, id, align)
-    return await _write(snapshots, session.who, text, [_ruling(text, _place(text, place, new.what), new)], align)
-
-
-@router.delete("/place")
-async def undo(
+async def decide_dispute(
     snapshots: Snapshots,
     session: Editor,
     id: Id,
-    place: Key,
+    place: DisputeKey,
+    new: schema.NewRuling,
+    align: schema.Align = "auto",
+) -> schema.AdjudicatePage:
+    """Decide about one place, or decide otherwise. Deciding the same twice is deciding it once."""
+    text = await run_in_threadpool(load_disputed_text, snapshots.store, id, align)
+    return await _save_rulings(
+        snapshots, session.who, text, [_build_ruling(text, _find_dispute(text, place, new.what), new)], align
+    )
+
+
+@router.delete("/place")
+async def undo_decision(
+    snapshots: Snapshots,
+    session: Editor,
+    id: Id,
+    place: DisputeKey,
     base: Annotated[int, Query(ge=0)],
     align: schema.Align = "auto",
 ) -> schema.AdjudicatePage:
     """Take a decision back; the place is open again."""
-    text = await run_in_threadpool(open_text, snapshots.store, id, align)
-    dispute = next((decided.dispute for decided in text.standing if decided.dispute.key == place), None)
+    text = await run_in_threadpool(load_disputed_text, snapshots.store, id, align)
+    dispute = next((decided.dispute for decided in text.decisions if decided.dispute.key == place), None)
     return (
-        await _write(snapshots, session.who, text, [Ruling(dispute, base, None)], align)
+        await _save_rulings(snapshots, session.who, text, [DecisionRequest(dispute, base, None)], align)
         if dispute
         else adjudicate_page(text)
     )
 
 
 @router.put("/agreed")
-async def agreed(
-    snapshots: Snapshots, session: Editor, id: Id, wanted: schema.Agreed, align: schema.Align = "auto"
+async def accept_unanimous_marks(
+    snapshots: Snapshots, session: Editor, id: Id, wanted: schema.UnanimousDisputes, align: schema.Align = "auto"
 ) -> schema.AdjudicatePage:
     """Take places on which all agree, in one go; in a text without any mark, say that gold has none either."""
-    text = await run_in_threadpool(open_text, snapshots.store, id, align)
-    open_ = {decided.dispute.key: decided.dispute for decided in text.standing if decided.decision is None}
-    settled = {decided.dispute.key for decided in text.standing if decided.decision is not None}
+    text = await run_in_threadpool(load_disputed_text, snapshots.store, id, align)
+    open_ = {decided.dispute.key: decided.dispute for decided in text.decisions if decided.decision is None}
+    settled = {decided.dispute.key for decided in text.decisions if decided.decision is not None}
     rulings = []
     for key in dict.fromkeys(wanted.places):
         if key in settled:
             continue
         if key not in open_ or not open_[key].agreed:
             raise ProblemError("conflict", "Not all agree on these places any more. Look at them again.")
-        rulings.append(_ruling(text, open_[key], schema.NewRuling(base=0, what="merged")))
-    if not rulings and not settled and text.standing:
+        rulings.append(_build_ruling(text, open_[key], schema.NewRuling(base=0, what="merged")))
+    if not rulings and not settled and text.decisions:
         raise ProblemError("refused", "Say which places; here people marked something.")
-    return await _write(snapshots, session.who, text, rulings, align)
+    return await _save_rulings(snapshots, session.who, text, rulings, align)
 
 
-async def _write(
-    snapshots: Snapshots, by: str, text: OpenText, rulings: Sequence[Ruling], align: schema.Align
+async def _save_rulings(
+    snapshots: Snapshots, by: str, text: DisputedText, rulings: Sequence[DecisionRequest], align: schema.Align
 ) -> schema.AdjudicatePage:
     try:
-        await snapshots.store.do(adjudication_storage.decide, by, text.text, rulings)
-    except OvertakenError as error:
+        await snapshots.store.do(adjudication_storage.save_decisions, by, text.text, rulings)
+    except DecisionConflictError as error:
         raise ProblemError("conflict", str(error)) from None
-    snapshots.forget()
-    return adjudicate_page(await run_in_threadpool(open_text, snapshots.store, text.document.id, align))
+    snapshots.invalidate()
+    return adjudicate_page(await run_in_threadpool(load_disputed_text, snapshots.store, text.document.id, align))
 
 
-def _place(text: OpenText, key: str, what: str) -> Dispute:
-    dispute = next((decided.dispute for decided in text.standing if decided.dispute.key == key), None)
+def _find_dispute(text: DisputedText, key: str, what: str) -> Dispute:
+    dispute = next((decided.dispute for decided in text.decisions if decided.dispute.key == key), None)
     if dispute is None and what == "added" and key.startswith("new-"):
         return Dispute(key, (), len(text.readers))
     if dispute is None:
@@ -133,25 +142,25 @@ def _place(text: OpenText, key: str, what: str) -> Dispute:
     return dispute
 
 
-def _ruling(text: OpenText, place: Dispute, new: schema.NewRuling) -> Ruling:
+def _build_ruling(text: DisputedText, place: Dispute, new: schema.NewRuling) -> DecisionRequest:
     """A decision as it is written, checked against text and protocol."""
     numbers = {id: at for at, id in enumerate(text.readers, 1)}
-    readings = [mark for _, mark in ordered_readings(place, numbers)]
+    readings = [mark for _, mark in ordered_opinions(place, numbers)]
     if new.reading is not None and new.reading > len(readings):
         raise ProblemError("refused", f"This place has {len(readings)} readings, not {new.reading}.")
     taken = readings[new.reading - 1] if new.reading is not None else None
     if (new.what == "added") != (not place.opinions) and new.what in ("added", "taken", "merged"):
         raise ProblemError("refused", "What nobody marked is added; what somebody marked is taken or changed.")
-    chosen = tuple(_checked(text, place.key, _chosen(place, taken, new), sent=bool(new.marks)))
-    return Ruling(place, new.base, new.what, chosen, taken.id if taken else None)
+    chosen = tuple(_check_marks(text, place.key, _gold_marks(place, taken, new), sent=bool(new.marks)))
+    return DecisionRequest(place, new.base, new.what, chosen, taken.id if taken else None)
 
 
-_COUNTS = {"changed": (1, 1), "added": (1, 1), "split": (2, 20)}
+_MARK_COUNT_LIMITS = {"changed": (1, 1), "added": (1, 1), "split": (2, 20)}
 
 
-def _chosen(place: Dispute, taken: Mark | None, new: schema.NewRuling) -> Sequence[Mark]:
+def _gold_marks(place: Dispute, taken: Mark | None, new: schema.NewRuling) -> Sequence[Mark]:
     """The marks that a decision puts into gold."""
-    least, most = _COUNTS.get(new.what, (0, 0))
+    least, most = _MARK_COUNT_LIMITS.get(new.what, (0, 0))
     if not least <= len(new.marks) <= most:
         needs = "two marks or more" if new.what == "split" else "one mark" if least else "no marks"
         raise ProblemError("refused", f"This decision takes {needs}, not {len(new.marks)}.")
@@ -165,17 +174,17 @@ def _chosen(place: Dispute, taken: Mark | None, new: schema.NewRuling) -> Sequen
         if place.merged.label_votes:
             raise ProblemError("refused", "No label was given by most. Choose one.")
         return (place.merged,)
-    return [_sent(f"{place.key}.{at}", mark) for at, mark in enumerate(new.marks, 1)]
+    return [_parse_mark(f"{place.key}.{at}", mark) for at, mark in enumerate(new.marks, 1)]
 
 
-def _sent(id: str, mark: schema.GoldMark) -> Mark:
+def _parse_mark(id: str, mark: schema.AdjudicatedMark) -> Mark:
     try:
         return Mark(id=id, **mark_fields(mark))
     except ValidationError as error:
-        raise refused("This mark", error) from None
+        raise validation_problem("This mark", error) from None
 
 
-def _checked(text: OpenText, key: str, marks: Iterable[Mark], sent: bool) -> Iterator[Mark]:
+def _check_marks(text: DisputedText, key: str, marks: Iterable[Mark], sent: bool) -> Iterator[Mark]:
     """The marks, each checked like everybody's; `sent` ones may only answer what is asked."""
     for mark in marks:
         if mark.label is None and not text.protocol.unlabelled:
@@ -184,7 +193,7 @@ def _checked(text: OpenText, key: str, marks: Iterable[Mark], sent: bool) -> Ite
         if sent and strange:
             raise ProblemError("refused", f"This mark was not accepted: {min(strange)!r} is not asked there.")
         alone = Annotation(id=key, document=text.document.id, annotator=GOLD, protocol=text.protocol.id, marks=(mark,))
-        for problems in (placement(alone, text.document), conformity(alone, text.protocol)):
+        for problems in (placement_problems(alone, text.document), protocol_problems(alone, text.protocol)):
             for level, message in problems:
                 if level == "error":
                     raise ProblemError("refused", f"This mark was not accepted: {message.partition(': ')[2]}.")

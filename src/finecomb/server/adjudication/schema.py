@@ -11,16 +11,16 @@ from finecomb.core.protocol import Label
 from finecomb.core.question import Question
 from finecomb.core.records import AlternativeMark, Answers, Antecedents, Id, Json, Record, Text, Time
 from finecomb.core.span import Span
-from finecomb.server.researchers.schema import Figure, Sent
+from finecomb.server.researchers.schema import Figure, ResponseRecord
 from finecomb.server.schema import LabelLook
-from finecomb.statistics.gold.decisions import What
+from finecomb.statistics.gold.decisions import DecisionType
 
 Align = Literal["auto", "item", "overlap", "overlap-label", "gamma"]
-KEY = r"[0-9a-f]{16}|new-[0-9a-z-]{8,40}"
+DISPUTE_KEY_PATTERN = r"[0-9a-f]{16}|new-[0-9a-z-]{8,40}"
 """Of a place: made by the server, or by the browser for one that nobody marked."""
 
 
-class Wanting(Sent):
+class AdjudicationRow(ResponseRecord):
     """A text in the list, those with most to decide first."""
 
     id: Id
@@ -40,10 +40,10 @@ class Wanting(Sent):
     """`done` when gold is handed in and covers every place; `elsewhere` when its gold was not decided here."""
 
 
-class WantingList(Sent):
+class AdjudicationList(ResponseRecord):
     """Texts to adjudicate."""
 
-    rows: tuple[Wanting, ...]
+    rows: tuple[AdjudicationRow, ...]
     total: int
     """Texts that somebody has handed in."""
     done: int
@@ -51,7 +51,7 @@ class WantingList(Sent):
     """Why there is nothing to adjudicate."""
 
 
-class GoldMark(Record):
+class AdjudicatedMark(Record):
     """Words, a label and answers; who said so is not told."""
 
     spans: tuple[Span, ...]
@@ -63,7 +63,7 @@ class GoldMark(Record):
     """The same mistake, read otherwise: each a complete other set of marks."""
 
 
-class ReadingCard(GoldMark):
+class OpinionCard(AdjudicatedMark):
     """What one annotator marked at a place."""
 
     annotator: int
@@ -71,39 +71,39 @@ class ReadingCard(GoldMark):
     unlocated: str = ""
 
 
-class Ruled(Sent):
+class DecisionCard(ResponseRecord):
     """What was decided about a place."""
 
-    what: What
+    what: DecisionType
     by: str
     when: Time
     reading: int | None
     """Which reading was taken, counted from 1."""
 
 
-class PlaceCard(Sent):
+class DisputeCard(ResponseRecord):
     """One place."""
 
     key: Id
     version: int
     """Sent back with a decision; 0 as long as there is none."""
-    readings: tuple[ReadingCard, ...]
+    readings: tuple[OpinionCard, ...]
     votes: int
     readers: int
     agreed: bool
     """Whether everybody marked the same words with the same label."""
     kept: bool
     """Whether `finecomb gold` would keep it, with at least two votes."""
-    merged: GoldMark | None
+    merged: AdjudicatedMark | None
     """What `finecomb gold` makes of the readings; without a label where there is no majority."""
-    decision: Ruled | None
-    gold: tuple[GoldMark, ...]
+    decision: DecisionCard | None
+    gold: tuple[AdjudicatedMark, ...]
     """What gold has there."""
     later: int
     """Readings that came in after the decision."""
 
 
-class AdjudicatePage(Sent):
+class AdjudicatePage(ResponseRecord):
     """A text with its places."""
 
     id: Id
@@ -115,7 +115,7 @@ class AdjudicatePage(Sent):
     questions: tuple[Question, ...]
     unlabelled: bool
     readers: int
-    places: tuple[PlaceCard, ...]
+    places: tuple[DisputeCard, ...]
     state: Literal["untouched", "draft", "submitted"]
     """Of the gold annotation."""
 
@@ -125,14 +125,14 @@ class NewRuling(Record):
 
     base: int = Field(ge=0)
     """The version of the decision that was on the screen."""
-    what: What
+    what: DecisionType
     reading: int | None = Field(default=None, ge=1)
     """The one that is taken or changed."""
-    marks: tuple[GoldMark, ...] = Field(default=(), max_length=20)
+    marks: tuple[AdjudicatedMark, ...] = Field(default=(), max_length=20)
     """For `changed` and `added` one, for `split` two or more; the others say it without."""
 
 
-class Agreed(Record):
+class UnanimousDisputes(Record):
     """Places that all agree on, taken in one go."""
 
     places: tuple[Id, ...] = Field(max_length=10_000)
@@ -142,7 +142,7 @@ class Agreed(Record):
 # --- the second pass ----------------------------------------------------------------------------------------------
 
 
-class PassRow(Sent):
+class SecondPassRow(ResponseRecord):
     """What became of one annotator's marks in the second pass."""
 
     annotator: str
@@ -159,7 +159,7 @@ class PassRow(Sent):
     new: int
 
 
-class SecondPass(Sent):
+class SecondPass(ResponseRecord):
     """The second pass: whether it runs, how far it is, and what it changed."""
 
     round: int
@@ -168,7 +168,7 @@ class SecondPass(Sent):
     """Texts to be looked at again, over all annotators."""
     begun: int
     done: int
-    rows: tuple[PassRow, ...]
+    rows: tuple[SecondPassRow, ...]
     """One for each annotator, all of them last."""
     agreement: Mapping[Literal["before", "after", "difference"], Figure]
     """Krippendorff's alpha on words, any label, of the same people on the same texts; none before somebody is done."""

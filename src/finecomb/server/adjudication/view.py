@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 import polars as pl
 
 from finecomb.collection import adjudication_storage
-from finecomb.collection.adjudication_storage import Text
+from finecomb.collection.adjudication_storage import AdjudicationText
 from finecomb.collection.database.store import Store
 from finecomb.collection.database.tables import annotation as annotation_table
 from finecomb.core.errors import FinecombError, shorten
@@ -21,7 +21,7 @@ from finecomb.core.study import Study
 from finecomb.server.adjudication import schema
 from finecomb.server.error_responses import ProblemError
 from finecomb.server.researchers.schema import Figure
-from finecomb.server.researchers.snapshot import Snapshot, shown
+from finecomb.server.researchers.snapshot import Snapshot, label_looks
 from finecomb.statistics.agreement import second_pass_changes as passes
 from finecomb.statistics.gold.disputes import (
     Dispute,
@@ -29,7 +29,7 @@ from finecomb.statistics.gold.disputes import (
     DisputeDecision,
     dispute_counts,
     dispute_decisions,
-    disputes,
+    find_disputes,
     is_finished,
 )
 from finecomb.statistics.gold.gold_merge import GOLD
@@ -37,10 +37,10 @@ from finecomb.statistics.selection.view import Filters, Rounds, View, view
 
 MIN_VOTES = 2
 """With how many votes `finecomb gold` keeps an error unless told otherwise."""
-_MOST = 500  # rows of the list
+_MAX_ROWS = 500  # rows of the list
 
 
-def people(study: Study, protocol: Protocol) -> View:
+def human_work(study: Study, protocol: Protocol) -> View:
     """What is adjudicated: the work that people handed in; of several passes the last, once a second one was begun."""
     which: Rounds = "last" if study.settings.round else "first"
     return view(study, Filters(protocol=protocol.id, kinds=("human",), rounds=which))
@@ -79,39 +79,41 @@ class DisputeCache:
     """Places of texts: how many there are in each, and the places themselves where something was decided."""
 
     counts: TextCache[DisputeCount] = field(default_factory=lambda: TextCache(dispute_counts))
-    disputes: TextCache[tuple[Dispute, ...]] = field(default_factory=lambda: TextCache(disputes))
+    disputes: TextCache[tuple[Dispute, ...]] = field(default_factory=lambda: TextCache(find_disputes))
 
 
-def wanting_list(snapshot: Snapshot, cache: DisputeCache) -> schema.WantingList:
+def adjudication_list(snapshot: Snapshot, cache: DisputeCache) -> schema.AdjudicationList:
     """The texts that people handed in, those with most to decide first."""
     if not snapshot.protocol.labels:
         why = f"{snapshot.protocol.title} asks for no marks, so there is nothing to adjudicate."
-        return schema.WantingList(rows=(), total=0, done=0, why=why)
-    view = people(snapshot.study, snapshot.protocol)
-    golds = {gold.document: gold for gold in _golds(snapshot)}
+        return schema.AdjudicationList(rows=(), total=0, done=0, why=why)
+    view = human_work(snapshot.study, snapshot.protocol)
+    golds = {gold.document: gold for gold in _gold_annotations(snapshot)}
     checks = set(snapshot.study.settings.attention_checks)
     counts = {id: count for id, count in cache.counts.of(view).items() if id not in checks}
-    decided = _decided(view, golds, cache)
+    decided = _decisions_by_text(view, golds, cache)
     readers = dict(view.study.annotations.group_by("document").len().iter_rows())
     starts = dict(view.study.documents.select("id", "text").iter_rows())
     rows = [
         _decided_row(id, starts[id], readers[id], decided[id], golds[id])
         if id in decided
-        else _row(id, starts[id], readers[id], count, golds.get(id))
+        else _undecided_row(id, starts[id], readers[id], count, golds.get(id))
         for id, count in counts.items()
     ]
     order = {id: at for at, id in enumerate(starts)}
     rows.sort(key=lambda row: (row.state != "open", -row.differ, -row.agreed, order[row.id]))
     done = sum(row.state == "done" for row in rows)
-    return schema.WantingList(rows=tuple(rows[:_MOST]), total=len(rows), done=done)
+    return schema.AdjudicationList(rows=tuple(rows[:_MAX_ROWS]), total=len(rows), done=done)
 
 
-def _decided(
+def _decisions_by_text(
     view: View, golds: Mapping[str, Annotation], cache: DisputeCache
 ) -> Mapping[str, tuple[DisputeDecision, ...]]:
     """The places, with what was decided, of the texts in which something was."""
     decisions = {
-        id: adjudication_storage.decisions(gold) for id, gold in golds.items() if adjudication_storage.is_ours(gold)
+        id: adjudication_storage.decisions_by_dispute(gold)
+        for id, gold in golds.items()
+        if adjudication_storage.is_adjudicated_here(gold)
     }
     read = set(view.study.documents["id"])
     touched = [id for id, made in decisions.items() if made and id in read]
@@ -121,17 +123,19 @@ def _decided(
     return {id: dispute_decisions(places[id], decisions[id]) for id in touched}
 
 
-def _golds(snapshot: Snapshot) -> Iterator[Annotation]:
+def _gold_annotations(snapshot: Snapshot) -> Iterator[Annotation]:
     """Gold annotations by people's decisions or from elsewhere, drafts too."""
     is_gold = (pl.col("annotator") == GOLD) & (pl.col("protocol") == snapshot.protocol.id) & (pl.col("round") == 0)
     return snapshot.study.only(is_gold & pl.col("about").is_null()).iter_annotations()
 
 
-def _row(id: str, text: str, readers: int, count: DisputeCount, gold: Annotation | None) -> schema.Wanting:
+def _undecided_row(
+    id: str, text: str, readers: int, count: DisputeCount, gold: Annotation | None
+) -> schema.AdjudicationRow:
     """A text in which nothing was decided here."""
-    elsewhere = gold is not None and not adjudication_storage.is_ours(gold)
+    elsewhere = gold is not None and not adjudication_storage.is_adjudicated_here(gold)
     done = gold is not None and gold.status == "submitted" and not count.disputes
-    return schema.Wanting(
+    return schema.AdjudicationRow(
         id=id,
         start=shorten(text, 160),
         places=count.disputes,
@@ -146,10 +150,10 @@ def _row(id: str, text: str, readers: int, count: DisputeCount, gold: Annotation
 
 def _decided_row(
     id: str, text: str, readers: int, standing: Sequence[DisputeDecision], gold: Annotation
-) -> schema.Wanting:
+) -> schema.AdjudicationRow:
     """A text in which something was decided."""
     open_ = [decided.dispute for decided in standing if decided.decision is None]
-    return schema.Wanting(
+    return schema.AdjudicationRow(
         id=id,
         start=shorten(text, 160),
         places=len(standing),
@@ -166,7 +170,7 @@ def _decided_row(
 
 
 @dataclass(frozen=True, slots=True)
-class OpenText:
+class DisputedText:
     """A text that is being adjudicated: its places as they are now."""
 
     document: Document
@@ -177,15 +181,15 @@ class OpenText:
     seed: int
 
     @property
-    def standing(self) -> tuple[DisputeDecision, ...]:
+    def decisions(self) -> tuple[DisputeDecision, ...]:
         """Every place with what was decided, in text order."""
-        return dispute_decisions(self.places, adjudication_storage.decisions(self.gold))
+        return dispute_decisions(self.places, adjudication_storage.decisions_by_dispute(self.gold))
 
     @property
-    def text(self) -> Text:
+    def text(self) -> AdjudicationText:
         """As the writer needs it."""
         ids = self.seen.study.annotations["id"].to_list()
-        return Text(self.document.id, self.protocol.id, self.places, tuple(ids))
+        return AdjudicationText(self.document.id, self.protocol.id, self.places, tuple(ids))
 
     @property
     def readers(self) -> list[str]:
@@ -197,7 +201,7 @@ class OpenText:
         return sorted(self.seen.study.annotations["annotator"].unique(), key=place)
 
 
-def open_text(store: Store, id: str, align: schema.Align) -> OpenText:
+def load_disputed_text(store: Store, id: str, align: schema.Align) -> DisputedText:
     """Read a text and everything said about it, as it is now."""
     head = store.head
     if id in head.settings.attention_checks:
@@ -208,26 +212,26 @@ def open_text(store: Store, id: str, align: schema.Align) -> OpenText:
         raise ProblemError("not-found", f"No document is called {id!r}.") from None
     every = store.annotations(annotation_table.c.document == id)
     study = Study.from_items([head.settings, *head.protocols.values(), document, *store.annotators(), *every])
-    view = people(study, head.protocol)
+    view = human_work(study, head.protocol)
     if view.study.annotations.is_empty():
         raise ProblemError("not-found", "Nobody has handed in this text yet.")
     with store.database.reading() as transaction:
-        gold = adjudication_storage.adjudicated(store, transaction, id, head.protocol.id)
-    return OpenText(document, head.protocol, view, disputes(view, align)[id], gold, head.settings.seed)
+        gold = adjudication_storage.find_gold_annotation(store, transaction, id, head.protocol.id)
+    return DisputedText(document, head.protocol, view, find_disputes(view, align)[id], gold, head.settings.seed)
 
 
-def adjudicate_page(text: OpenText) -> schema.AdjudicatePage:
+def adjudicate_page(text: DisputedText) -> schema.AdjudicatePage:
     """A text with its places, as it goes to the browser."""
     marks = {mark.id: mark for mark in text.gold.marks} if text.gold else {}
     numbers = {id: at for at, id in enumerate(text.readers, 1)}
-    cards = [(_start(decided, marks), _card(decided, marks, numbers)) for decided in text.standing]
+    cards = [(_sort_position(decided, marks), _dispute_card(decided, marks, numbers)) for decided in text.decisions]
     return schema.AdjudicatePage(
         id=text.document.id,
         text=text.document.text,
         context=text.document.context,
         data=text.document.data,
         labels=text.protocol.labels,
-        looks=shown(text.protocol),
+        looks=label_looks(text.protocol),
         questions=text.protocol.questions,
         unlabelled=text.protocol.unlabelled,
         readers=len(numbers),
@@ -236,7 +240,7 @@ def adjudicate_page(text: OpenText) -> schema.AdjudicatePage:
     )
 
 
-def _start(standing: DisputeDecision, marks: Mapping[str, Mark]) -> tuple[int, int]:
+def _sort_position(standing: DisputeDecision, marks: Mapping[str, Mark]) -> tuple[int, int]:
     """Where a place comes in the list: what nobody marked where gold has it."""
     if standing.dispute.opinions or standing.decision is None:
         return standing.dispute.start
@@ -244,29 +248,31 @@ def _start(standing: DisputeDecision, marks: Mapping[str, Mark]) -> tuple[int, i
     return min(((span.start, span.end) for span in spans), default=standing.dispute.start)
 
 
-def ordered_readings(place: Dispute, numbers: Mapping[str, int]) -> list[tuple[int, Mark]]:
+def ordered_opinions(place: Dispute, numbers: Mapping[str, int]) -> list[tuple[int, Mark]]:
     """The readings of a place by the numbers of their annotators: the order in which cards count from 1."""
     return sorted(((numbers[voice.annotator], voice.mark) for voice in place.opinions), key=lambda reading: reading[0])
 
 
-def _card(standing: DisputeDecision, marks: Mapping[str, Mark], numbers: Mapping[str, int]) -> schema.PlaceCard:
+def _dispute_card(
+    standing: DisputeDecision, marks: Mapping[str, Mark], numbers: Mapping[str, int]
+) -> schema.DisputeCard:
     place, decision = standing.dispute, standing.decision
-    readings = ordered_readings(place, numbers)
+    readings = ordered_opinions(place, numbers)
     ids = [mark.id for _, mark in readings]
     taken = decision.taken if decision else None
-    return schema.PlaceCard(
+    return schema.DisputeCard(
         key=place.key,
         version=decision.version if decision else 0,
         readings=tuple(
-            schema.ReadingCard(annotator=number, unlocated=mark.unlocated, **mark_fields(mark))
+            schema.OpinionCard(annotator=number, unlocated=mark.unlocated, **mark_fields(mark))
             for number, mark in readings
         ),
         votes=place.votes,
         readers=len(numbers),
         agreed=place.agreed,
         kept=place.votes >= MIN_VOTES,
-        merged=schema.GoldMark(**mark_fields(place.merged)) if place.merged else None,
-        decision=schema.Ruled(
+        merged=schema.AdjudicatedMark(**mark_fields(place.merged)) if place.merged else None,
+        decision=schema.DecisionCard(
             what=decision.what,
             by=decision.by,
             when=decision.when,
@@ -274,14 +280,14 @@ def _card(standing: DisputeDecision, marks: Mapping[str, Mark], numbers: Mapping
         )
         if decision
         else None,
-        gold=tuple(schema.GoldMark(**mark_fields(marks[id])) for id in (decision.gold if decision else ())),
+        gold=tuple(schema.AdjudicatedMark(**mark_fields(marks[id])) for id in (decision.gold if decision else ())),
         later=standing.later,
     )
 
 
-def mark_fields(mark: Mark | schema.GoldMark) -> dict[str, Any]:
+def mark_fields(mark: Mark | schema.AdjudicatedMark) -> dict[str, Any]:
     """The fields of a mark that the browser gets."""
-    return {name: getattr(mark, name) for name in schema.GoldMark.model_fields}
+    return {name: getattr(mark, name) for name in schema.AdjudicatedMark.model_fields}
 
 
 # --- the second pass ----------------------------------------------------------------------------------------------
@@ -291,14 +297,16 @@ def second_pass_view(snapshot: Snapshot) -> schema.SecondPass:
     """How far the second pass is, and what it changed."""
     protocol = snapshot.protocol.id
     far = passes.progress(snapshot.study, protocol)
-    compared = passes.rounds(snapshot.study, Filters(protocol=protocol, kinds=("human",))) if far.done else None
+    compared = passes.compare_passes(snapshot.study, Filters(protocol=protocol, kinds=("human",))) if far.done else None
     rows = compared.marks.iter_rows(named=True) if compared else ()
     return schema.SecondPass(
         round=snapshot.study.settings.round,
         wanted=far.wanted,
         begun=far.begun,
         done=far.done,
-        rows=tuple(schema.PassRow(**row | {"annotator": snapshot.names.get(row["annotator"], "")}) for row in rows),
+        rows=tuple(
+            schema.SecondPassRow(**row | {"annotator": snapshot.names.get(row["annotator"], "")}) for row in rows
+        ),
         agreement={finding.columns["pass"]: Figure.of(finding.estimate) for finding in compared.agreement}
         if compared
         else {},

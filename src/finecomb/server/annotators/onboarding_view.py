@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterator, Mapping
 
 from finecomb.collection import onboarding
-from finecomb.collection.onboarding import Item, Step
+from finecomb.collection.onboarding import PracticeItem, Step
 from finecomb.collection.practice_rounds import practice_rounds, practised_condition, without_answer
-from finecomb.core.practice import Choice, Example, Exercise, QualificationPart, Solution, locate
+from finecomb.core.practice import Choice, Example, Exercise, QualificationPart, Solution, locate_quote
 from finecomb.core.protocol import Protocol
-from finecomb.core.qualification import Grade, Graded, graded_choice, graded_exercise
+from finecomb.core.qualification import Grade, GradedItem, grade_choice, grade_exercise
 from finecomb.core.records import Annotation, Annotator, Answer, Answers, Settings
-from finecomb.core.scales import among
+from finecomb.core.scales import is_among
 from finecomb.core.span import TEXT, Span
 from finecomb.server.annotators.schema import (
     Feedback,
@@ -21,13 +21,13 @@ from finecomb.server.annotators.schema import (
     PartResult,
     Practice,
     QualificationResult,
-    Solved,
+    SolutionResult,
 )
 
 # --- pages -------------------------------------------------------------------------------------------------------
 
 
-def page(
+def build_page(
     step: Step,
     protocol: Protocol,
     settings: Settings,
@@ -38,13 +38,17 @@ def page(
     more: dict[str, object]
     match step.kind:
         case "survey":
-            more = {"title": "About you", "questions": protocol.survey, "answers": _answered(protocol, annotator)}
+            more = {
+                "title": "About you",
+                "questions": protocol.survey,
+                "answers": _previous_survey_answers(protocol, annotator),
+            }
         case "instructions":
             more = {"title": protocol.title, "say": protocol.instructions}
         case "examples":
             more = _condition_page(step, protocol, settings, annotator)
         case "intro":
-            more = _intro(protocol, step.part)
+            more = _intro_page(protocol, step.part)
         case "label":
             more = _label_page(protocol, step.label)
         case "result":
@@ -59,14 +63,14 @@ def _condition_page(step: Step, protocol: Protocol, settings: Settings, annotato
     if not step.number:
         return {"say": say}
     examples = practice_rounds(condition, annotator)[step.number - 1]
-    record = onboarding.recorded_step(protocol, annotator, step.id)
+    record = onboarding.find_step_record(protocol, annotator, step.id)
     is_open = record is not None and record.guessed is not None
     shown = examples if is_open else tuple(without_answer(example) for example in examples)
     guess = record.guess if record else None
     return {"say": say, "examples": shown, "number": step.number, "of": step.of, "guess": guess, "is_open": is_open}
 
 
-def _answered(protocol: Protocol, annotator: Annotator) -> Answers:
+def _previous_survey_answers(protocol: Protocol, annotator: Annotator) -> Answers:
     """What was said before, as far as it still answers what is asked."""
     before = annotator.survey
     return {
@@ -76,9 +80,9 @@ def _answered(protocol: Protocol, annotator: Annotator) -> Answers:
     }
 
 
-def _intro(protocol: Protocol, part: QualificationPart | None) -> dict[str, object]:
+def _intro_page(protocol: Protocol, part: QualificationPart | None) -> dict[str, object]:
     if part is not None:
-        return {"title": _title(part), "say": part.intro}
+        return {"title": _part_title(part), "say": part.intro}
     return {"title": "Practice", "say": protocol.training.intro if protocol.training else ""}
 
 
@@ -87,12 +91,12 @@ def _label_page(protocol: Protocol, name: str) -> dict[str, object]:
     label = protocol.named(name)
     assert label is not None
     rules = "\n".join(f"- {rule}" for rule in label.rules)
-    examples = "\n\n".join(_in_markdown(example) for example in label.examples)
+    examples = "\n\n".join(_example_markdown(example) for example in label.examples)
     parts = (label.gloss, rules, "### Examples" if examples else "", examples)
     return {"title": label.shown, "say": "\n\n".join(part for part in parts if part)}
 
 
-def _in_markdown(example: Example) -> str:
+def _example_markdown(example: Example) -> str:
     """An example whose marked words are bold, and below it why they are marked."""
     text, spans = example.text, {mark.span(example.text, example.context) for mark in example.marks}
     for span in sorted((span for span in spans if span.part == TEXT and span.start < span.end), reverse=True):
@@ -102,18 +106,18 @@ def _in_markdown(example: Example) -> str:
     return "\n".join([*context, f"> {text}"]) + "\n\n" + " ".join(reasons)
 
 
-def practice(item: Item, protocol: Protocol) -> Practice:
+def build_practice(item: PracticeItem, protocol: Protocol) -> Practice:
     """What makes a task an exercise or a multiple-choice question."""
     exercise = item.given
     return Practice(
-        part=_title(item.part),
+        part=_part_title(item.part),
         ask=exercise.ask,
         label=None if isinstance(exercise, Choice) else exercise.label,
         number=item.number,
         of=item.of,
         points=item.part.points if item.part else 0,
         question=exercise.question if isinstance(exercise, Choice) else None,
-        spans=(locate(exercise.quote, exercise.text),) if isinstance(exercise, Choice) and exercise.quote else (),
+        spans=(locate_quote(exercise.quote, exercise.text),) if isinstance(exercise, Choice) and exercise.quote else (),
         verify=protocol.work.verify and item.phase == "training",
     )
 
@@ -121,68 +125,70 @@ def practice(item: Item, protocol: Protocol) -> Practice:
 # --- feedback ----------------------------------------------------------------------------------------------------
 
 
-def feedback(item: Item, annotation: Annotation, protocol: Protocol) -> Feedback:
+def build_feedback(item: PracticeItem, annotation: Annotation, protocol: Protocol) -> Feedback:
     """How an exercise or a question went, with its solution."""
     if isinstance(item.given, Choice):
-        return _on_choice(item.given, annotation, item.part)
-    return _on_exercise(item.given, item.part, annotation, protocol)
+        return _choice_feedback(item.given, annotation, item.part)
+    return _exercise_feedback(item.given, item.part, annotation, protocol)
 
 
-def _on_choice(choice: Choice, annotation: Annotation, part: QualificationPart | None) -> Feedback:
+def _choice_feedback(choice: Choice, annotation: Annotation, part: QualificationPart | None) -> Feedback:
     answer = annotation.answers.get("answer")
-    graded = graded_choice(choice, answer, part.points if part else 0)
+    graded = grade_choice(choice, answer, part.points if part else 0)
     return Feedback(
         points=graded.points,
         of=graded.of,
         answers={"answer": choice.answer},
-        right=among(answer, (choice.answer,)),
+        right=is_among(answer, (choice.answer,)),
         say=choice.feedback,
     )
 
 
-def _on_exercise(
+def _exercise_feedback(
     exercise: Exercise, part: QualificationPart | None, annotation: Annotation, protocol: Protocol
 ) -> Feedback:
-    graded = graded_exercise(exercise, annotation.marks, part)
+    graded = grade_exercise(exercise, annotation.marks, part)
     document = protocol.practice[annotation.document]
     units = {f"{s.start}-{s.end}": right for s, right in zip(document.segments, exercise.units, strict=False)}
     unit_answers = {f"{unit.start}-{unit.end}": unit.answers for unit in annotation.units}
-    agrees = _agrees(annotation.answers, exercise.answers) and all(
-        _agrees(unit_answers.get(id, {}), right) for id, right in units.items()
+    agrees = _answers_match(annotation.answers, exercise.answers) and all(
+        _answers_match(unit_answers.get(id, {}), right) for id, right in units.items()
     )
     return Feedback(
         points=graded.points,
         of=graded.of,
-        solutions=_solved(exercise, graded),
+        solutions=_solution_results(exercise, graded),
         extra=graded.extra,
         answers=exercise.answers,
         units=units,
         right=agrees and not graded.missed,
-        say="\n\n".join(text for text in (_compared(graded, protocol, part), exercise.feedback) if text),
+        say="\n\n".join(text for text in (_comparison_sentence(graded, protocol, part), exercise.feedback) if text),
     )
 
 
-def _agrees(answers: Answers, right: Answers) -> bool:
-    return all(among(_listed(answers.get(name)), (_listed(answer),)) for name, answer in right.items())
+def _answers_match(answers: Answers, right: Answers) -> bool:
+    return all(
+        is_among(_unordered_answer(answers.get(name)), (_unordered_answer(answer),)) for name, answer in right.items()
+    )
 
 
-def _listed(answer: Answer | None) -> Answer | frozenset[str] | None:
+def _unordered_answer(answer: Answer | None) -> Answer | frozenset[str] | None:
     """Several choices agree in any order."""
     return frozenset(answer) if isinstance(answer, tuple | list) else answer
 
 
-def _solved(exercise: Exercise, graded: Graded) -> tuple[Solved, ...]:
+def _solution_results(exercise: Exercise, graded: GradedItem) -> tuple[SolutionResult, ...]:
     """The known errors in text order, each with the mark that found it."""
     marks_of = {solution: (mark, points) for (solution, mark), points in zip(graded.found, graded.each, strict=True)}
     solutions = [
-        (span, _one_solved(solution, span, *marks_of.get(index, (None, 0.0))))
+        (span, _solution_result(solution, span, *marks_of.get(index, (None, 0.0))))
         for index, (solution, span) in enumerate(zip(exercise.solutions, exercise.spans(), strict=True))
     ]
     return tuple(solved for _, solved in sorted(solutions, key=lambda pair: pair[0]))
 
 
-def _one_solved(solution: Solution, span: Span, mark: str | None, points: float) -> Solved:
-    return Solved(
+def _solution_result(solution: Solution, span: Span, mark: str | None, points: float) -> SolutionResult:
+    return SolutionResult(
         spans=(span,),
         quotes=(solution.quote,),
         label=solution.label,
@@ -194,7 +200,7 @@ def _one_solved(solution: Solution, span: Span, mark: str | None, points: float)
     )
 
 
-def _compared(graded: Graded, protocol: Protocol, part: QualificationPart | None) -> str:
+def _comparison_sentence(graded: GradedItem, protocol: Protocol, part: QualificationPart | None) -> str:
     """The comparison in words, where the qualification's feedback is written; the reasons stand with the solutions."""
     if part is None or protocol.qualification is None or protocol.qualification.feedback != "written":
         return ""
@@ -210,12 +216,14 @@ def _compared(graded: Graded, protocol: Protocol, part: QualificationPart | None
 # --- the result --------------------------------------------------------------------------------------------------
 
 
-def result(protocol: Protocol, grade: Grade, done: Mapping[str, Annotation], round: int) -> QualificationResult:
+def qualification_result(
+    protocol: Protocol, grade: Grade, done: Mapping[str, Annotation], round: int
+) -> QualificationResult:
     """How an attempt at the qualification went."""
     test = protocol.qualification
     assert test is not None
     by_name = {item.name: item for item in grade.items}
-    items = [item for item in onboarding.items(protocol, round).values() if item.phase == "qualification"]
+    items = [item for item in onboarding.items_by_document(protocol, round).values() if item.phase == "qualification"]
     return QualificationResult(
         passed=grade.passed,
         score=grade.score,
@@ -225,12 +233,12 @@ def result(protocol: Protocol, grade: Grade, done: Mapping[str, Annotation], rou
         precision_needed=test.min_precision,
         parts=tuple(
             PartResult(
-                title=_title(part),
+                title=_part_title(part),
                 count=len(part.exercises) + len(part.choices),
-                points=_rounded(grade.parts[part.name]),
+                points=_round_points(grade.parts[part.name]),
                 of=part.total,
                 each=part.points,
-                lose=None if part.choices else _rounded(_lost_each(part)),
+                lose=None if part.choices else _round_points(_points_per_missed_error(part)),
             )
             for part in test.parts
         ),
@@ -240,20 +248,20 @@ def result(protocol: Protocol, grade: Grade, done: Mapping[str, Annotation], rou
     )
 
 
-def _item_result(item: Item, graded: Graded, task: str, protocol: Protocol) -> ItemResult:
+def _item_result(item: PracticeItem, graded: GradedItem, task: str, protocol: Protocol) -> ItemResult:
     label = protocol.named(item.given.label) if isinstance(item.given, Exercise) else None
-    alone = _title(item.part) if item.of == 1 else f"{_title(item.part)} {item.number}"
+    alone = _part_title(item.part) if item.of == 1 else f"{_part_title(item.part)} {item.number}"
     return ItemResult(
         task=task,
         title=label.shown if label else alone,
-        points=_rounded(graded.points),
+        points=_round_points(graded.points),
         of=graded.of,
         chosen=isinstance(item.given, Choice),
-        kinds=tuple(_lost_kinds(item.given, graded, protocol)),
+        kinds=tuple(_missed_labels(item.given, graded, protocol)),
     )
 
 
-def _lost_kinds(given: Exercise | Choice, graded: Graded, protocol: Protocol) -> Iterator[str]:
+def _missed_labels(given: Exercise | Choice, graded: GradedItem, protocol: Protocol) -> Iterator[str]:
     """The labels of what was missed: those to read about again."""
     if graded.points >= graded.of:
         return
@@ -261,15 +269,15 @@ def _lost_kinds(given: Exercise | Choice, graded: Graded, protocol: Protocol) ->
     yield from (label.name for label in protocol.labels if label.name in known)
 
 
-def _lost_each(part: QualificationPart) -> float:
+def _points_per_missed_error(part: QualificationPart) -> float:
     """What an error that was not found costs, at the most."""
     return part.lose or part.points / (part.needed or min(len(exercise.solutions) for exercise in part.exercises))
 
 
-def _title(part: QualificationPart | None) -> str:
+def _part_title(part: QualificationPart | None) -> str:
     return (part.title or part.name) if part else ""
 
 
-def _rounded(points: float) -> float:
+def _round_points(points: float) -> float:
     """Sevenths of 50 add up to 50."""
     return round(points, 9)

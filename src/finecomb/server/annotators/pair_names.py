@@ -16,8 +16,8 @@ from finecomb.core.records import Answer, Answers, Antecedents, Document, Mark
 from finecomb.core.span import Span
 from finecomb.server.error_responses import ProblemError
 
-OWN = ("a", "b")
-PLACES = ("first", "second")
+STORED_NAMES = ("a", "b")
+PAGE_NAMES = ("first", "second")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,10 @@ class PairNames:
         """The texts' own names by their places."""
         return {place: name for name, place in self.places.items()}
 
-    def on_page(self, document: Document) -> Document:
+    def document_on_page(self, document: Document) -> Document:
         """A document as a browser gets it: the other contexts first, then the pair from left to right."""
         others = {
-            f"{name}_" if name in PLACES else name: text
+            f"{name}_" if name in PAGE_NAMES else name: text
             for name, text in document.context.items()
             if name not in self.places
         }
@@ -44,28 +44,28 @@ class PairNames:
 
     def answers_on_page(self, answers: Mapping[str, Any]) -> dict[str, Any]:
         """Stored answers as a browser gets them."""
-        return {name: _renamed(value, self._names(name, self.places)) for name, value in answers.items()}
+        return {name: _rename_answer(value, self._names(name, self.places)) for name, value in answers.items()}
 
     def stored_answers(self, answers: Answers) -> Answers:
         """A browser's answers as they are kept; refused where they name a text by what a browser cannot know."""
         for name in self.questions & answers.keys():
             value = answers[name]
-            if value in OWN or (isinstance(value, tuple) and set(value) & set(OWN)):
+            if value in STORED_NAMES or (isinstance(value, tuple) and set(value) & set(STORED_NAMES)):
                 raise ProblemError("refused", "This answer was not accepted: the page is out of date. Reload it.")
-        return {name: _renamed(value, self._names(name, self.own)) for name, value in answers.items()}
+        return {name: _rename_answer(value, self._names(name, self.own)) for name, value in answers.items()}
 
     def _names(self, question: str, names: Mapping[str, str]) -> Mapping[str, str]:
         return names if question in self.questions else {}
 
     def spans_on_page(self, spans: tuple[Span, ...]) -> tuple[Span, ...]:
         """Stored spans as a browser gets them."""
-        return _moved(spans, self.places)
+        return _rename_parts(spans, self.places)
 
     def stored_mark(self, mark: Mark) -> Mark:
         """A browser's mark as it is kept."""
         before = mark.antecedents
-        antecedents = before and Antecedents(spans=_moved(before.spans, self.own), quotes=before.quotes)
-        return mark.model_copy(update={"spans": _moved(mark.spans, self.own), "antecedents": antecedents})
+        antecedents = before and Antecedents(spans=_rename_parts(before.spans, self.own), quotes=before.quotes)
+        return mark.model_copy(update={"spans": _rename_parts(mark.spans, self.own), "antecedents": antecedents})
 
 
 def pair_names(protocol: Protocol, first: str) -> PairNames | None:
@@ -75,24 +75,24 @@ def pair_names(protocol: Protocol, first: str) -> PairNames | None:
     """
     if protocol.work.unit != "pair":
         return None
-    names = OWN[::-1] if first == OWN[1] else OWN
-    if not is_even(protocol.document_questions):
+    names = STORED_NAMES[::-1] if first == STORED_NAMES[1] else STORED_NAMES
+    if not is_symmetric(protocol.document_questions):
         return PairNames(dict(zip(names, names, strict=True)), frozenset())
-    asked = [question.name for question in protocol.document_questions if set(OWN) & set(question.values)]
-    return PairNames(dict(zip(names, PLACES, strict=True)), frozenset(asked))
+    asked = [question.name for question in protocol.document_questions if set(STORED_NAMES) & set(question.values)]
+    return PairNames(dict(zip(names, PAGE_NAMES, strict=True)), frozenset(asked))
 
 
-def is_even(questions: tuple[Question, ...]) -> bool:
+def is_symmetric(questions: tuple[Question, ...]) -> bool:
     """Whether what is asked never tells one text of a pair from the other."""
     conditions = (question.when.among for question in questions if question.when is not None)
-    return all((OWN[0] in among) == (OWN[1] in among) for among in conditions)
+    return all((STORED_NAMES[0] in among) == (STORED_NAMES[1] in among) for among in conditions)
 
 
-def _renamed(value: Answer, names: Mapping[str, str]) -> Answer:
+def _rename_answer(value: Answer, names: Mapping[str, str]) -> Answer:
     if isinstance(value, tuple | list):
         return tuple(names.get(member, member) for member in value)
     return names.get(value, value) if isinstance(value, str) else value
 
 
-def _moved(spans: tuple[Span, ...], names: Mapping[str, str]) -> tuple[Span, ...]:
+def _rename_parts(spans: tuple[Span, ...], names: Mapping[str, str]) -> tuple[Span, ...]:
     return tuple(Span(span.start, span.end, names.get(span.part, span.part)) for span in spans)

@@ -21,41 +21,41 @@ from finecomb.collection import (
     task_storage,
 )
 from finecomb.collection.database import rows, tables
-from finecomb.collection.database.rows import Declined, Kind
+from finecomb.collection.database.rows import EntryKind, RejectedChange
 from finecomb.collection.database.store import Store
-from finecomb.collection.next_step_storage import Whereabouts
+from finecomb.collection.next_step_storage import AnnotatorProgress
 from finecomb.collection.onboarding import Step
-from finecomb.collection.task_storage import Edit, Facts
+from finecomb.collection.task_storage import Edit, TaskInfo
 from finecomb.core.records import Annotator, Record
 from finecomb.server.annotators import entry_checks, onboarding_view, platform_arrivals, task_view
 from finecomb.server.annotators.schema import (
     AnswersChange,
-    Brief,
     Ending,
     Feedback,
-    Finish,
+    FinishRequest,
     Guess,
     MarkChange,
     Me,
     NextResponse,
     Page,
     ProgressSection,
-    Saved,
-    StepDone,
+    SaveResponse,
+    StepCompletion,
     SuggestionBody,
     SuggestionChange,
     Task,
+    TaskSummary,
     UnitChange,
 )
 from finecomb.server.annotators.task_cache import TaskCache
 from finecomb.server.annotators.task_view import TaskText
 from finecomb.server.auth import AnnotatorSession, Auth, auth_of
-from finecomb.server.error_responses import ProblemError, refused
+from finecomb.server.error_responses import ProblemError, validation_problem
 
 router = APIRouter(prefix="/api")
 TaskId = Annotated[str, Path(max_length=64)]
-_LONGEST = 200
-EntryId = Annotated[str, Path(max_length=_LONGEST)]
+_MAX_ID_LENGTH = 200
+EntryId = Annotated[str, Path(max_length=_MAX_ID_LENGTH)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class OwnedTask:
 
     cache: TaskCache
     id: str
-    facts: Facts
+    facts: TaskInfo
     changed: int
     """The count of the study's changes when its owner was found to be signed in."""
 
@@ -79,17 +79,17 @@ class OwnedTask:
             state = task_storage.task_state(self.store, transaction, self.id)
         cache, facts = self.cache, self.facts
         item = cache.item(facts)
-        exercise = onboarding_view.practice(item, cache.protocol(facts)) if item else None
+        exercise = onboarding_view.build_practice(item, cache.protocol(facts)) if item else None
         is_over = item is not None and state.status == "submitted"  # its solution is shown, and it stays as it is
         text = cache.task_text(facts) if is_over else self.text()
-        return task_view.task(self.id, facts, state, text, cache.names(facts), exercise, cache.about(facts))
+        return task_view.build_task(self.id, facts, state, text, cache.names(facts), exercise, cache.about(facts))
 
     def text(self) -> TaskText:
         """The text as far as it is shown."""
-        return self.cache.shown_text(self.id, self.facts)
+        return self.cache.visible_text(self.id, self.facts)
 
 
-async def own_task(request: Request, task: TaskId, session: AnnotatorSession) -> OwnedTask:
+async def require_own_task(request: Request, task: TaskId, session: AnnotatorSession) -> OwnedTask:
     """Somebody else's task is as absent as one that does not exist. Asynchronous, so that no thread is needed."""
     cache: TaskCache = request.app.state.task_cache
     facts = cache.facts(task)
@@ -98,7 +98,7 @@ async def own_task(request: Request, task: TaskId, session: AnnotatorSession) ->
     return OwnedTask(cache, task, facts, cache.store.head.changed)
 
 
-OwnTask = Annotated[OwnedTask, Depends(own_task)]
+OwnTask = Annotated[OwnedTask, Depends(require_own_task)]
 
 
 @router.get("/me")
@@ -107,8 +107,8 @@ def me(request: Request, session: AnnotatorSession) -> Me:
     auth, store = auth_of(request), auth_of(request).store
     head = store.head
     with store.database.reading() as transaction:
-        whereabouts = next_step_storage.whereabouts(store, transaction, session.who)
-        code = arrivals_storage.browser_code(store, transaction, session.who)
+        whereabouts = next_step_storage.read_annotator_progress(store, transaction, session.who)
+        code = arrivals_storage.browser_transfer_code(store, transaction, session.who)
     onboarded, assigned = whereabouts.onboarding, whereabouts.assignment
     sections = onboarding.progress_bar_sections(
         head.protocol, head.settings, onboarded.annotator, onboarded.finished, whereabouts.is_over
@@ -117,78 +117,86 @@ def me(request: Request, session: AnnotatorSession) -> Me:
         annotator=session.who,
         title=head.settings.title or head.protocol.title,
         state=head.state,
-        guide=task_view.guide(head.protocol),
-        tasks=tuple(Brief(id=task.id, number=task.number, status=task.status) for task in assigned.given),
+        guide=task_view.build_guide(head.protocol),
+        tasks=tuple(TaskSummary(id=task.id, number=task.number, status=task.status) for task in assigned.given),
         of=len(assigned.given) + assigned.ahead,
         way=tuple(ProgressSection(phase=section.phase, state=section.state) for section in sections),
-        ending=_ending(auth, whereabouts),
+        ending=_annotator_ending(auth, whereabouts),
         code=code,
         csrf=auth.csrf(session),
     )
 
 
-def _ending(auth: Auth, whereabouts: Whereabouts) -> Ending | None:
+def _annotator_ending(auth: Auth, whereabouts: AnnotatorProgress) -> Ending | None:
     """The end of somebody's part, also for who took part and cannot go on: the study was closed, or no text is left."""
     annotator, step = whereabouts.onboarding.annotator.id, whereabouts.onboarding.step
     if step == "screened-out":
-        return platform_arrivals.ending(auth, annotator, "screened-out")
-    cut_short = whereabouts.took_part and (auth.store.head.state == "closed" or whereabouts.none_left)
+        return platform_arrivals.build_ending(auth, annotator, "screened-out")
+    cut_short = whereabouts.has_participated and (auth.store.head.state == "closed" or whereabouts.has_no_work_left)
     is_done = step == "work" and (whereabouts.is_over or whereabouts.is_batch_over)
     more = whereabouts.is_batch_over and whereabouts.assignment.ahead > 0
-    return platform_arrivals.ending(auth, annotator, "done", more) if is_done or cut_short else None
+    return platform_arrivals.build_ending(auth, annotator, "done", more) if is_done or cut_short else None
 
 
 @router.post("/next")
-async def next_stop(request: Request, session: AnnotatorSession) -> NextResponse:
+async def next_step(request: Request, session: AnnotatorSession) -> NextResponse:
     """What comes now on one's way: a page, an open task, a new one, or why there is none."""
     store = auth_of(request).store
     following = await store.do(next_step_storage.next_step, session.who)
     if following.step and following.annotator:
-        return NextResponse(page=await run_in_threadpool(_page, store, following.annotator, following.step))
+        return NextResponse(page=await run_in_threadpool(_step_page, store, following.annotator, following.step))
     if not following.task:
         return NextResponse(why=following.why)
-    task = await own_task(request, following.task, session)
+    task = await require_own_task(request, following.task, session)
     return NextResponse(task=await run_in_threadpool(task.view))
 
 
-def _page(store: Store, annotator: Annotator, step: Step) -> Page:
+def _step_page(store: Store, annotator: Annotator, step: Step) -> Page:
     protocol, result = store.head.protocol, None
     if step.kind == "result":
         with store.database.reading() as transaction:
             attempt = onboarding_storage.attempt_annotations(store, transaction, annotator.id, protocol, step.round)
-        result = onboarding_view.result(protocol, grading.attempt_grade(protocol, attempt), attempt, step.round)
-    return onboarding_view.page(step, protocol, store.head.settings, annotator, result)
+        result = onboarding_view.qualification_result(
+            protocol, grading.attempt_grade(protocol, attempt), attempt, step.round
+        )
+    return onboarding_view.build_page(step, protocol, store.head.settings, annotator, result)
 
 
 StepId = Annotated[str, Path(max_length=64)]
 
 
 @router.put("/steps/{step}")
-async def step_done(request: Request, session: AnnotatorSession, step: StepId, step_answers: StepDone) -> Saved:
+async def complete_step(
+    request: Request, session: AnnotatorSession, step: StepId, step_answers: StepCompletion
+) -> SaveResponse:
     """A page was read or answered."""
     store = auth_of(request).store
-    _takes_work(store)
-    outcome = await store.do(onboarding_storage.step_done, session.who, step, step_answers.answers, step_answers.active)
-    if isinstance(outcome, Declined):
+    _require_open(store)
+    outcome = await store.do(
+        onboarding_storage.complete_step, session.who, step, step_answers.answers, step_answers.active
+    )
+    if isinstance(outcome, RejectedChange):
         assert outcome.code != "overtaken"
-        raise ProblemError(outcome.code, outcome.say or _SAY.get(outcome.code, ""), missing=outcome.missing)
-    return Saved(change=step_answers.change, version=outcome)
+        raise ProblemError(
+            outcome.code, outcome.say or _DECLINED_MESSAGES.get(outcome.code, ""), missing=outcome.missing
+        )
+    return SaveResponse(change=step_answers.change, version=outcome)
 
 
 @router.put("/steps/{step}/guess")
-async def step_guess(request: Request, session: AnnotatorSession, step: StepId, guess: Guess) -> Page:
+async def submit_guess(request: Request, session: AnnotatorSession, step: StepId, guess: Guess) -> Page:
     """A guess in a practice round; the answer comes back."""
     store = auth_of(request).store
-    _takes_work(store)
-    outcome = await store.do(onboarding_storage.step_guess, session.who, step, guess.guess, guess.active)
-    if isinstance(outcome, Declined):
+    _require_open(store)
+    outcome = await store.do(onboarding_storage.record_guess, session.who, step, guess.guess, guess.active)
+    if isinstance(outcome, RejectedChange):
         assert outcome.code != "overtaken"
-        raise ProblemError(outcome.code, outcome.say or _SAY.get(outcome.code, ""))
-    return await run_in_threadpool(_page, store, *outcome)
+        raise ProblemError(outcome.code, outcome.say or _DECLINED_MESSAGES.get(outcome.code, ""))
+    return await run_in_threadpool(_step_page, store, *outcome)
 
 
 @router.get("/tasks/{task}")
-def one_task(task: OwnTask) -> Task:
+def get_task(task: OwnTask) -> Task:
     """A text of one's own with what was done in it."""
     return task.view()
 
@@ -204,117 +212,124 @@ def feedback(task: OwnTask) -> Feedback:
         raise ProblemError("not-allowed", "The answer is shown when you are done with the exercise.")
     if item.phase == "qualification" and not _is_graded(task, item.round):
         raise ProblemError("not-allowed", "The answers are shown when the whole test is done.")
-    return onboarding_view.feedback(item, done, protocol)
+    return onboarding_view.build_feedback(item, done, protocol)
 
 
 def _is_graded(task: OwnedTask, round: int) -> bool:
     with task.store.database.reading() as transaction:
-        annotator = annotator_storage.get(task.store, transaction, task.facts.annotator)
-    result = onboarding.qualified(task.cache.protocol(task.facts), annotator)
+        annotator = annotator_storage.get_annotator(task.store, transaction, task.facts.annotator)
+    result = onboarding.qualification_result(task.cache.protocol(task.facts), annotator)
     return result is not None and any(attempt.round == round for attempt in result.attempts)
 
 
-@router.put("/tasks/{task}/marks/{id}", response_model=Saved)
+@router.put("/tasks/{task}/marks/{id}", response_model=SaveResponse)
 async def save_mark(task: OwnTask, id: EntryId, change: MarkChange) -> Response:
     """Make, change or delete a mark."""
-    text, protocol, names = task.text(), task.cache.asked_protocol(task.facts), task.cache.names(task.facts)
-    body = None if change.body is None else entry_checks.mark(id, change.body, text, protocol, names, task.facts.copies)
-    return await _save(task, "mark", id, change.change, change.base, body, change.active)
+    text, protocol, names = task.text(), task.cache.effective_protocol(task.facts), task.cache.names(task.facts)
+    body = (
+        None
+        if change.body is None
+        else entry_checks.check_mark(id, change.body, text, protocol, names, task.facts.copies)
+    )
+    return await _save_entry(task, "mark", id, change.change, change.base, body, change.active)
 
 
-@router.put("/tasks/{task}/units/{id}", response_model=Saved)
+@router.put("/tasks/{task}/units/{id}", response_model=SaveResponse)
 async def save_unit(task: OwnTask, id: EntryId, change: UnitChange) -> Response:
     """Judge a part."""
-    text, protocol = task.text(), task.cache.asked_protocol(task.facts)
+    text, protocol = task.text(), task.cache.effective_protocol(task.facts)
     wall = task_storage.wall_seconds(task.store, task.facts)
-    body = None if change.body is None else entry_checks.unit(id, change.body, text, protocol, wall)
-    return await _save(task, "unit", id, change.change, change.base, body, change.active)
+    body = None if change.body is None else entry_checks.check_unit(id, change.body, text, protocol, wall)
+    return await _save_entry(task, "unit", id, change.change, change.base, body, change.active)
 
 
-@router.put("/tasks/{task}/answers", response_model=Saved)
+@router.put("/tasks/{task}/answers", response_model=SaveResponse)
 async def save_answers(task: OwnTask, change: AnswersChange) -> Response:
     """Answer the questions about the whole text."""
-    text, protocol = task.cache.task_text(task.facts), task.cache.asked_protocol(task.facts)
-    body = None if change.body is None else entry_checks.answers(change.body, text, protocol)
-    return await _save(task, "answers", rows.TEXT, change.change, change.base, body, change.active)
+    text, protocol = task.cache.task_text(task.facts), task.cache.effective_protocol(task.facts)
+    body = None if change.body is None else entry_checks.check_answers(change.body, text, protocol)
+    return await _save_entry(task, "answers", rows.TEXT_ENTRY_ID, change.change, change.base, body, change.active)
 
 
-@router.put("/tasks/{task}/decisions/{id}", response_model=Saved)
+@router.put("/tasks/{task}/decisions/{id}", response_model=SaveResponse)
 async def save_decision(task: OwnTask, id: EntryId, change: SuggestionChange) -> Response:
     """Accept, edit or reject an offered mark."""
     names = task.cache.names(task.facts)
-    checked = entry_checks.decision(id, change.body or SuggestionBody(decision="rejected"), names)
+    checked = entry_checks.check_decision(id, change.body or SuggestionBody(decision="rejected"), names)
     body = None if change.body is None else checked[1]
-    return await _save(task, "decision", checked[0], change.change, change.base, body, change.active)
+    return await _save_entry(task, "decision", checked[0], change.change, change.base, body, change.active)
 
 
-@router.put("/tasks/{task}/finish", response_model=Saved)
-async def finish(task: OwnTask, ending: Finish) -> Response:
+@router.put("/tasks/{task}/finish", response_model=SaveResponse)
+async def finish_task(task: OwnTask, ending: FinishRequest) -> Response:
     """Hand a text in."""
-    _takes_work(task.store)
-    text, protocol = task.cache.task_text(task.facts), task.cache.asked_protocol(task.facts)
+    _require_open(task.store)
+    text, protocol = task.cache.task_text(task.facts), task.cache.effective_protocol(task.facts)
     outcome = await task.store.do(
-        task_storage.finish,
+        task_storage.submit_task,
         task.id,
         task.facts,
         ending.change,
         ending.active,
-        lambda annotation: entry_checks.missing(annotation, text, protocol),
+        lambda annotation: entry_checks.missing_entries(annotation, text, protocol),
     )
-    return _answer(task, ending.change, outcome)
+    return _save_response(task, ending.change, outcome)
 
 
-@router.put("/tasks/{task}/reopen", response_model=Saved)
-async def reopen(task: OwnTask, ending: Finish) -> Response:
+@router.put("/tasks/{task}/reopen", response_model=SaveResponse)
+async def reopen_task(task: OwnTask, ending: FinishRequest) -> Response:
     """Take a text back that was handed in."""
-    _takes_work(task.store)
-    outcome = await task.store.do(task_storage.reopen, task.id, task.facts, ending.change, ending.active)
-    return _answer(task, ending.change, outcome)
+    _require_open(task.store)
+    outcome = await task.store.do(task_storage.reopen_task, task.id, task.facts, ending.change, ending.active)
+    return _save_response(task, ending.change, outcome)
 
 
 class OvertakenRequestError(Exception):
     """Somebody changed the study, perhaps in another process, after it was looked at who sends a request."""
 
 
-async def _save(
-    task: OwnedTask, kind: Kind, id: str, change: str, base: int, body: str | None, active: float
+async def _save_entry(
+    task: OwnedTask, kind: EntryKind, id: str, change: str, base: int, body: str | None, active: float
 ) -> Response:
-    _takes_work(task.store)
+    _require_open(task.store)
     outcome = await task.store.do(
-        task_storage.save, task.id, task.facts, Edit(change, kind, id, base, body, active, task.changed)
+        task_storage.save_edit, task.id, task.facts, Edit(change, kind, id, base, body, active, task.changed)
     )
-    if isinstance(outcome, Declined) and outcome.code == "overtaken":
+    if isinstance(outcome, RejectedChange) and outcome.code == "overtaken":
         raise OvertakenRequestError
-    return _answer(task, change, outcome)
+    return _save_response(task, change, outcome)
 
 
-def _takes_work(store: Store) -> None:
+def _require_open(store: Store) -> None:
     state = store.head.state
     if state == "paused" or state == "closed":
         raise ProblemError(state)
 
 
-_SAY = {
+_DECLINED_MESSAGES = {
     "not-allowed": "Your part in this study has ended. What you did is kept.",
     "refused": "This mark was not accepted: its id is in use. Mark the words again.",
 }
 
 
-def _answer(task: OwnedTask, change: str, outcome: int | Declined) -> Response:
-    if isinstance(outcome, Declined):
+def _save_response(task: OwnedTask, change: str, outcome: int | RejectedChange) -> Response:
+    if isinstance(outcome, RejectedChange):
         names, pair = task.cache.names(task.facts), task.cache.task_text(task.facts).pair
-        stored = task_view.entry(outcome.stored, names, pair) if outcome.stored else None
+        stored = task_view.build_entry(outcome.stored, names, pair) if outcome.stored else None
         assert outcome.code != "overtaken"
         raise ProblemError(
-            outcome.code, outcome.say or _SAY.get(outcome.code, ""), stored=stored, missing=outcome.missing
+            outcome.code,
+            outcome.say or _DECLINED_MESSAGES.get(outcome.code, ""),
+            stored=stored,
+            missing=outcome.missing,
         )
-    return Response(Saved(change=change, version=outcome).model_dump_json(), media_type="application/json")
+    return Response(SaveResponse(change=change, version=outcome).model_dump_json(), media_type="application/json")
 
 
 # --- the short way -----------------------------------------------------------------------------------------------
 
 
-def shortcuts() -> list[Route]:
+def fast_save_routes() -> list[Route]:
     """The saves once more, without FastAPI between: its dependencies take most of the time of a save.
 
     The routes above say what is asked for and are what the description shows; these come before them and call them.
@@ -325,29 +340,34 @@ def shortcuts() -> list[Route]:
         ("/answers", AnswersChange, save_answers),
         ("/decisions/{id}", SuggestionChange, save_decision),
     ]
-    return [Route(f"/api/tasks/{{task}}{path}", _short(model, save), methods=["PUT"]) for path, model, save in saves]
+    return [
+        Route(f"/api/tasks/{{task}}{path}", _fast_save_handler(model, save), methods=["PUT"])
+        for path, model, save in saves
+    ]
 
 
-def _short(model: type[Record], save: Callable[..., Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+def _fast_save_handler(
+    model: type[Record], save: Callable[..., Awaitable[Response]]
+) -> Callable[[Request], Awaitable[Response]]:
     async def handle(request: Request) -> Response:
         while True:
             try:
-                return await once(request)
+                return await save_once(request)
             except OvertakenRequestError:  # look again who it is and whether work is taken
                 continue
 
-    async def once(request: Request) -> Response:
+    async def save_once(request: Request) -> Response:
         session = await auth_of(request).session(request, "annotator", current=False)
-        task = await own_task(request, request.path_params["task"], session)
+        task = await require_own_task(request, request.path_params["task"], session)
         try:
             change = model.model_validate_json(await request.body())
         except ValidationError as error:
-            raise refused("This", error) from None
+            raise validation_problem("This", error) from None
         id = request.path_params.get("id")
         if id is None:
             return await save(task, change)
-        if len(id) > _LONGEST:
-            raise ProblemError("refused", f"This was not accepted: its id has more than {_LONGEST} characters.")
+        if len(id) > _MAX_ID_LENGTH:
+            raise ProblemError("refused", f"This was not accepted: its id has more than {_MAX_ID_LENGTH} characters.")
         return await save(task, id, change)
 
     return handle

@@ -36,9 +36,9 @@ from pydantic import Field
 from finecomb.core.practice import Example
 from finecomb.core.protocol import Group, Guideline, Label, Mode, Work
 from finecomb.core.question import Question
-from finecomb.core.records import AlternativeMark, Answer, Answers, Id, Json, Phase, Record, Text, Time, WayPhase
+from finecomb.core.records import AlternativeMark, Answer, Answers, Id, Json, OnboardingPhase, Phase, Record, Text, Time
 from finecomb.core.span import Span
-from finecomb.server.schema import Code, LabelLook, State
+from finecomb.server.schema import ErrorCode, LabelLook, State
 
 
 class AntecedentBody(Record):
@@ -154,7 +154,7 @@ class SuggestionChange(Change[SuggestionBody]):
     """A save of a decision about an offered mark."""
 
 
-class Finish(Record):
+class FinishRequest(Record):
     """Hands a task in; doing so twice is doing so once."""
 
     change: ChangeId
@@ -164,7 +164,7 @@ class Finish(Record):
 class ErrorResponse(Record):
     """The one shape of every error."""
 
-    code: Code
+    code: ErrorCode
     """What the interface goes by."""
     say: str
     """For people: what happened, what is safe, what to do."""
@@ -174,7 +174,7 @@ class ErrorResponse(Record):
     """For `incomplete`: `kind/id: what is missing`."""
 
 
-class Saved(Record):
+class SaveResponse(Record):
     """The change is on disk."""
 
     change: Id
@@ -191,7 +191,7 @@ class TextPart(Record):
     role: Text = ""
 
 
-class Offered(Record):
+class OfferedMark(Record):
     """A mark that a machine suggests; who suggests it is not said."""
 
     id: Id
@@ -224,27 +224,27 @@ class Practice(Record):
     """Whether answers may be compared with the solution before they are handed in."""
 
 
-class Told(Record):
+class AnsweredQuestion(Record):
     """A question and somebody's answer to it, both in words."""
 
     ask: Text
     answer: Text
 
 
-class About(Record):
+class JudgedWork(Record):
     """Somebody's work that is to be judged; who did it is not said."""
 
     labels: tuple[Label, ...] = ()
     """Of the protocol it was made under, to look up what they mean."""
     looks: tuple[LabelLook, ...] = ()
     """In the order of these labels; the last is for marks without a label."""
-    marks: tuple[Offered, ...] = ()
+    marks: tuple[OfferedMark, ...] = ()
     """The mark in question, or all marks of the annotation in question."""
-    said: tuple[Told, ...] = ()
+    said: tuple[AnsweredQuestion, ...] = ()
     """What was answered about the mark, or about the text."""
 
 
-class Solved(Record):
+class SolutionResult(Record):
     """A known error of an exercise, as it is shown afterwards."""
 
     spans: tuple[Span, ...]
@@ -265,7 +265,7 @@ class Feedback(Record):
     points: float = 0
     of: float = 0
     """Both 0 in training."""
-    solutions: tuple[Solved, ...] = ()
+    solutions: tuple[SolutionResult, ...] = ()
     """In text order."""
     extra: tuple[Id, ...] = ()
     """The annotator's marks that found nothing."""
@@ -297,7 +297,7 @@ class Task(Record):
     """Start and end of the sentences by part, where a label goes with whole ones."""
     data: Json = None
     """Where the protocol shows it."""
-    offered: tuple[Offered, ...] = ()
+    offered: tuple[OfferedMark, ...] = ()
     """Marks to accept, edit or reject."""
     marks: tuple[MarkEntry, ...] = ()
     """Without deleted ones, here and below."""
@@ -308,7 +308,7 @@ class Task(Record):
     phase: Phase = "work"
     practice: Practice | None = None
     """In training and qualification."""
-    about: About | None = None
+    about: JudgedWork | None = None
     """Where somebody's work is judged rather than the text."""
     round: int = 0
     """1 in the second pass, whose `offered` are the other annotators' marks; in the qualification, the attempt."""
@@ -319,7 +319,7 @@ class Task(Record):
     """Until when it is kept for this annotator; every save renews it."""
 
 
-class Brief(Record):
+class TaskSummary(Record):
     """A task in the annotator's list: one tooth of the comb."""
 
     id: Id
@@ -407,7 +407,7 @@ class Page(Record):
     kind: Literal["survey", "instructions", "examples", "intro", "label", "result"]
     """`examples`: the practice of one arm of an experiment; `intro`: how training or a part of the test begins;
     `label`: what a label means, before the exercise that practises it."""
-    phase: WayPhase
+    phase: OnboardingPhase
     title: Text = ""
     say: Text = ""
     """Markdown."""
@@ -428,7 +428,7 @@ class Page(Record):
     result: QualificationResult | None = None
 
 
-class StepDone(Record):
+class StepCompletion(Record):
     """A page was read or answered; saying so twice is saying so once."""
 
     change: ChangeId
@@ -476,7 +476,7 @@ class Me(Record):
     """Of the study."""
     state: State
     guide: Guide
-    tasks: tuple[Brief, ...]
+    tasks: tuple[TaskSummary, ...]
     """In the order they were given out."""
     of: int
     """How many texts this annotator can expect in all."""
@@ -517,7 +517,7 @@ class Welcome(Record):
     """Whether the page wants a tab of its own where it finds itself inside a platform's page."""
 
 
-class SignedIn(Record):
+class SignInResponse(Record):
     """The cookie is set; `GET /api/me` says the rest."""
 
     annotator: Id

@@ -7,58 +7,58 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from finecomb.collection import judged_work_storage, onboarding, task_storage
-from finecomb.collection.database.store import Head, Store
-from finecomb.collection.onboarding import Item
-from finecomb.collection.task_storage import Facts
+from finecomb.collection.database.store import Store, StudyState
+from finecomb.collection.onboarding import PracticeItem
+from finecomb.collection.task_storage import TaskInfo
 from finecomb.core.protocol import Protocol
-from finecomb.server.annotators.schema import About
-from finecomb.server.annotators.task_view import OfferedNames, Sign, TaskText, about, task_text
+from finecomb.server.annotators.schema import JudgedWork
+from finecomb.server.annotators.task_view import OfferedNames, Signer, TaskText, build_judged_work, task_text
 
 V = TypeVar("V")
-_MOST = 20_000
+_MAX_TASKS = 20_000
 
 
 class TaskCache:
     """Texts as annotators see them, read once. Emptied when a researcher changes the study."""
 
-    def __init__(self, store: Store, sign: Sign) -> None:
+    def __init__(self, store: Store, sign: Signer) -> None:
         self.store = store
         self._sign = sign
-        self._head: Head | None = None
-        self._facts: dict[str, Facts] = {}
+        self._head: StudyState | None = None
+        self._facts: dict[str, TaskInfo] = {}
         self._texts: dict[tuple[str, str, str], TaskText] = {}
         self._whole: set[str] = set()
         self._asked: dict[str, Protocol] = {}
         self._names: dict[tuple[str, ...], OfferedNames] = {}
 
-    def facts(self, task: str) -> Facts | None:
+    def facts(self, task: str) -> TaskInfo | None:
         """Whose task it is and what it is about."""
-        self._fresh()
+        self._clear_if_outdated()
         facts = self._facts.get(task)
         if facts is None:
             with self.store.database.reading() as transaction:
-                facts = task_storage.facts(self.store, transaction, task)
+                facts = task_storage.task_info(self.store, transaction, task)
             if facts is not None:
                 self._facts[task] = facts
         return facts
 
-    def protocol(self, facts: Facts) -> Protocol:
+    def protocol(self, facts: TaskInfo) -> Protocol:
         """The protocol that a task was given out under, which may no longer be the one in force."""
         return self.store.head.protocols[facts.protocol]
 
-    def asked_protocol(self, facts: Facts) -> Protocol:
+    def effective_protocol(self, facts: TaskInfo) -> Protocol:
         """What is asked in a task: its protocol, or a single multiple-choice question."""
         if facts.phase == "work":
             return self.protocol(facts)
-        make = functools.partial(self.protocol(facts).asked_of, facts.document)
-        return _cached(self._asked, facts.document, make)
+        make = functools.partial(self.protocol(facts).protocol_for_document, facts.document)
+        return _get_or_make(self._asked, facts.document, make)
 
-    def task_text(self, facts: Facts) -> TaskText:
+    def task_text(self, facts: TaskInfo) -> TaskText:
         """The task's text."""
         key = (facts.document, facts.protocol, facts.first)
-        return _cached(self._texts, key, functools.partial(self._task_text, facts))
+        return _get_or_make(self._texts, key, functools.partial(self._build_task_text, facts))
 
-    def shown_text(self, task: str, facts: Facts) -> TaskText:
+    def visible_text(self, task: str, facts: TaskInfo) -> TaskText:
         """The task's text as far as its annotator has come."""
         text = self.task_text(facts)
         if not text.is_stepwise or task in self._whole:
@@ -67,18 +67,22 @@ class TaskCache:
             judged = task_storage.judged_units(self.store, transaction, task)
         if judged >= text.units:
             self._whole.add(task)
-        return text.up_to(judged)
+        return text.cut_at_first_unjudged(judged)
 
-    def _task_text(self, facts: Facts) -> TaskText:
+    def _build_task_text(self, facts: TaskInfo) -> TaskText:
         if facts.phase == "work":
             return task_text(self.store.document(facts.document), self.protocol(facts), facts.first)
-        return task_text(self.protocol(facts).practice[facts.document], self.asked_protocol(facts))
+        return task_text(self.protocol(facts).practice[facts.document], self.effective_protocol(facts))
 
-    def item(self, facts: Facts) -> Item | None:
+    def item(self, facts: TaskInfo) -> PracticeItem | None:
         """The exercise or question that a task is, if it is one."""
-        return None if facts.phase == "work" else onboarding.items(self.protocol(facts), facts.round)[facts.document]
+        return (
+            None
+            if facts.phase == "work"
+            else onboarding.items_by_document(self.protocol(facts), facts.round)[facts.document]
+        )
 
-    def about(self, facts: Facts) -> About | None:
+    def about(self, facts: TaskInfo) -> JudgedWork | None:
         """The work that is judged in a task, where it is not the text."""
         if not facts.about:
             return None
@@ -86,20 +90,20 @@ class TaskCache:
             content = judged_work_storage.judged_content(
                 self.store, transaction, facts.about, self.protocol(facts).work.unit
             )
-        return about(content, self.store.head.protocols[content.protocol], self._sign) if content else None
+        return build_judged_work(content, self.store.head.protocols[content.protocol], self._sign) if content else None
 
-    def names(self, facts: Facts) -> OfferedNames:
+    def names(self, facts: TaskInfo) -> OfferedNames:
         """The marks that the task offers."""
-        return _cached(self._names, facts.offered, functools.partial(self._read_names, facts.offered))
+        return _get_or_make(self._names, facts.offered, functools.partial(self._read_offered_names, facts.offered))
 
-    def _read_names(self, ids: tuple[str, ...]) -> OfferedNames:
+    def _read_offered_names(self, ids: tuple[str, ...]) -> OfferedNames:
         if not ids:
             return OfferedNames({}, {})
         with self.store.database.reading() as transaction:
-            return OfferedNames.of(task_storage.offered(self.store, transaction, ids), self._sign)
+            return OfferedNames.of(task_storage.read_offered_marks(self.store, transaction, ids), self._sign)
 
-    def _fresh(self) -> None:
-        if self._head is not self.store.head or len(self._facts) > _MOST:
+    def _clear_if_outdated(self) -> None:
+        if self._head is not self.store.head or len(self._facts) > _MAX_TASKS:
             self._head = self.store.head
             for cache in (self._facts, self._texts, self._asked, self._names):
                 cache.clear()
@@ -109,7 +113,7 @@ class TaskCache:
 K = TypeVar("K")
 
 
-def _cached(cache: dict[K, V], key: K, make: Callable[[], V]) -> V:
+def _get_or_make(cache: dict[K, V], key: K, make: Callable[[], V]) -> V:
     value = cache.get(key)  # another thread may empty it at any time
     if value is None:
         value = cache[key] = make()

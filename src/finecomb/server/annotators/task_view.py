@@ -10,9 +10,9 @@ from typing import Any
 from pydantic_core import from_json
 
 from finecomb.collection import judged_work_storage
-from finecomb.collection.database.rows import Kind, Stored
-from finecomb.collection.task_storage import Facts, TaskState
-from finecomb.core.palette import looks
+from finecomb.collection.database.rows import EntryKind, StoredEntry
+from finecomb.collection.task_storage import TaskInfo, TaskState
+from finecomb.core.palette import label_styles
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Document, Mark
 from finecomb.core.snapping import part_sentences
@@ -20,25 +20,25 @@ from finecomb.core.span import TEXT, Offsets
 from finecomb.core.text_parts import text_parts
 from finecomb.server.annotators.pair_names import PairNames, pair_names
 from finecomb.server.annotators.schema import (
-    About,
+    AnsweredQuestion,
     AnswersBody,
     AnswersEntry,
     Guide,
+    JudgedWork,
     MarkBody,
     MarkEntry,
-    Offered,
+    OfferedMark,
     Practice,
     SuggestionBody,
     SuggestionEntry,
     Task,
     TextPart,
-    Told,
     UnitBody,
     UnitEntry,
 )
 from finecomb.server.schema import LabelLook
 
-Sign = Callable[[str], str]
+Signer = Callable[[str], str]
 """Makes a name that says nothing of what it stands for."""
 
 
@@ -58,7 +58,7 @@ class TaskText:
     is_stepwise: bool = False
     """Whether a later part is shown only when those before it were judged."""
 
-    def up_to(self, judged: Collection[str]) -> TaskText:
+    def cut_at_first_unjudged(self, judged: Collection[str]) -> TaskText:
         """The text up to the first part that was not judged; of later parts only where they lie is told."""
         ahead = [part for part in self.parts if unit_id(part) not in judged]
         if not self.is_stepwise or not ahead:
@@ -72,12 +72,13 @@ class TaskText:
             ),
             units=self.units - later,
             sentences={
-                name: _before(bounds, end) if name == TEXT else bounds for name, bounds in self.sentences.items()
+                name: _sentences_before(bounds, end) if name == TEXT else bounds
+                for name, bounds in self.sentences.items()
             },
         )
 
 
-def _before(bounds: Offsets, end: int) -> Offsets:
+def _sentences_before(bounds: Offsets, end: int) -> Offsets:
     return bounds[bounds[:, 1] <= end]
 
 
@@ -89,7 +90,7 @@ def unit_id(part: TextPart) -> str:
 def task_text(document: Document, protocol: Protocol, first: str | None = None) -> TaskText:
     """The text of a document as far as the protocol lets annotators see it; of a pair, `first` comes first."""
     work = protocol.work
-    parts = _parts(document, work.sentences) if work.unit == "segment" else ()
+    parts = _text_parts(document, work.sentences) if work.unit == "segment" else ()
     blind = Document(
         id="text",
         text=document.text,
@@ -97,18 +98,18 @@ def task_text(document: Document, protocol: Protocol, first: str | None = None) 
         data=document.data if work.data else None,
     )
     pair = pair_names(protocol, first) if first is not None else None
-    blind = pair.on_page(blind) if pair else blind
+    blind = pair.document_on_page(blind) if pair else blind
     stepwise = bool(parts) and bool(protocol.labels or protocol.unlabelled)
-    sentences = _sentences(blind, parts) if any(label.snap == "sentence" for label in protocol.labels) else {}
+    sentences = _sentence_offsets(blind, parts) if any(label.snap == "sentence" for label in protocol.labels) else {}
     return TaskText(blind, parts, frozenset(map(unit_id, parts)), sentences, pair, stepwise)
 
 
-def _sentences(document: Document, parts: tuple[TextPart, ...]) -> dict[str, Offsets]:
+def _sentence_offsets(document: Document, parts: tuple[TextPart, ...]) -> dict[str, Offsets]:
     own = part_sentences(document.text, [(part.start, part.end) for part in parts])
     return {TEXT: own} | {name: part_sentences(text) for name, text in document.context.items()}
 
 
-def _parts(document: Document, size: int) -> tuple[TextPart, ...]:
+def _text_parts(document: Document, size: int) -> tuple[TextPart, ...]:
     parts = text_parts(document, size)
     return tuple(TextPart(start=part.start, end=part.end, title=part.title, role=part.role) for part in parts)
 
@@ -123,29 +124,29 @@ class OfferedNames:
     """That name, by id."""
 
     @classmethod
-    def of(cls, marks: Iterable[Mark], sign: Sign) -> OfferedNames:
+    def of(cls, marks: Iterable[Mark], sign: Signer) -> OfferedNames:
         """Name marks."""
         named = {sign(f"offered/{mark.id}")[:16]: mark for mark in marks if mark.spans}
         return cls(named, {mark.id: name for name, mark in named.items()})
 
-    def hide(self, ids: Iterable[str]) -> tuple[str, ...]:
+    def opaque_names(self, ids: Iterable[str]) -> tuple[str, ...]:
         """OfferedNames instead of ids."""
         return tuple(self.shown[id] for id in ids if id in self.shown)
 
 
-def task(
+def build_task(
     id: str,
-    facts: Facts,
+    facts: TaskInfo,
     state: TaskState,
     text: TaskText,
     names: OfferedNames,
     practice: Practice | None = None,
-    about: About | None = None,
+    about: JudgedWork | None = None,
 ) -> Task:
     """A task as it goes to the browser."""
-    entries: dict[Kind, list[Any]] = {"mark": [], "unit": [], "answers": [], "decision": []}
+    entries: dict[EntryKind, list[Any]] = {"mark": [], "unit": [], "answers": [], "decision": []}
     for stored in state.entries:
-        entries[stored.kind].append(entry(stored, names, text.pair))
+        entries[stored.kind].append(build_entry(stored, names, text.pair))
     return Task(
         id=id,
         number=facts.number,
@@ -154,7 +155,7 @@ def task(
         parts=text.parts,
         sentences={name: bounds.tolist() for name, bounds in text.sentences.items()},
         data=text.document.data,
-        offered=_offered(names, text),
+        offered=_offered_marks(names, text),
         marks=tuple(entries["mark"]),
         units=tuple(entries["unit"]),
         answers=entries["answers"][0] if entries["answers"] else None,
@@ -169,11 +170,11 @@ def task(
     )
 
 
-def _offered(names: OfferedNames, text: TaskText | None = None) -> tuple[Offered, ...]:
+def _offered_marks(names: OfferedNames, text: TaskText | None = None) -> tuple[OfferedMark, ...]:
     """Offered marks as they go to the browser, as far as their words are there."""
     pair = text.pair if text else None
     return tuple(
-        Offered(
+        OfferedMark(
             id=name,
             spans=pair.spans_on_page(mark.spans) if pair else mark.spans,
             quotes=mark.quotes,
@@ -181,23 +182,23 @@ def _offered(names: OfferedNames, text: TaskText | None = None) -> tuple[Offered
             answers=mark.answers,
         )
         for name, mark in names.marks.items()
-        if text is None or _is_shown(mark, text)
+        if text is None or _is_visible(mark, text)
     )
 
 
-def _is_shown(mark: Mark, text: TaskText) -> bool:
+def _is_visible(mark: Mark, text: TaskText) -> bool:
     return all(span.part != TEXT or span.end <= len(text.document.text) for span in mark.spans)
 
 
-def about(content: judged_work_storage.JudgedContent, protocol: Protocol, sign: Sign) -> About:
+def build_judged_work(content: judged_work_storage.JudgedContent, protocol: Protocol, sign: Signer) -> JudgedWork:
     """Somebody's work that is to be judged, under names that do not give them away."""
     questions = protocol.questions_of(content.marks[0].label) if content.one else protocol.document_questions
-    return About(
+    return JudgedWork(
         labels=protocol.labels,
-        looks=_looks(protocol),
-        marks=_offered(OfferedNames.of(content.marks, sign)),
+        looks=_label_looks(protocol),
+        marks=_offered_marks(OfferedNames.of(content.marks, sign)),
         said=tuple(
-            Told(ask=question.ask, answer=question.kind.words(question, content.answers[question.name]))
+            AnsweredQuestion(ask=question.ask, answer=question.kind.words(question, content.answers[question.name]))
             for question in questions
             if question.name in content.answers
         ),
@@ -207,15 +208,15 @@ def about(content: judged_work_storage.JudgedContent, protocol: Protocol, sign: 
 AnyEntry = MarkEntry | UnitEntry | AnswersEntry | SuggestionEntry
 
 
-def entry(stored: Stored, names: OfferedNames, pair: PairNames | None = None) -> AnyEntry:
+def build_entry(stored: StoredEntry, names: OfferedNames, pair: PairNames | None = None) -> AnyEntry:
     """An entry as it goes to the browser."""
     id = names.shown.get(stored.id, stored.id) if stored.kind == "decision" else stored.id
-    value = None if stored.body is None else _BODIES[stored.kind](from_json(stored.body), names)
+    value = None if stored.body is None else _BODY_PARSERS[stored.kind](from_json(stored.body), names)
     if pair is not None and isinstance(value, MarkBody):
         value = _mark_on_page(value, pair)
     if pair is not None and isinstance(value, AnswersBody):
         value = value.model_copy(update={"answers": pair.answers_on_page(value.answers)})
-    sent: AnyEntry = _ENTRIES[stored.kind](id=id, version=stored.version, body=value)
+    sent: AnyEntry = _ENTRY_TYPES[stored.kind](id=id, version=stored.version, body=value)
     return sent
 
 
@@ -226,7 +227,7 @@ def _mark_body(value: dict[str, Any], names: OfferedNames) -> MarkBody:
         label=value["label"],
         answers=value.get("answers", {}),
         antecedent=value.get("antecedents"),
-        made_from=names.hide(value.get("made_from", ())),
+        made_from=names.opaque_names(value.get("made_from", ())),
         alternatives=value.get("alternatives", ()),
     )
 
@@ -238,13 +239,13 @@ def _mark_on_page(body: MarkBody, pair: PairNames) -> MarkBody:
     return body.model_copy(update={"spans": pair.spans_on_page(body.spans), "antecedent": earlier})
 
 
-_ENTRIES: dict[Kind, Any] = {
+_ENTRY_TYPES: dict[EntryKind, Any] = {
     "mark": MarkEntry,
     "unit": UnitEntry,
     "answers": AnswersEntry,
     "decision": SuggestionEntry,
 }
-_BODIES: dict[Kind, Callable[[dict[str, Any], OfferedNames], Any]] = {
+_BODY_PARSERS: dict[EntryKind, Callable[[dict[str, Any], OfferedNames], Any]] = {
     "mark": _mark_body,
     "unit": lambda value, _: UnitBody(answers=value.get("answers", {}), seconds=value.get("seconds") or 0),
     "answers": lambda value, _: AnswersBody.model_validate(value),
@@ -252,14 +253,14 @@ _BODIES: dict[Kind, Callable[[dict[str, Any], OfferedNames], Any]] = {
 }
 
 
-def _looks(protocol: Protocol) -> tuple[LabelLook, ...]:
+def _label_looks(protocol: Protocol) -> tuple[LabelLook, ...]:
     return tuple(
         LabelLook(label=look.label, title=look.title, slot=look.slot.name, flag=look.flag, key=look.key)
-        for look in looks(protocol).values()
+        for look in label_styles(protocol).values()
     )
 
 
-def guide(protocol: Protocol) -> Guide:
+def build_guide(protocol: Protocol) -> Guide:
     """What annotators can look up at any time: never solutions, never weights, nothing of an experiment's arms."""
     return Guide(
         id=protocol.id,
@@ -268,7 +269,7 @@ def guide(protocol: Protocol) -> Guide:
         language=protocol.language,
         groups=protocol.groups,
         labels=protocol.labels,
-        looks=_looks(protocol),
+        looks=_label_looks(protocol),
         unlabelled=protocol.unlabelled,
         marks_on=protocol.marks_on,
         questions=protocol.questions,

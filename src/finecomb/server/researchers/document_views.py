@@ -9,33 +9,33 @@ from typing import Any, get_args
 import polars as pl
 
 from finecomb.core.errors import shorten
-from finecomb.core.frames import meta
+from finecomb.core.frames import meta_entry
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Mark
 from finecomb.server.researchers.schema import (
     AnnotationBars,
+    AnnotatorMark,
+    DocumentFilter,
     DocumentList,
     DocumentPage,
     DocumentRow,
-    ReaderMark,
-    Show,
     StudyProgress,
 )
-from finecomb.server.researchers.snapshot import MACHINES, Snapshot, shown
+from finecomb.server.researchers.snapshot import MACHINE_KINDS, Snapshot, label_looks
 from finecomb.statistics.agreement.agreement_options import AgreeOptions
-from finecomb.statistics.agreement.alpha import alpha_of
-from finecomb.statistics.agreement.rating_sources import source_of
+from finecomb.statistics.agreement.alpha import alpha_from_coincidences
+from finecomb.statistics.agreement.rating_sources import build_source
 
-DISPUTED = 0.2
+DISPUTED_ALPHA = 0.2
 """A text is disputed when people's agreement on its words, alpha, is below this."""
-_ORDER = {"human": 0, **dict.fromkeys(MACHINES, 1), "gold": 2}
+_KIND_ORDER = {"human": 0, **dict.fromkeys(MACHINE_KINDS, 1), "gold": 2}
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DocumentQuery:
     """Which documents to list."""
 
-    show: Show = "all"
+    show: DocumentFilter = "all"
     search: str = ""
     """Words of the text or of its id."""
     model: str | None = None
@@ -54,39 +54,44 @@ def document_frame(snapshot: Snapshot) -> pl.DataFrame:
     done = work.annotations.group_by("document").agg(done=pl.len())
     marks = work.marks.group_by("document").agg(marks=pl.len(), labels=pl.col("label").unique())
     check = pl.col("id").is_in(list(snapshot.study.settings.attention_checks))
-    rows = snapshot.study.documents.select("id", "text", meta("model"), check=check)
-    for other in (done, marks, _alphas(snapshot)):
+    rows = snapshot.study.documents.select("id", "text", meta_entry("model"), check=check)
+    for other in (done, marks, _document_alphas(snapshot)):
         rows = rows.join(other, left_on="id", right_on="document", how="left", maintain_order="left")
     rows = rows.with_columns(pl.col("done", "marks").fill_null(0), of=pl.lit(snapshot.per_document))
     return rows.with_columns(
         unfinished=(pl.col("done") < pl.col("of")) & ~check,
-        disputed=(pl.col("alpha") < DISPUTED).fill_null(value=False),
+        disputed=(pl.col("alpha") < DISPUTED_ALPHA).fill_null(value=False),
     )
 
 
-def _alphas(snapshot: Snapshot) -> pl.DataFrame:
+def _document_alphas(snapshot: Snapshot) -> pl.DataFrame:
     """Alpha on the words of each document that two people read; null where undefined."""
-    tally = source_of(snapshot.seen, AgreeOptions(by_label=False)).tallies[0]
-    values = alpha_of(tally.coincidences[:, 0], tally.values)
+    tally = build_source(snapshot.seen, AgreeOptions(by_label=False)).tallies[0]
+    values = alpha_from_coincidences(tally.coincidences[:, 0], tally.values)
     documents = pl.Series("document", snapshot.seen.study.documents["id"], pl.String)
     return pl.DataFrame({"document": documents, "alpha": pl.Series(values, dtype=pl.Float64).fill_nan(None)})
 
 
-def document_list(rows: pl.DataFrame, wanted: Wanted) -> DocumentList:
+def document_list(rows: pl.DataFrame, wanted: DocumentQuery) -> DocumentList:
     """One page of the list, and the number of documents under each filter."""
-    matching = rows.filter(_matches(wanted))
-    shows: dict[Show, pl.Expr] = {
+    matching = rows.filter(_query_filter(wanted))
+    shows: dict[DocumentFilter, pl.Expr] = {
         "all": pl.lit(value=True),
         "unfinished": pl.col("unfinished"),
         "disputed": pl.col("disputed"),
     }
     chosen = matching.filter(shows[wanted.show])
     page = chosen.slice(wanted.offset, wanted.limit)
-    counts = {show: matching.select(shows[show].sum() if show != "all" else pl.len()).item() for show in get_args(Show)}
-    return DocumentList(rows=tuple(_row(row) for row in page.iter_rows(named=True)), total=len(chosen), counts=counts)
+    counts = {
+        show: matching.select(shows[show].sum() if show != "all" else pl.len()).item()
+        for show in get_args(DocumentFilter)
+    }
+    return DocumentList(
+        rows=tuple(_document_row(row) for row in page.iter_rows(named=True)), total=len(chosen), counts=counts
+    )
 
 
-def _matches(wanted: Wanted) -> pl.Expr:
+def _query_filter(wanted: DocumentQuery) -> pl.Expr:
     words = wanted.search.strip().lower()
     fits = pl.lit(value=True)
     if words:
@@ -98,7 +103,7 @@ def _matches(wanted: Wanted) -> pl.Expr:
     return fits
 
 
-def _row(row: dict[str, Any]) -> DocumentRow:
+def _document_row(row: dict[str, Any]) -> DocumentRow:
     columns = {name: row[name] for name in ("id", "model", "marks", "alpha", "disputed", "check")}
     return DocumentRow(
         **columns,
@@ -123,21 +128,21 @@ def document_page(snapshot: Snapshot, rows: pl.DataFrame, id: str) -> DocumentPa
     row = rows.row(by_predicate=pl.col("id") == id, named=True)
     return DocumentPage(
         **document.model_dump(include={"id", "text", "context", "references", "segments", "meta"}),
-        progress=_row(row).progress,
+        progress=_document_row(row).progress,
         alpha=row["alpha"],
-        looks=shown(*used),
-        answers=_options(used),
-        readers=tuple(_readers(snapshot, annotations, people)),
+        looks=label_looks(*used),
+        answers=_ordinal_options(used),
+        readers=tuple(_annotation_bars(snapshot, annotations, people)),
     )
 
 
-def _readers(
+def _annotation_bars(
     snapshot: Snapshot, annotations: Iterable[Annotation], people: dict[str, Annotator]
 ) -> Iterator[AnnotationBars]:
     ordered = sorted(
         annotations,
         key=lambda annotation: (
-            _ORDER[snapshot.kinds[annotation.annotator]],
+            _KIND_ORDER[snapshot.kinds[annotation.annotator]],
             snapshot.names[annotation.annotator],
             annotation.round,
         ),
@@ -151,12 +156,12 @@ def _readers(
             kind=people[annotation.annotator].kind,
             excluded=annotation.excluded or people[annotation.annotator].excluded,
             seconds=annotation.active_seconds if annotation.active_seconds is not None else annotation.seconds,
-            marks=tuple(_mark(mark) for mark in annotation.marks),
+            marks=tuple(_annotator_mark(mark) for mark in annotation.marks),
         )
 
 
-def _mark(mark: Mark) -> ReaderMark:
-    return ReaderMark(
+def _annotator_mark(mark: Mark) -> AnnotatorMark:
+    return AnnotatorMark(
         id=mark.id,
         spans=mark.spans,
         quotes=mark.quotes,
@@ -165,11 +170,11 @@ def _mark(mark: Mark) -> ReaderMark:
         antecedents=mark.antecedents.spans if mark.antecedents else (),
         votes=mark.votes,
         unlocated=mark.unlocated,
-        placed=_placed(mark),
+        placed=_placement_text(mark),
     )
 
 
-_PLACED = {
+_PLACEMENT_TEXTS = {
     "exact": "quote placed exactly",
     "spelling": "quote placed in another spelling",
     "elided": "quote placed from its first to its last words",
@@ -177,17 +182,17 @@ _PLACED = {
 }
 
 
-def _placed(mark: Mark) -> str:
+def _placement_text(mark: Mark) -> str:
     """How a language model's quote found its place; empty for marks of others."""
     note = mark.meta.get("llm")
     if not isinstance(note, dict):
         return ""
     flags = note.get("flags")
     doubts = [str(flag) for flag in flags] if isinstance(flags, list | tuple) else []
-    return "; ".join(filter(None, [_PLACED.get(str(note.get("placed", "")), ""), *doubts]))
+    return "; ".join(filter(None, [_PLACEMENT_TEXTS.get(str(note.get("placed", "")), ""), *doubts]))
 
 
-def _options(protocols: Iterable[Protocol]) -> dict[str, tuple[int | float | str | bool, ...]]:
+def _ordinal_options(protocols: Iterable[Protocol]) -> dict[str, tuple[int | float | str | bool, ...]]:
     """Options of the ordinal questions about marks, by name."""
     questions = [
         question

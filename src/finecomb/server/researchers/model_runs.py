@@ -41,28 +41,28 @@ from finecomb.annotators.llm.run_folder import (
     write_error,
 )
 from finecomb.annotators.llm.runs import ModelPlan, folder_name, name_clash, plan, written_down
-from finecomb.collection.database.location import FILE
+from finecomb.collection.database.location import DATABASE_FILENAME
 from finecomb.collection.database.store import Store
 from finecomb.collection.machine_work_storage import put_machine_work
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.core.model_notes import note_of
+from finecomb.core.model_notes import read_reply_note
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, ModelSettings
-from finecomb.core.study import Item, Study
+from finecomb.core.study import Study, StudyItem
 from finecomb.server.researchers.run_process import RunEvent, RunJob
 from finecomb.server.researchers.run_schema import NewRun
 
 log = logging.getLogger(__name__)
 _BATCH_SECONDS = 0.5
-_PATIENCE = 20.0  # seconds until a run that was asked to stop is ended
+_STOP_TIMEOUT = 20.0  # seconds until a run that was asked to stop is ended
 
 
-def default_folder(store: Store) -> Path | None:
+def default_runs_folder(store: Store) -> Path | None:
     """Where the runs of a served study are kept: beside its database; None for one that is not in a file."""
     file = store.database.place.file
     if file is None:
         return None
-    return file.parent / RUNS if file.name == FILE else file.with_name(f"{file.name}.{RUNS}")
+    return file.parent / RUNS if file.name == DATABASE_FILENAME else file.with_name(f"{file.name}.{RUNS}")
 
 
 @dataclass
@@ -110,7 +110,7 @@ class RunManager:
         key = (record.protocol, *annotator_ids(record))
         study_and_work = self._work.get(key)
         if study_and_work is None or study_and_work[0] is not study:
-            study_and_work = self._work[key] = (study, machine_work(study, record))
+            study_and_work = self._work[key] = (study, run_annotations(study, record))
         return study_and_work[1]
 
     @property
@@ -134,7 +134,7 @@ class RunManager:
         update = {"samples": new.samples, "max_tokens": new.max_tokens, "budget": budget}
         return ModelSettings.model_validate(base.model_dump() | update)
 
-    def key_problem(self, settings: ModelSettings) -> str:
+    def model_problem(self, settings: ModelSettings) -> str:
         """Why a model cannot be asked from this server; empty when it can."""
         if is_local(settings.model):
             hint = install_hint(settings.model)
@@ -150,18 +150,18 @@ class RunManager:
         protocol = study.protocol(new.protocol) if new.protocol else self.store.head.protocol
         template = PromptTemplate.parse(new.template, "the prompt") if new.template else None
         name = new.name or new.model.removeprefix("local:")
-        return plan(study, self.settings(new), protocol, _documents(study, new), name, template)
+        return plan(study, self.settings(new), protocol, _select_documents(study, new), name, template)
 
     # --- starting and stopping -----------------------------------------------------------------------------------
 
     def start(self, study: Study, new: NewRun) -> str:
         """Start a run or go on with it; returns its id."""
         run_plan = self.plan(study, new)
-        if problem := self.key_problem(run_plan.record.settings) or name_clash(study, run_plan):
+        if problem := self.model_problem(run_plan.record.settings) or name_clash(study, run_plan):
             raise FinecombError(problem)
         return self._started(study, run_plan, new.template)
 
-    def ask_again(self, study: Study, id: str, document: str, max_tokens: int | None) -> None:
+    def retry_text(self, study: Study, id: str, document: str, max_tokens: int | None) -> None:
         """Put one text to the model of a run once more."""
         record = self.record(id)
         before = record.retries.get(document)
@@ -170,7 +170,7 @@ class RunManager:
         template = PromptTemplate.parse(record.template, "the prompt")
         run_plan = plan(study, record.settings, protocol, [study.document(document)], record.name, template)
         run_plan = run_plan.asking_again({document: retry})
-        if problem := self.key_problem(record.settings):
+        if problem := self.model_problem(record.settings):
             raise FinecombError(problem)
         self._started(study, run_plan, record.template)
 
@@ -190,7 +190,7 @@ class RunManager:
             forget_wish_to_stop(self.runs / id)
             written_down(run_plan, self.runs / id)
             folder = Path(tempfile.mkdtemp(prefix="finecomb-run-"))
-            formats.save(list(_needed(study, run_plan)), folder / "study")
+            formats.save(list(_items_for_process(study, run_plan)), folder / "study")
             job = RunJob(
                 study=str(folder / "study"),
                 runs=str(self.runs.resolve()),
@@ -201,32 +201,32 @@ class RunManager:
                 template=template,
                 retries=dict(run_plan.record.retries),
             )
-            active = ActiveRun(_process(job), folder)
+            active = ActiveRun(_spawn_process(job), folder)
             self.active[id] = active
         known = _known_calls(study, run_plan)
         threading.Thread(target=self._follow, args=(id, active, known), daemon=True).start()
-        threading.Thread(target=self._stop_when_asked, args=(id, active), daemon=True).start()
+        threading.Thread(target=self._watch_for_stop_request, args=(id, active), daemon=True).start()
         return id
 
     def stop(self, id: str) -> None:
         """Ask a run to stop; it ends after the calls that are under way were given up, and keeps all it has got."""
         active = self.active.get(id)
         if active is None:
-            self._stop_elsewhere(id)
+            self._request_stop(id)
             return
         active.stopping = True
         if active.process.stdin:
             active.process.stdin.close()
-        threading.Timer(_PATIENCE, active.process.kill).start()
+        threading.Timer(_STOP_TIMEOUT, active.process.kill).start()
 
-    def _stop_elsewhere(self, id: str) -> None:
+    def _request_stop(self, id: str) -> None:
         """Leave the wish for the worker that follows a run."""
         self.record(id)
         if not is_locked(self.runs / id):
             raise FinecombError("this run is not at work")
         ask_to_stop(self.runs / id)
 
-    def _stop_when_asked(self, id: str, active: ActiveRun) -> None:
+    def _watch_for_stop_request(self, id: str, active: ActiveRun) -> None:
         """Stop a run when somebody wishes so through another worker."""
         while active.process.poll() is None and not active.stopping:
             if is_asked_to_stop(self.runs / id):
@@ -289,7 +289,7 @@ class EventBatch:
         if event.annotator:
             self._annotators.append(event.annotator)
         annotation = event.annotation
-        if annotation and self._known.get(annotation.id) != note_of(annotation).calls:
+        if annotation and self._known.get(annotation.id) != read_reply_note(annotation).calls:
             self._annotations.append(annotation)
         if time.monotonic() - self._written > _BATCH_SECONDS:
             self.write()
@@ -297,11 +297,11 @@ class EventBatch:
     def write(self) -> None:
         """Write all that waits."""
         if self._annotators or self._annotations:
-            self._store.change_now(put_machine_work, tuple(self._annotators), tuple(self._annotations))
+            self._store.change_study_sync(put_machine_work, tuple(self._annotators), tuple(self._annotations))
         self._annotators, self._annotations, self._written = [], [], time.monotonic()
 
 
-def _process(job: RunJob) -> subprocess.Popen[bytes]:
+def _spawn_process(job: RunJob) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "finecomb.server.researchers.run_process"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert process.stdin is not None
@@ -311,13 +311,13 @@ def _process(job: RunJob) -> subprocess.Popen[bytes]:
     return process
 
 
-def _documents(study: Study, new: NewRun) -> list[Document]:
+def _select_documents(study: Study, new: NewRun) -> list[Document]:
     if new.document is not None:
         return [study.document(new.document)]
     return list(study.iter_documents_head(new.first) if new.first else study.iter_documents())
 
 
-def _needed(study: Study, run_plan: ModelPlan) -> Iterable[Item]:
+def _items_for_process(study: Study, run_plan: ModelPlan) -> Iterable[StudyItem]:
     """What a process must read to make the same plan: the texts, and others' work where it is shown or judged."""
     protocol, settings = run_plan.protocol, run_plan.record.settings
     yield study.settings.model_copy(update={"protocols": tuple(study.protocols)})
@@ -333,7 +333,7 @@ def _needed(study: Study, run_plan: ModelPlan) -> Iterable[Item]:
 
 def _known_calls(study: Study, run_plan: ModelPlan) -> dict[str, tuple[str, ...]]:
     """The calls behind what the study has already, which need not be written again."""
-    return {annotation.id: note_of(annotation).calls for annotation in machine_work(study, run_plan.record)}
+    return {annotation.id: read_reply_note(annotation).calls for annotation in run_annotations(study, run_plan.record)}
 
 
 def annotator_ids(record: RunRecord) -> tuple[str, ...]:
@@ -343,7 +343,7 @@ def annotator_ids(record: RunRecord) -> tuple[str, ...]:
     return tuple(f"{record.name}#{number + 1}" for number in range(record.settings.samples))
 
 
-def machine_work(study: Study, record: RunRecord) -> Sequence[Annotation]:
+def run_annotations(study: Study, record: RunRecord) -> Sequence[Annotation]:
     """The annotations of a run's annotators under its protocol."""
     ids = list(annotator_ids(record))
     chosen = study.only(pl.col("annotator").is_in(ids) & (pl.col("protocol") == record.protocol))

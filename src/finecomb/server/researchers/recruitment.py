@@ -22,14 +22,14 @@ from finecomb.collection import (
     researcher_actions_storage,
 )
 from finecomb.collection import pay as pay_rules
-from finecomb.collection.pay import CellPay, Earned, Form
+from finecomb.collection.pay import CellPay, Earnings, PayFileFormat
 from finecomb.collection.screened_annotators import screened_people
 from finecomb.collection.screening_signals import Signal
 from finecomb.core.errors import did_you_mean
-from finecomb.core.frames import annotations_of
+from finecomb.core.frames import iter_annotations
 from finecomb.core.practice import Choice, Exercise
 from finecomb.core.protocol import Protocol
-from finecomb.core.qualification import Graded, graded_choice, graded_exercise
+from finecomb.core.qualification import GradedItem, grade_choice, grade_exercise
 from finecomb.core.records import Annotation, Annotator, Attempt
 from finecomb.core.study import Study
 from finecomb.server.error_responses import ProblemError
@@ -53,15 +53,15 @@ def recruiting(snapshots: Snapshots, _: Viewer) -> schema.Recruiting:
 def recruiting_page(pages: StudyPages) -> schema.Recruiting:
     """The page of one moment."""
     snapshot, signs = pages.snapshot, pages.signals
-    people = pay_rules.earned(snapshot.study, pages.arrivals, snapshot.protocol)
+    people = pay_rules.compute_earnings(snapshot.study, pages.arrivals, snapshot.protocol)
     cost = pay_rules.cost(snapshot.study.settings, people)
     records = {person.id: person for person in snapshot.study.iter_annotators()}
-    reached = _reached(snapshot, records.values())
+    reached = _phase_by_annotator(snapshot, records.values())
     first = sorted(pages.arrivals, key=lambda arrival: -arrival.at)
     came = {arrival.annotator: datetime.fromtimestamp(arrival.at, UTC) for arrival in first}
     return schema.Recruiting(
         people=tuple(
-            _recruit(
+            _recruit_row(
                 person,
                 records[person.annotator],
                 snapshot,
@@ -79,11 +79,11 @@ def recruiting_page(pages: StudyPages) -> schema.Recruiting:
             total=cost.total,
             per_hour=cost.per_hour,
         ),
-        currency=snapshot.study.settings.money,
+        currency=snapshot.study.settings.effective_currency,
         cells=tuple(map(_cell_pay_row, pay_rules.cell_pay(people, snapshot.study.settings.pay_floor))),
         pay_floor=snapshot.study.settings.pay_floor,
         budget=snapshot.study.settings.budget,
-        qualification=_scores(snapshot.protocol, records.values()),
+        qualification=_qualification_scores(snapshot.protocol, records.values()),
         as_of=snapshot.now,
     )
 
@@ -104,7 +104,7 @@ def design(snapshots: Snapshots, _: Viewer) -> schema.DesignPage:
             gone=state.gone,
             excluded=state.excluded,
             closed=state.closed,
-            open=state.open_places,
+            open=state.open_place_count,
             pay=state.cell.pay,
             texts=store.plan().cells[state.cell.name].texts,
         )
@@ -114,30 +114,30 @@ def design(snapshots: Snapshots, _: Viewer) -> schema.DesignPage:
     settings = store.head.settings
     reopen = settings.design is None or settings.design.reopen
     return schema.DesignPage(
-        cells=tuple(rows), currency=settings.money, titles=titles, reopen=reopen, lease=settings.lease
+        cells=tuple(rows), currency=settings.effective_currency, titles=titles, reopen=reopen, lease=settings.lease
     )
 
 
 @router.put("/design/reopen")
-async def set_reopen(snapshots: Snapshots, session: Editor, wanted: schema.Reopening) -> None:
+async def set_reopen(snapshots: Snapshots, session: Editor, wanted: schema.ReopenRequest) -> None:
     """Give the places of people who are excluded to others, or keep them closed."""
     settings = snapshots.store.head.settings
     if settings.design is None:
         raise ProblemError("not-found", "This study has no design, so no places are kept in it.")
     changed = settings.model_copy(update={"design": settings.design.model_copy(update={"reopen": wanted.reopen})})
     await snapshots.store.change(researcher_actions_storage.set_settings, session.who, changed)
-    snapshots.forget()
+    snapshots.invalidate()
 
 
-def _recruit(
-    earned: Earned,
+def _recruit_row(
+    earned: Earnings,
     annotator: Annotator,
     snapshot: Snapshot,
     signs: tuple[Signal, ...],
-    reached: dict[str, schema.Reached],
+    reached: dict[str, schema.ReachedPhase],
     came: datetime | None,
 ) -> schema.Recruit:
-    test = onboarding.qualified(snapshot.protocol, annotator)
+    test = onboarding.qualification_result(snapshot.protocol, annotator)
     return schema.Recruit(
         id=annotator.id,
         name=snapshot.names[annotator.id],
@@ -147,7 +147,7 @@ def _recruit(
         reached="" if earned.stage == "invited" else reached[annotator.id],
         score=test.score if test else None,
         passed=test.passed if test else None,
-        noticed=tuple(schema.Noticed(sign=signal.sign, say=signal.say, weak=signal.weak) for signal in signs),
+        noticed=tuple(schema.NoticedSignal(sign=signal.sign, say=signal.say, weak=signal.weak) for signal in signs),
         texts=earned.texts,
         minutes=earned.minutes,
         pay=earned.pay,
@@ -160,7 +160,7 @@ def _recruit(
     )
 
 
-def _reached(snapshot: Snapshot, people: Iterable[Annotator]) -> dict[str, schema.Reached]:
+def _phase_by_annotator(snapshot: Snapshot, people: Iterable[Annotator]) -> dict[str, schema.ReachedPhase]:
     """The phase that each person is in."""
     practice = snapshot.study.annotations.filter(
         (pl.col("phase") != "work") & (pl.col("protocol") == snapshot.protocol.id)
@@ -169,12 +169,12 @@ def _reached(snapshot: Snapshot, people: Iterable[Annotator]) -> dict[str, schem
     finished: dict[str, set[tuple[str, int]]] = defaultdict(set)
     for who, document, round in over.select("annotator", "document", "round").iter_rows():
         finished[who].add((document, round))
-    phases: dict[str, schema.Reached] = {}
+    phases: dict[str, schema.ReachedPhase] = {}
     for person in people:
         step = onboarding.next_step(snapshot.protocol, snapshot.study.settings, person, finished[person.id])
         phase = (
             step.phase
-            if isinstance(step, onboarding.Step | onboarding.Item)
+            if isinstance(step, onboarding.Step | onboarding.PracticeItem)
             else "work"
             if step == "work"
             else "qualification"
@@ -183,11 +183,11 @@ def _reached(snapshot: Snapshot, people: Iterable[Annotator]) -> dict[str, schem
     return phases
 
 
-def _scores(protocol: Protocol, people: Iterable[Annotator]) -> schema.QualificationScores | None:
+def _qualification_scores(protocol: Protocol, people: Iterable[Annotator]) -> schema.QualificationScores | None:
     test = protocol.qualification
     if test is None:
         return None
-    took = [result.score for person in people if (result := onboarding.qualified(protocol, person))]
+    took = [result.score for person in people if (result := onboarding.qualification_result(protocol, person))]
     return schema.QualificationScores(scores=tuple(took), needed=test.pass_at, of=test.total, attempts=test.attempts)
 
 
@@ -203,15 +203,15 @@ def attempts(snapshots: Snapshots, _: Viewer, id: Id) -> tuple[schema.AttemptRes
         if rows.is_empty():
             near = did_you_mean(id, study.annotators["id"].head(5000))
             raise ProblemError("not-found", f"No annotator is called {id!r}{near}")
-        return tuple(attempts_of(study, id))
+        return tuple(practice_attempts(study, id))
 
     return snapshots.ask(lambda pages: page(pages.snapshot.study))
 
 
-def attempts_of(study: Study, annotator: str) -> Iterable[schema.AttemptResult]:
+def practice_attempts(study: Study, annotator: str) -> Iterable[schema.AttemptResult]:
     """Everything that somebody practised, under every protocol, in the order of the way."""
     practice = study.only((pl.col("annotator") == annotator) & (pl.col("phase") != "work"))
-    annotations = list(annotations_of(practice.annotations, practice.marks, practice.units))
+    annotations = list(iter_annotations(practice.annotations, practice.marks, practice.units))
     person = next(annotation for annotation in study.iter_annotators() if annotation.id == annotator)
     order = {"training": 0, "qualification": 1}
     annotations.sort(key=lambda annotation: (annotation.protocol, order[annotation.phase], annotation.round))
@@ -220,15 +220,15 @@ def attempts_of(study: Study, annotator: str) -> Iterable[schema.AttemptResult]:
     ):
         protocol = study.protocols.get(id)
         if protocol is not None:
-            yield _attempt(protocol, person, phase == "qualification", round, list(group))
+            yield _attempt_result(protocol, person, phase == "qualification", round, list(group))
 
 
-def _attempt(
+def _attempt_result(
     protocol: Protocol, person: Annotator, tested: bool, round: int, given: Sequence[Annotation]
 ) -> schema.AttemptResult:
-    items = onboarding.items(protocol, round)
+    items = onboarding.items_by_document(protocol, round)
     exercises = tuple(
-        _exercise(items[annotation.document], annotation, protocol)
+        _exercise_result(items[annotation.document], annotation, protocol)
         for annotation in given
         if annotation.document in items
     )
@@ -239,24 +239,24 @@ def _attempt(
         attempt=round + 1,
         score=graded.score if graded else None,
         of=test.total if test and tested else 0,
-        passed=_passed(protocol, person, graded) if graded else None,
-        when=_when(graded, given),
+        passed=_has_passed(protocol, person, graded) if graded else None,
+        when=_attempt_time(graded, given),
         exercises=exercises,
     )
 
 
 def _graded_attempt(protocol: Protocol, person: Annotator, round: int) -> Attempt | None:
-    result = onboarding.qualified(protocol, person)
+    result = onboarding.qualification_result(protocol, person)
     return next((attempt for attempt in result.attempts if attempt.round == round), None) if result else None
 
 
-def _passed(protocol: Protocol, person: Annotator, graded: Attempt) -> bool:
+def _has_passed(protocol: Protocol, person: Annotator, graded: Attempt) -> bool:
     """Whoever passed did so in the last attempt, since nobody is tested again after it."""
-    result = onboarding.qualified(protocol, person)
+    result = onboarding.qualification_result(protocol, person)
     return result is not None and result.passed and graded.round == max(attempt.round for attempt in result.attempts)
 
 
-def _when(graded: Attempt | None, given: Sequence[Annotation]) -> datetime | None:
+def _attempt_time(graded: Attempt | None, given: Sequence[Annotation]) -> datetime | None:
     return (
         graded.when
         if graded
@@ -264,8 +264,10 @@ def _when(graded: Attempt | None, given: Sequence[Annotation]) -> datetime | Non
     )
 
 
-def _exercise(item: onboarding.Item, annotation: Annotation, protocol: Protocol) -> schema.ExerciseResult:
-    graded = _graded(item, annotation)
+def _exercise_result(
+    item: onboarding.PracticeItem, annotation: Annotation, protocol: Protocol
+) -> schema.ExerciseResult:
+    graded = _grade_item(item, annotation)
     choice = item.given if isinstance(item.given, Choice) else None
     label = protocol.named(item.given.label) if isinstance(item.given, Exercise) and item.given.label else None
     part = (item.part.title or item.part.name) if item.part else ""
@@ -283,22 +285,22 @@ def _exercise(item: onboarding.Item, annotation: Annotation, protocol: Protocol)
     )
 
 
-def _graded(item: onboarding.Item, annotation: Annotation) -> Graded:
+def _grade_item(item: onboarding.PracticeItem, annotation: Annotation) -> GradedItem:
     if isinstance(item.given, Choice):
-        return graded_choice(item.given, annotation.answers.get("answer"), item.part.points if item.part else 0)
-    return graded_exercise(item.given, annotation.marks, item.part)
+        return grade_choice(item.given, annotation.answers.get("answer"), item.part.points if item.part else 0)
+    return grade_exercise(item.given, annotation.marks, item.part)
 
 
 # --- what one might set aside -------------------------------------------------------------------------------------
 
 
 @router.get("/screen")
-def suggestions(snapshots: Snapshots, _: Viewer) -> tuple[schema.Suggested, ...]:
+def screening_suggestions(snapshots: Snapshots, _: Viewer) -> tuple[schema.SuggestionRow, ...]:
     """Work that one might not want to count, with reasons; excluding is done elsewhere, by a person."""
 
-    def page(pages: StudyPages) -> tuple[schema.Suggested, ...]:
+    def page(pages: StudyPages) -> tuple[schema.SuggestionRow, ...]:
         return tuple(
-            schema.Suggested(name=pages.snapshot.names[suggestion.annotator], **dataclasses.asdict(suggestion))
+            schema.SuggestionRow(name=pages.snapshot.names[suggestion.annotator], **dataclasses.asdict(suggestion))
             for suggestion in pages.suggestions
         )
 
@@ -306,7 +308,7 @@ def suggestions(snapshots: Snapshots, _: Viewer) -> tuple[schema.Suggested, ...]
 
 
 @router.get("/screen/people")
-def people_to_look_at(snapshots: Snapshots, _: Viewer) -> tuple[schema.ScreenedPersonRow, ...]:
+def list_screened_people(snapshots: Snapshots, _: Viewer) -> tuple[schema.ScreenedPersonRow, ...]:
     """People whose work one might not want to count: suggested texts, and what else is noticed."""
 
     def page(pages: StudyPages) -> tuple[schema.ScreenedPersonRow, ...]:
@@ -320,24 +322,24 @@ def people_to_look_at(snapshots: Snapshots, _: Viewer) -> tuple[schema.ScreenedP
 
 
 @router.put("/screen/decisions")
-async def decide(snapshots: Snapshots, session: Editor, decided: schema.BulkDecision) -> None:
+async def decide_suggestions(snapshots: Snapshots, session: Editor, decided: schema.BulkDecision) -> None:
     """Decide about many suggestions at once: set work or people aside, or keep work in spite of rules."""
     await snapshots.store.change(
-        researcher_actions_storage.decide_many,
+        researcher_actions_storage.apply_screening_decisions,
         session.who,
         decided.exclude,
         decided.exclude_annotators,
         decided.keep,
         decided.reason,
     )
-    snapshots.forget()
+    snapshots.invalidate()
 
 
 @router.put("/annotation/kept")
-async def keep(snapshots: Snapshots, session: Editor, id: Id, decided: schema.Keep) -> None:
+async def keep_annotation(snapshots: Snapshots, session: Editor, id: Id, decided: schema.KeepDecision) -> None:
     """Keep an annotation in spite of what some rules say; nobody is asked about them again."""
     await snapshots.store.change(researcher_actions_storage.keep_annotation, session.who, id, decided.rules)
-    snapshots.forget()
+    snapshots.invalidate()
 
 
 # --- money --------------------------------------------------------------------------------------------------------
@@ -347,19 +349,19 @@ async def keep(snapshots: Snapshots, session: Editor, id: Id, decided: schema.Ke
 async def set_bonus(snapshots: Snapshots, session: Editor, id: Id, bonus: schema.BonusRequest) -> None:
     """Give an annotator a bonus, or take it away with an amount of 0."""
     await snapshots.store.change(researcher_actions_storage.set_bonus, session.who, id, bonus.amount, bonus.reason)
-    snapshots.forget()
+    snapshots.invalidate()
 
 
 @router.post("/design/bonus")
-async def pay_floor(snapshots: Snapshots, session: Editor, cell: Annotated[str, Query()]) -> schema.CellPayRow:
+async def pay_floor_bonus(snapshots: Snapshots, session: Editor, cell: Annotated[str, Query()]) -> schema.CellPayRow:
     """Give everybody who is done in a cell the bonus that brings its median pay per hour up to the study's floor."""
     rows = await run_in_threadpool(snapshots.ask, _cell_pay)
     row = next((row for row in rows if row.cell == cell), None)
     if row is None or not row.lacking:
         raise ProblemError("conflict", f"Nobody in {cell or 'that cell'} lacks pay: somebody may have paid it already.")
-    bonuses = {person.annotator: pay_rules.with_floor(person.bonus, row.lacking) for person in row.people}
+    bonuses = {person.annotator: pay_rules.top_up_bonus(person.bonus, row.lacking) for person in row.people}
     await snapshots.store.change(researcher_actions_storage.set_bonuses, session.who, bonuses)
-    snapshots.forget()
+    snapshots.invalidate()
     return _cell_pay_row(row)
 
 
@@ -369,19 +371,23 @@ def _cell_pay_row(row: CellPay) -> schema.CellPayRow:
 
 def _cell_pay(pages: StudyPages) -> list[CellPay]:
     snapshot = pages.snapshot
-    people = pay_rules.earned(snapshot.study, pages.arrivals, snapshot.protocol)
+    people = pay_rules.compute_earnings(snapshot.study, pages.arrivals, snapshot.protocol)
     return pay_rules.cell_pay(people, snapshot.study.settings.pay_floor)
 
 
 @router.get("/pay", response_class=Response)
-def pay(snapshots: Snapshots, session: RecentEditor, form: Annotated[Form, Query()] = "pay") -> Response:
+def download_pay_file(
+    snapshots: Snapshots, session: RecentEditor, form: Annotated[PayFileFormat, Query()] = "pay"
+) -> Response:
     """Who is to be paid what, with worker ids: all of it, or bonuses as a platform takes them."""
     with (
         snapshots.store.database.reading() as transaction
     ):  # not what is remembered, should ids have been forgotten since
         arrivals = arrivals_storage.arrivals(snapshots.store, transaction)
-    people = snapshots.ask(lambda pages: pay_rules.earned(pages.snapshot.study, arrivals, pages.snapshot.protocol))
-    snapshots.store.do_now(audit_log_storage.record_one, session.who, "took a pay file", {"form": form})
-    name = pay_rules.FORMS[form]
+    people = snapshots.ask(
+        lambda pages: pay_rules.compute_earnings(pages.snapshot.study, arrivals, pages.snapshot.protocol)
+    )
+    snapshots.store.run_job_sync(audit_log_storage.record_single_action, session.who, "took a pay file", {"form": form})
+    name = pay_rules.FILENAME_BY_FORMAT[form]
     headers = {"content-disposition": f"attachment; filename*=utf-8''{quote(name)}"}
     return Response(pay_rules.pay_file(form, people), media_type="text/csv; charset=utf-8", headers=headers)

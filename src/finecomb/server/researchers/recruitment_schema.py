@@ -8,18 +8,18 @@ from typing import Literal
 from pydantic import Field
 
 from finecomb.collection.screening import Rule
-from finecomb.collection.screening_signals import Sign
+from finecomb.collection.screening_signals import SignalKind
 from finecomb.core.records import Id, Phase, Record, Text, Time
-from finecomb.server.researchers.schema import Sent
+from finecomb.server.researchers.schema import ResponseRecord
 
 Stage = Literal["invited", "working", "done", "screened-out"]
-Reached = Literal["", "survey", "instructions", "training", "qualification", "work"]
+ReachedPhase = Literal["", "survey", "instructions", "training", "qualification", "work"]
 
 
-class Noticed(Sent):
+class NoticedSignal(ResponseRecord):
     """Something about a person that is worth a look."""
 
-    sign: Sign
+    sign: SignalKind
     say: str
     """In words, for researchers."""
     weak: bool = False
@@ -34,7 +34,7 @@ class BonusRequest(Record):
     reason: Text = Field(default="", max_length=2000)
 
 
-class Recruit(Sent):
+class Recruit(ResponseRecord):
     """One person as far as recruiting goes; worker ids stay on the server."""
 
     id: Id
@@ -42,12 +42,12 @@ class Recruit(Sent):
     condition: str
     platform: str
     stage: Stage
-    reached: Reached
+    reached: ReachedPhase
     """Where they are on the way; empty before they came."""
     score: float | None
     """Best in the qualification."""
     passed: bool | None
-    noticed: tuple[Noticed, ...]
+    noticed: tuple[NoticedSignal, ...]
     texts: int
     minutes: float
     pay: float
@@ -62,7 +62,7 @@ class Recruit(Sent):
     """Why their work is set aside."""
 
 
-class Costs(Sent):
+class Costs(ResponseRecord):
     """What the study costs so far."""
 
     pay: float
@@ -74,7 +74,7 @@ class Costs(Sent):
     """Median over people, from active time."""
 
 
-class QualificationScores(Sent):
+class QualificationScores(ResponseRecord):
     """How people did in the qualification."""
 
     scores: tuple[float, ...]
@@ -84,7 +84,7 @@ class QualificationScores(Sent):
     attempts: int
 
 
-class CellPayRow(Sent):
+class CellPayRow(ResponseRecord):
     """What those who are done in one cell of the design were paid for an hour."""
 
     cell: Text
@@ -96,7 +96,7 @@ class CellPayRow(Sent):
     """How many would get it."""
 
 
-class Recruiting(Sent):
+class Recruiting(ResponseRecord):
     """Who came, how far they are, what is noticed about them, and what it costs."""
 
     people: tuple[Recruit, ...]
@@ -111,7 +111,7 @@ class Recruiting(Sent):
     as_of: Time
 
 
-class ExerciseResult(Sent):
+class ExerciseResult(ResponseRecord):
     """One exercise or question of an attempt."""
 
     document: Id
@@ -128,7 +128,7 @@ class ExerciseResult(Sent):
     seconds: float | None
 
 
-class AttemptResult(Sent):
+class AttemptResult(ResponseRecord):
     """One try at the qualification, or the training, with every exercise."""
 
     phase: Phase
@@ -141,7 +141,7 @@ class AttemptResult(Sent):
     exercises: tuple[ExerciseResult, ...]
 
 
-class Suggested(Sent):
+class SuggestionRow(ResponseRecord):
     """A reason to set an annotation aside, for a person to decide."""
 
     annotation: Id
@@ -155,7 +155,7 @@ class Suggested(Sent):
     kept: bool
 
 
-class Keep(Record):
+class KeepDecision(Record):
     """That an annotation is kept in spite of what some rules say."""
 
     rules: tuple[Rule, ...] = Field(min_length=1, max_length=10)
@@ -174,7 +174,7 @@ class BulkDecision(Record):
     """Why, where anything is set aside."""
 
 
-class ScreenedPersonRow(Sent):
+class ScreenedPersonRow(ResponseRecord):
     """Somebody to look at before their work is counted."""
 
     annotator: Id
@@ -185,7 +185,7 @@ class ScreenedPersonRow(Sent):
     noticed: tuple[str, ...]
 
 
-class DesignCellRow(Sent):
+class DesignCellRow(ResponseRecord):
     """How one cell of the study's design is filled."""
 
     cell: Text
@@ -209,7 +209,7 @@ class DesignCellRow(Sent):
     """How many texts one person reads."""
 
 
-class DesignPage(Sent):
+class DesignPage(ResponseRecord):
     """The study's design as it fills."""
 
     cells: tuple[DesignCellRow, ...]
@@ -222,7 +222,7 @@ class DesignPage(Sent):
     """Minutes that a place is held for somebody who does nothing."""
 
 
-class Reopening(Record):
+class ReopenRequest(Record):
     """Whether places of people who are excluded are given to others."""
 
     reopen: bool

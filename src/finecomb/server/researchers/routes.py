@@ -25,26 +25,26 @@ from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.protocol_text import format_yaml
 from finecomb.core.records import Record, Settings
 from finecomb.core.study import Study
-from finecomb.server.auth import auth_of, recent_researcher, researcher
-from finecomb.server.error_responses import ProblemError, refused
+from finecomb.server.auth import auth_of, require_recent_researcher, require_researcher
+from finecomb.server.error_responses import ProblemError, validation_problem
 from finecomb.server.researchers import schema, upload_process
-from finecomb.server.researchers.document_views import Wanted, document_list, document_page
+from finecomb.server.researchers.document_views import DocumentQuery, document_list, document_page
 from finecomb.server.researchers.snapshot_cache import SnapshotCache, StudyPages
-from finecomb.server.researchers.study_export import export
+from finecomb.server.researchers.study_export import export_study
 from finecomb.statistics.agreement import second_pass_changes
 from finecomb.statistics.measures.counts import meta_names
 
 router = APIRouter(prefix="/api/admin", tags=["researchers"])
-Viewer = Annotated[Session, Depends(researcher("viewer"))]
-Editor = Annotated[Session, Depends(researcher("editor"))]
-Owner = Annotated[Session, Depends(researcher("owner"))]
-RecentViewer = Annotated[Session, Depends(recent_researcher("viewer"))]
-RecentEditor = Annotated[Session, Depends(recent_researcher("editor"))]
-RecentOwner = Annotated[Session, Depends(recent_researcher("owner"))]
+Viewer = Annotated[Session, Depends(require_researcher("viewer"))]
+Editor = Annotated[Session, Depends(require_researcher("editor"))]
+Owner = Annotated[Session, Depends(require_researcher("owner"))]
+RecentViewer = Annotated[Session, Depends(require_recent_researcher("viewer"))]
+RecentEditor = Annotated[Session, Depends(require_recent_researcher("editor"))]
+RecentOwner = Annotated[Session, Depends(require_recent_researcher("owner"))]
 Id = Annotated[str, Query(min_length=1, max_length=1000)]
 
 
-def _snapshots(request: Request) -> SnapshotCache:
+def _snapshot_cache(request: Request) -> SnapshotCache:
     """StudyPages when the first researcher looks."""
     state = request.app.state
     if not hasattr(state, "snapshots"):
@@ -53,18 +53,18 @@ def _snapshots(request: Request) -> SnapshotCache:
     return snapshots
 
 
-Snapshots = Annotated[SnapshotCache, Depends(_snapshots)]
+Snapshots = Annotated[SnapshotCache, Depends(_snapshot_cache)]
 
 
-def _store(request: Request) -> Store:
+def _served_store(request: Request) -> Store:
     store: Store = request.app.state.store
     return store
 
 
-ServedStore = Annotated[Store, Depends(_store)]
+ServedStore = Annotated[Store, Depends(_served_store)]
 
 
-def _url(request: Request, path: str) -> str:
+def _public_url(request: Request, path: str) -> str:
     origin = auth_of(request).origin or str(request.base_url).rstrip("/")
     return f"{origin}/{path}"
 
@@ -75,10 +75,10 @@ def _url(request: Request, path: str) -> str:
 @router.get("/overview", response_model=schema.Overview, responses={304: {"description": "As before"}})
 def overview(request: Request, snapshots: Snapshots, _: Viewer) -> Response:
     """Progress, time, cost, agreement, results and annotators. Send the `ETag` back to hear only of changes."""
-    return _tagged(request, *snapshots.ask(lambda pages: (pages.tag, pages.overview)))
+    return _etag_response(request, *snapshots.ask(lambda pages: (pages.tag, pages.overview)))
 
 
-def _tagged(request: Request, tag: str, record: Record) -> Response:
+def _etag_response(request: Request, tag: str, record: Record) -> Response:
     headers = {"etag": f'"{tag}"', "cache-control": "private, no-cache"}
     if request.headers.get("if-none-match") == f'"{tag}"':
         return Response(status_code=304, headers=headers)
@@ -89,7 +89,7 @@ def _tagged(request: Request, tag: str, record: Record) -> Response:
 def documents(
     snapshots: Snapshots,
     _: Viewer,
-    show: schema.Show = "all",
+    show: schema.DocumentFilter = "all",
     search: Annotated[str, Query(max_length=1000)] = "",
     model: str | None = None,
     label: str | None = None,
@@ -97,7 +97,7 @@ def documents(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> schema.DocumentList:
     """Documents in the study's order, found by id, words, model or label, some at a time."""
-    wanted = Wanted(show, search, model, label, offset, limit)
+    wanted = DocumentQuery(show, search, model, label, offset, limit)
     return snapshots.ask(lambda pages: document_list(pages.documents, wanted))
 
 
@@ -106,24 +106,24 @@ def document(request: Request, snapshots: Snapshots, _: Viewer, id: Id) -> Respo
     """One document with what everybody said about it."""
 
     def page(pages: StudyPages) -> tuple[str, Record]:
-        _known(id, "document", pages.snapshot.study.documents["id"].to_list())
+        _require_known_id(id, "document", pages.snapshot.study.documents["id"].to_list())
         return pages.tag, document_page(pages.snapshot, pages.documents, id)
 
-    return _tagged(request, *snapshots.ask(page))
+    return _etag_response(request, *snapshots.ask(page))
 
 
 @router.get("/annotator")
-def annotator(snapshots: Snapshots, _: Viewer, id: Id) -> schema.PersonPage:
+def annotator(snapshots: Snapshots, _: Viewer, id: Id) -> schema.AnnotatorPage:
     """One annotator: texts, times, marks, agreement with the others, checks and notes."""
 
-    def page(pages: StudyPages) -> schema.PersonPage:
-        _known(id, "annotator", list(pages.snapshot.names))
+    def page(pages: StudyPages) -> schema.AnnotatorPage:
+        _require_known_id(id, "annotator", list(pages.snapshot.names))
         return pages.people.page(id)
 
     return snapshots.ask(page)
 
 
-def _known(id: str, what: str, ids: list[str]) -> None:
+def _require_known_id(id: str, what: str, ids: list[str]) -> None:
     if id not in ids:
         raise ProblemError("not-found", f"No {what} is called {id!r}{did_you_mean(id, ids[:5000])}")
 
@@ -132,38 +132,38 @@ def _known(id: str, what: str, ids: list[str]) -> None:
 
 
 @router.put("/annotator/excluded")
-async def exclude_annotator(snapshots: Snapshots, session: Editor, id: Id, why: schema.Reasoned) -> None:
+async def exclude_annotator(snapshots: Snapshots, session: Editor, id: Id, why: schema.ReasonedDecision) -> None:
     """Set all work of an annotator aside, with a reason. Nothing is deleted."""
     await snapshots.store.change(researcher_actions_storage.exclude_annotator, session.who, id, why.reason)
-    snapshots.forget()
+    snapshots.invalidate()
 
 
 @router.delete("/annotator/excluded")
 async def restore_annotator(snapshots: Snapshots, session: Editor, id: Id) -> None:
     """Let an annotator's work count again."""
     await snapshots.store.change(researcher_actions_storage.restore_annotator, session.who, id)
-    snapshots.forget()
+    snapshots.invalidate()
 
 
 @router.put("/annotation/excluded")
-async def exclude_annotation(snapshots: Snapshots, session: Editor, id: Id, why: schema.Reasoned) -> None:
+async def exclude_annotation(snapshots: Snapshots, session: Editor, id: Id, why: schema.ReasonedDecision) -> None:
     """Set one annotation aside, with a reason. Nothing is deleted."""
     await snapshots.store.change(researcher_actions_storage.exclude_annotation, session.who, id, why.reason)
-    snapshots.forget()
+    snapshots.invalidate()
 
 
 @router.delete("/annotation/excluded")
 async def restore_annotation(snapshots: Snapshots, session: Editor, id: Id) -> None:
     """Let an annotation count again."""
     await snapshots.store.change(researcher_actions_storage.restore_annotation, session.who, id)
-    snapshots.forget()
+    snapshots.invalidate()
 
 
 @router.put("/annotator/name")
 async def name_annotator(snapshots: Snapshots, session: Editor, id: Id, given: schema.DisplayName) -> None:
     """Call an annotator something; only researchers see it."""
     await snapshots.store.change(researcher_actions_storage.name_annotator, session.who, id, given.name)
-    snapshots.forget()
+    snapshots.invalidate()
 
 
 @router.delete("/annotator/browser")
@@ -179,12 +179,12 @@ async def release_browser(snapshots: Snapshots, session: Editor, id: Id) -> None
 def links(request: Request, store: ServedStore, _: Editor) -> schema.Links:
     """The open link, and who has a personal one."""
     with store.database.reading() as transaction:
-        links_of = researcher_actions_storage.linked(store, transaction)
-    token = access_storage.open_token(store)
+        links_of = researcher_actions_storage.link_usage_by_annotator(store, transaction)
+    token = access_storage.open_link_token(store)
     return schema.Links(
-        open=_url(request, f"join/{token}") if token else "",
+        open=_public_url(request, f"join/{token}") if token else "",
         personal=tuple(
-            schema.Linked(annotator=who, links=count, used=None if used is None else _time(used))
+            schema.AnnotatorLinks(annotator=who, links=count, used=None if used is None else _from_timestamp(used))
             for who, (count, used) in sorted(links_of.items())
         ),
     )
@@ -200,9 +200,9 @@ async def make_links(
     personal_links = await snapshots.store.change(
         researcher_actions_storage.make_links, session.who, wanted.count, wanted.names
     )
-    snapshots.forget()
+    snapshots.invalidate()
     return tuple(
-        schema.PersonalLinkResponse(annotator=link.annotator, url=_url(request, f"join/{link.token}"))
+        schema.PersonalLinkResponse(annotator=link.annotator, url=_public_url(request, f"join/{link.token}"))
         for link in personal_links
     )
 
@@ -214,24 +214,24 @@ async def revoke_links(store: ServedStore, session: Editor, annotator: Id) -> No
 
 
 @router.put("/open-link")
-async def set_joining(store: ServedStore, session: Editor, joining: schema.Joining) -> None:
+async def set_open_link(store: ServedStore, session: Editor, joining: schema.OpenLinkRequest) -> None:
     """Make a new open link, which replaces the old one, or have none."""
-    await store.change(researcher_actions_storage.set_joining, session.who, joining.on)
+    await store.change(researcher_actions_storage.set_open_link, session.who, joining.on)
 
 
 # --- running the study --------------------------------------------------------------------------------------------
 
 
 @router.get("/study")
-def study(snapshots: Snapshots, _: Viewer) -> schema.Running:
+def study(snapshots: Snapshots, _: Viewer) -> schema.StudyConfig:
     """How the study is run: state, settings, protocols."""
-    return snapshots.ask(lambda pages: _running(snapshots.store, pages.snapshot.study))
+    return snapshots.ask(lambda pages: _study_config(snapshots.store, pages.snapshot.study))
 
 
-def _running(store: Store, study: Study) -> schema.Running:
+def _study_config(store: Store, study: Study) -> schema.StudyConfig:
     head = store.head
     used: dict[str, int] = dict(study.annotations.group_by("protocol").len().iter_rows())
-    return schema.Running(
+    return schema.StudyConfig(
         state=head.state,
         settings=head.settings,
         per_document=head.protocol.work.annotators,
@@ -254,7 +254,7 @@ def _running(store: Store, study: Study) -> schema.Running:
 async def set_state(snapshots: Snapshots, session: Editor, new: schema.NewState) -> None:
     """Open, pause or close the study, or run a pilot."""
     await snapshots.store.change(researcher_actions_storage.set_state, session.who, new.state)
-    snapshots.forget()
+    snapshots.invalidate()
 
 
 @router.patch("/settings")
@@ -266,10 +266,10 @@ async def set_settings(snapshots: Snapshots, session: Editor, changes: Settings)
     try:
         settings = Settings.model_validate(dict(snapshots.store.head.settings) | named)
     except ValidationError as error:
-        raise refused("This setting", error) from None
+        raise validation_problem("This setting", error) from None
     await run_in_threadpool(_check_settings, snapshots, settings)
     await snapshots.store.change(researcher_actions_storage.set_settings, session.who, settings)
-    snapshots.forget()
+    snapshots.invalidate()
     return settings
 
 
@@ -296,11 +296,11 @@ def _check_settings(snapshots: SnapshotCache, settings: Settings) -> None:
 @router.get("/protocol", response_class=Response)
 def protocol(store: ServedStore, _: Viewer, id: Id) -> Response:
     """A protocol as YAML."""
-    _known(id, "protocol", list(store.head.protocols))
-    return _attached(format_yaml(store.head.protocols[id]), f"{id}.yaml", "application/yaml")
+    _require_known_id(id, "protocol", list(store.head.protocols))
+    return _attachment_response(format_yaml(store.head.protocols[id]), f"{id}.yaml", "application/yaml")
 
 
-def _attached(text: str, name: str, kind: str) -> Response:
+def _attachment_response(text: str, name: str, kind: str) -> Response:
     return Response(
         text, media_type=kind, headers={"content-disposition": f"attachment; filename*=utf-8''{quote(name)}"}
     )
@@ -314,9 +314,9 @@ async def add_protocol(
     name: Annotated[str, Query(max_length=200)] = "protocol.yaml",
 ) -> schema.ProtocolRow:
     """Put a protocol in force: the YAML is the body, `name` is for messages. One in use is frozen: count it up."""
-    protocol = await run_in_threadpool(upload_process.protocol, await request.body(), name)
+    protocol = await run_in_threadpool(upload_process.read_protocol, await request.body(), name)
     await snapshots.store.change(researcher_actions_storage.add_protocol, session.who, protocol)
-    snapshots.forget()
+    snapshots.invalidate()
     return schema.ProtocolRow(id=protocol.id, title=protocol.title, annotations=0, current=True)
 
 
@@ -328,7 +328,7 @@ async def add_documents(
     name: Annotated[str, Query(max_length=200)],
     text: Annotated[str, Query(max_length=200)] = "",
     id: Annotated[str, Query(max_length=200)] = "",
-) -> schema.Added:
+) -> schema.UploadResult:
     """Add the documents of a file, all or none. The file is the body; `name` says its format by its ending.
 
     `text` and `id` are what a table calls those columns, where it calls them otherwise.
@@ -336,10 +336,10 @@ async def add_documents(
     content = await request.body()
     ids = await run_in_threadpool(snapshots.ask, lambda pages: set(pages.snapshot.study.documents["id"]))
     columns = {ours: theirs for ours, theirs in (("text", text), ("id", id)) if theirs}
-    new_documents, notes = await run_in_threadpool(upload_process.documents, content, name, columns, ids)
+    new_documents, notes = await run_in_threadpool(upload_process.read_documents, content, name, columns, ids)
     await snapshots.store.change(researcher_actions_storage.add_documents, session.who, new_documents)
-    snapshots.forget()
-    return schema.Added(documents=len(new_documents), notes=tuple(notes))
+    snapshots.invalidate()
+    return schema.UploadResult(documents=len(new_documents), notes=tuple(notes))
 
 
 # --- researchers --------------------------------------------------------------------------------------------------
@@ -350,14 +350,18 @@ def researchers(store: ServedStore, _: Viewer) -> tuple[schema.ResearcherRow, ..
     """Who may see these pages."""
     with store.database.reading() as transaction:
         people = researcher_actions_storage.researchers(store, transaction)
-    return tuple(schema.ResearcherRow(id=person.id, role=person.role, since=_time(person.created)) for person in people)
+    return tuple(
+        schema.ResearcherRow(id=person.id, role=person.role, since=_from_timestamp(person.created)) for person in people
+    )
 
 
 @router.post("/researchers")
-async def invite(request: Request, store: ServedStore, session: RecentOwner, new: schema.Invitation) -> schema.Address:
+async def invite_researcher(
+    request: Request, store: ServedStore, session: RecentOwner, new: schema.Invitation
+) -> schema.SignInLink:
     """A link that lets one more researcher in, once and within a week."""
-    token = await store.change(researcher_actions_storage.invite, session.who, new.id, new.role)
-    return schema.Address(url=_url(request, f"sign-in/{token}"))
+    token = await store.change(researcher_actions_storage.invite_researcher, session.who, new.id, new.role)
+    return schema.SignInLink(url=_public_url(request, f"sign-in/{token}"))
 
 
 @router.put("/researcher")
@@ -373,14 +377,19 @@ async def remove_researcher(store: ServedStore, session: RecentOwner, id: Id) ->
 
 
 @router.get("/audit")
-def audit(store: ServedStore, _: Viewer, most: Annotated[int, Query(ge=1, le=10_000)] = 200) -> tuple[schema.Did, ...]:
+def list_audit_log(
+    store: ServedStore, _: Viewer, most: Annotated[int, Query(ge=1, le=10_000)] = 200
+) -> tuple[schema.AuditEntry, ...]:
     """What researchers did, newest first."""
     with store.database.reading() as transaction:
-        lines = audit_log.entries(store, transaction, most)
-    return tuple(schema.Did(when=_time(at), who=who, did=did, about=from_json(about)) for at, who, did, about in lines)
+        lines = audit_log.latest_entries(store, transaction, most)
+    return tuple(
+        schema.AuditEntry(when=_from_timestamp(at), who=who, did=did, about=from_json(about))
+        for at, who, did, about in lines
+    )
 
 
-def _time(seconds: float) -> datetime:
+def _from_timestamp(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
@@ -394,14 +403,14 @@ def list_exports(snapshots: Snapshots, _: Viewer) -> tuple[schema.Export, ...]:
 
 
 @router.get("/export", response_class=FileResponse)
-def download(snapshots: Snapshots, session: RecentViewer, format: Id) -> FileResponse:
+def download_export(snapshots: Snapshots, session: RecentViewer, format: Id) -> FileResponse:
     """The whole study as a file of that format; a folder comes as a .zip."""
     study = snapshots.ask(lambda pages: pages.snapshot.study)
     folder = Path(tempfile.mkdtemp(prefix="finecomb-"))
     try:
-        file = export(study, format, folder)
+        file = export_study(study, format, folder)
     except BaseException:
         shutil.rmtree(folder)
         raise
-    snapshots.store.do_now(audit_log.record_one, session.who, "exported", {"format": format})
+    snapshots.store.run_job_sync(audit_log.record_single_action, session.who, "exported", {"format": format})
     return FileResponse(file, filename=file.name, background=BackgroundTask(shutil.rmtree, folder))

@@ -25,7 +25,7 @@ from finecomb.annotators.llm.runs import ModelPlan, execute, plan
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, ModelSettings, Record
 
-_PAUSE = 0.5  # seconds between two reports of progress
+_PROGRESS_SECONDS = 0.5  # seconds between two reports of progress
 
 
 class RunJob(Record):
@@ -84,7 +84,7 @@ class EventWriter:
 
     def watch(self, progress: CallProgress) -> None:
         """Say how far it is, now and then."""
-        if time.monotonic() - self._last < _PAUSE and progress.done + progress.failed < progress.total:
+        if time.monotonic() - self._last < _PROGRESS_SECONDS and progress.done + progress.failed < progress.total:
             return
         self._last = time.monotonic()
         left = progress.seconds_left

@@ -14,13 +14,13 @@ from finecomb.core.study import Study
 from finecomb.server.error_responses import ProblemError
 from finecomb.server.researchers.routes import Editor, Id, Owner, Snapshots, Viewer
 from finecomb.server.researchers.run_schema import (
-    AskAgain,
+    NewModel,
     NewRun,
     PlacementDecision,
+    RetryRequest,
     RunList,
     RunPage,
     RunPreview,
-    StudyModels,
 )
 from finecomb.server.researchers.snapshot_cache import SnapshotCache
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 router = APIRouter(prefix="/api/admin", tags=["researchers"])
 
 
-class RunDesk:
+class RunContext:
     """Everything that routes about runs need."""
 
     def __init__(self, snapshots: SnapshotCache, manager: RunManager, journals: JournalCache) -> None:
@@ -42,30 +42,30 @@ class RunDesk:
         return self.snapshots.ask(lambda pages: pages.snapshot.study)
 
 
-def _desk(request: Request, snapshots: Snapshots) -> RunDesk:
+def _run_context(request: Request, snapshots: Snapshots) -> RunContext:
     """Made when the first researcher looks."""
     state = request.app.state
     if not hasattr(state, "run_desk"):
         from finecomb.annotators.llm.endpoint import need_call_packages
-        from finecomb.server.researchers.model_runs import RunManager, default_folder
+        from finecomb.server.researchers.model_runs import RunManager, default_runs_folder
         from finecomb.server.researchers.run_view import JournalCache
 
         try:
             need_call_packages()
         except FinecombError as error:
             raise ProblemError("refused", f"Where the server runs, {error}") from None
-        runs = state.runs or default_folder(snapshots.store)
-        manager = RunManager(snapshots.store, runs, state.key_envs, snapshots.forget)
-        state.run_desk = RunDesk(snapshots, manager, JournalCache())
-    desk: RunDesk = state.run_desk
+        runs = state.runs or default_runs_folder(snapshots.store)
+        manager = RunManager(snapshots.store, runs, state.key_envs, snapshots.invalidate)
+        state.run_desk = RunContext(snapshots, manager, JournalCache())
+    desk: RunContext = state.run_desk
     return desk
 
 
-Desk = Annotated[RunDesk, Depends(_desk)]
+RunDependency = Annotated[RunContext, Depends(_run_context)]
 
 
 @router.get("/runs")
-def runs(desk: Desk, _: Viewer) -> RunList:
+def list_runs(desk: RunDependency, _: Viewer) -> RunList:
     """All runs with state, cost and failures, and the models that can be asked."""
     from finecomb.server.researchers.run_view import run_list
 
@@ -73,7 +73,7 @@ def runs(desk: Desk, _: Viewer) -> RunList:
 
 
 @router.get("/run")
-def run(desk: Desk, _: Viewer, id: Id) -> RunPage:
+def get_run(desk: RunDependency, _: Viewer, id: Id) -> RunPage:
     """One run: its failures with their raw reply, and quotes that do not stand in their text as given."""
     from finecomb.server.researchers.run_view import run_page
 
@@ -81,7 +81,7 @@ def run(desk: Desk, _: Viewer, id: Id) -> RunPage:
 
 
 @router.post("/runs/preview")
-def preview(desk: Desk, _: Editor, new: NewRun) -> RunPreview:
+def preview_run(desk: RunDependency, _: Editor, new: NewRun) -> RunPreview:
     """Exactly what would be sent for one text, and what the whole would cost. Nothing is sent."""
     from finecomb.server.researchers.run_view import run_preview
 
@@ -89,16 +89,18 @@ def preview(desk: Desk, _: Editor, new: NewRun) -> RunPreview:
 
 
 @router.post("/runs")
-async def start_run(desk: Desk, session: Editor, new: NewRun) -> str:
+async def start_run(desk: RunDependency, session: Editor, new: NewRun) -> str:
     """Start a run, or go on with one; what it has got already is not asked again."""
     _check_budget(desk, session.role or "", new)
     id = await run_in_threadpool(lambda: desk.manager.start(desk.study(), new))
     about = new.model_dump(mode="json", exclude_defaults=True, exclude={"template"})
-    await desk.manager.store.do(audit_log_storage.record_one, session.who, "started run", {"run": id, **about})
+    await desk.manager.store.do(
+        audit_log_storage.record_single_action, session.who, "started run", {"run": id, **about}
+    )
     return id
 
 
-def _check_budget(desk: RunDesk, role: str, new: NewRun) -> None:
+def _check_budget(desk: RunContext, role: str, new: NewRun) -> None:
     """A model with a budget is asked for more only by an owner, and one with a price never without a limit."""
     settings = desk.manager.store.head.settings.models.get(new.model)
     if settings is None or settings.price is None:
@@ -110,22 +112,22 @@ def _check_budget(desk: RunDesk, role: str, new: NewRun) -> None:
 
 
 @router.delete("/run")
-async def stop_run(desk: Desk, session: Editor, id: Id) -> None:
+async def stop_run(desk: RunDependency, session: Editor, id: Id) -> None:
     """Stop a run. All it has got is kept, and it can go on later."""
     desk.manager.stop(id)
-    await desk.manager.store.do(audit_log_storage.record_one, session.who, "stopped run", {"run": id})
+    await desk.manager.store.do(audit_log_storage.record_single_action, session.who, "stopped run", {"run": id})
 
 
 @router.post("/run/text")
-async def ask_again(desk: Desk, session: Editor, id: Id, text: AskAgain) -> None:
+async def retry_text(desk: RunDependency, session: Editor, id: Id, text: RetryRequest) -> None:
     """Ask for one text once more, with a longer reply where that is wanted."""
-    await run_in_threadpool(lambda: desk.manager.ask_again(desk.study(), id, text.document, text.max_tokens))
+    await run_in_threadpool(lambda: desk.manager.retry_text(desk.study(), id, text.document, text.max_tokens))
     about = {"run": id, **text.model_dump(mode="json", exclude_defaults=True)}
-    await desk.manager.store.do(audit_log_storage.record_one, session.who, "asked again", about)
+    await desk.manager.store.do(audit_log_storage.record_single_action, session.who, "asked again", about)
 
 
 @router.put("/run/quote")
-async def decide_quote(desk: Desk, session: Editor, decision: PlacementDecision) -> None:
+async def decide_quote(desk: RunDependency, session: Editor, decision: PlacementDecision) -> None:
     """Accept the place of a quote that is not in the text as given, or refuse it."""
     from finecomb.annotators.llm.reply_parser import decided
     from finecomb.collection.machine_work_storage import put_machine_work
@@ -137,12 +139,12 @@ async def decide_quote(desk: Desk, session: Editor, decision: PlacementDecision)
     changed = decided(work[0], decision.mark, decision.accept, session.who)
     await desk.manager.store.change(put_machine_work, (), (changed,))
     about = decision.model_dump(mode="json")
-    await desk.manager.store.do(audit_log_storage.record_one, session.who, "decided about a quote", about)
-    desk.snapshots.forget()
+    await desk.manager.store.do(audit_log_storage.record_single_action, session.who, "decided about a quote", about)
+    desk.snapshots.invalidate()
 
 
 @router.put("/runs/model")
-async def add_model(desk: Desk, session: Owner, new: StudyModels) -> None:
+async def add_model(desk: RunDependency, session: Owner, new: NewModel) -> None:
     """A model that the study may ask; of its key only the name of a variable of the server is kept."""
     from finecomb.annotators.llm.endpoint import host_of
 
@@ -152,4 +154,4 @@ async def add_model(desk: Desk, session: Owner, new: StudyModels) -> None:
     models = {**settings.models, new.name: ModelSettings.model_validate(fields)}
     changed = settings.model_copy(update={"models": models})
     await desk.manager.store.change(researcher_actions_storage.set_settings, session.who, changed)
-    desk.snapshots.forget()
+    desk.snapshots.invalidate()

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from finecomb.core.records import Id, Record, Text, Time
-from finecomb.server.researchers.schema import Sent
+from finecomb.server.researchers.schema import ResponseRecord
 
 Price = Annotated[float, Field(ge=0, le=1_000_000)]
 RunState = Literal["running", "finished", "stopped"]
@@ -15,7 +15,7 @@ TextState = Literal["marked", "no errors", "answered", "unreadable", "refused", 
 """What came back for a text; empty when nothing was asked yet."""
 
 
-class QuoteCounts(Sent):
+class QuoteCounts(ResponseRecord):
     """How the quotes of a run were placed."""
 
     exact: int
@@ -25,7 +25,7 @@ class QuoteCounts(Sent):
     """Not in the text, or not to be told where."""
 
 
-class RunRow(Sent):
+class RunRow(ResponseRecord):
     """One run: who was asked, how far it is, what came back, and what it cost."""
 
     id: Id
@@ -60,7 +60,7 @@ class RunRow(Sent):
     seconds_left: float | None
 
 
-class ModelChoice(Sent):
+class ModelChoice(ResponseRecord):
     """A model that can be asked from the page."""
 
     name: str
@@ -74,7 +74,7 @@ class ModelChoice(Sent):
     """Why it cannot be asked now; empty when it can."""
 
 
-class RunList(Sent):
+class RunList(ResponseRecord):
     """All runs of a study, and what can be asked."""
 
     runs: tuple[RunRow, ...]
@@ -88,7 +88,7 @@ class RunList(Sent):
     """Names of environment variables that the server may take keys from."""
 
 
-class FailedText(Sent):
+class FailedText(ResponseRecord):
     """A text without a reading: what came instead, as it came."""
 
     document: Id
@@ -107,7 +107,7 @@ class FailedText(Sent):
     """Who decided to leave the text out; empty while nobody has."""
 
 
-class PlacedQuote(Sent):
+class PlacedQuote(ResponseRecord):
     """A quote that does not stand in its text as it was given."""
 
     mark: Id
@@ -123,7 +123,7 @@ class PlacedQuote(Sent):
     decision: Literal["", "accepted", "refused"]
 
 
-class RunPage(Sent):
+class RunPage(ResponseRecord):
     """One run with what is to be looked at."""
 
     run: RunRow
@@ -152,21 +152,21 @@ class NewRun(Record):
     """A prompt of one's own; written from the protocol when empty."""
 
 
-class SentPiece(Sent):
+class SentPiece(ResponseRecord):
     """A stretch of a message: the template's own words, or what a variable was filled with."""
 
     variable: str
     text: str
 
 
-class SentMessage(Sent):
+class SentMessage(ResponseRecord):
     """A message as the model gets it."""
 
     role: str
     pieces: tuple[SentPiece, ...]
 
 
-class OtherPrompt(Sent):
+class OtherPrompt(ResponseRecord):
     """A prompt of an earlier run, and the words in which the one to be sent differs from it."""
 
     run: str
@@ -178,7 +178,7 @@ class OtherPrompt(Sent):
     changes: tuple[str, ...]
 
 
-class RunPreview(Sent):
+class RunPreview(ResponseRecord):
     """Exactly what would be sent for one text, and what the whole would cost."""
 
     document: Id
@@ -201,7 +201,7 @@ class RunPreview(Sent):
     """Other prompts of earlier runs, the last one under the same name first."""
 
 
-class AskAgain(Record):
+class RetryRequest(Record):
     """Ask for a text once more."""
 
     document: Id
@@ -217,7 +217,7 @@ class PlacementDecision(Record):
     accept: bool
 
 
-class StudyModels(Record):
+class NewModel(Record):
     """A model that the study may ask from now on."""
 
     name: Id = Field(max_length=200)

@@ -21,7 +21,7 @@ from finecomb.annotators.llm.run_folder import (
     run_folders,
 )
 from finecomb.annotators.llm.runs import ModelPlan, name_clash
-from finecomb.core.model_notes import MarkNote, note_of
+from finecomb.core.model_notes import MarkNote, read_reply_note
 from finecomb.core.records import Annotation, Mark
 from finecomb.core.study import Study
 from finecomb.server.researchers.model_runs import RunManager, annotator_ids, protocol_ids
@@ -41,11 +41,11 @@ from finecomb.server.researchers.run_schema import (
     TextState,
 )
 
-READ: tuple[TextState, ...] = ("marked", "no errors", "answered")
+READABLE_STATES: tuple[TextState, ...] = ("marked", "no errors", "answered")
 """States that count as having read the text."""
-_MOST_QUOTES = 300
-_MOST_CHANGES = 12
-_MOST_PROMPTS = 5
+_MAX_QUOTES = 300
+_MAX_CHANGES = 12
+_MAX_PROMPTS = 5
 
 
 class JournalCache:
@@ -68,7 +68,7 @@ def run_list(manager: RunManager, journals: JournalCache, study: Study) -> RunLi
     runs = tuple(run_row(manager, journals, study, folder) for folder in run_folders(manager.runs))
     return RunList(
         runs=runs,
-        models=tuple(_choices(manager)),
+        models=tuple(_model_choices(manager)),
         protocols=protocol_ids(manager.store.head.protocol, study),
         texts=len(study.documents),
         cost=sum(run.cost for run in runs),
@@ -76,7 +76,7 @@ def run_list(manager: RunManager, journals: JournalCache, study: Study) -> RunLi
     )
 
 
-def _choices(manager: RunManager) -> Iterator[ModelChoice]:
+def _model_choices(manager: RunManager) -> Iterator[ModelChoice]:
     for name, settings in manager.store.head.settings.models.items():
         endpoint = settings.base_url.partition("://")[2].partition("/")[0].rpartition("@")[2]
         yield ModelChoice(
@@ -84,7 +84,7 @@ def _choices(manager: RunManager) -> Iterator[ModelChoice]:
             model=settings.model,
             endpoint=endpoint or "local",
             priced=settings.price is not None,
-            problem=manager.key_problem(settings),
+            problem=manager.model_problem(settings),
             **settings.model_dump(include={"samples", "max_tokens", "budget"}),
         )
     for name in PACKAGES:
@@ -97,7 +97,7 @@ def _choices(manager: RunManager) -> Iterator[ModelChoice]:
             samples=1,
             max_tokens=600,
             budget=None,
-            problem=manager.key_problem(settings),
+            problem=manager.model_problem(settings),
         )
 
 
@@ -109,7 +109,7 @@ def run_row(manager: RunManager, journals: JournalCache, study: Study, folder: P
     record, status = read_record(folder), read_status(folder)
     content = journals.content(folder)
     active = manager.active.get(folder.name)
-    work = work_of_run(manager, study, record, content, folder.name)
+    work = collect_run_annotations(manager, study, record, content, folder.name)
     running = active is not None or is_locked(folder)
     error = read_error(folder)
     return RunRow(
@@ -117,7 +117,7 @@ def run_row(manager: RunManager, journals: JournalCache, study: Study, folder: P
         name=record.name,
         model=record.settings.model,
         endpoint=record.host,
-        choice=_choice(manager, record),
+        choice=_matching_model_name(manager, record),
         protocol=record.protocol,
         prompt=record.prompt,
         temperature=record.settings.temperature,
@@ -125,8 +125,8 @@ def run_row(manager: RunManager, journals: JournalCache, study: Study, folder: P
         why="" if running else error or (status.why if status else ""),
         created=record.created,
         when=status.when if status else record.created,
-        teeth=tuple(_teeth(record, status, work)),
-        look=sum(not failure.settled for failure in _failures(work, status, content)),
+        teeth=tuple(_text_states(record, status, work)),
+        look=sum(not failure.settled for failure in _failed_texts(work, status, content)),
         quotes=_quote_counts(work),
         cost=max(content.spent, active.cost if active else 0.0),
         priced=record.settings.price is not None,
@@ -135,7 +135,7 @@ def run_row(manager: RunManager, journals: JournalCache, study: Study, folder: P
     )
 
 
-def _choice(manager: RunManager, record: RunRecord) -> str:
+def _matching_model_name(manager: RunManager, record: RunRecord) -> str:
     """The name under the study's models by which a run can go on."""
     models = manager.store.head.settings.models
     same = [name for name, settings in models.items() if settings.model == record.settings.model]
@@ -144,7 +144,7 @@ def _choice(manager: RunManager, record: RunRecord) -> str:
     return record.name if record.name in same else same[0] if same else ""
 
 
-def work_of_run(
+def collect_run_annotations(
     manager: RunManager, study: Study, record: RunRecord, content: JournalContent, id: str
 ) -> list[Annotation]:
     """The annotations that were made of a run's replies, those just come in among them."""
@@ -152,26 +152,28 @@ def work_of_run(
     active = manager.active.get(id)
     if active:
         work |= {key: value for key, value in active.annotations.items() if key not in work}
-        work |= {key: value for key, value in active.annotations.items() if _is_newer(value, work[key])}
+        work |= {key: value for key, value in active.annotations.items() if _has_other_calls(value, work[key])}
     return [
         annotation
         for annotation in work.values()
         if (active and annotation.id in active.annotations)
-        or all(call in content.replies for call in note_of(annotation).calls)
+        or all(call in content.replies for call in read_reply_note(annotation).calls)
     ]
 
 
-def _is_newer(one: Annotation, other: Annotation) -> bool:
-    return note_of(one).calls != note_of(other).calls
+def _has_other_calls(one: Annotation, other: Annotation) -> bool:
+    return read_reply_note(one).calls != read_reply_note(other).calls
 
 
-def _teeth(record: RunRecord, status: RunStatus | None, work: Sequence[Annotation]) -> Iterator[TextState]:
+def _text_states(record: RunRecord, status: RunStatus | None, work: Sequence[Annotation]) -> Iterator[TextState]:
     """What came back for each text and sample."""
     states: dict[tuple[str, str], TextState] = {}
     for annotation in work:
         key = (annotation.document, annotation.annotator)
-        state = _state(annotation)
-        states[key] = states.get(key, state) if state in READ else state  # of several marks judged, the worst counts
+        state = _text_state(annotation)
+        states[key] = (
+            states.get(key, state) if state in READABLE_STATES else state
+        )  # of several marks judged, the worst counts
     documents = status.documents if status else tuple(dict.fromkeys(document for document, _ in states))
     failures = status.failures if status else {}
     for document in documents:
@@ -185,18 +187,18 @@ def _is_failure(why: str) -> bool:
     return bool(why) and why not in ("not asked yet", "interrupted") and not why.startswith("stopped")
 
 
-def _state(annotation: Annotation) -> TextState:
-    state = note_of(annotation).state
+def _text_state(annotation: Annotation) -> TextState:
+    state = read_reply_note(annotation).state
     states: dict[str, TextState] = {name: name for name in TextState.__args__}  # type: ignore[attr-defined]
     return states.get(state, "unreadable")
 
 
 def _quote_counts(work: Iterable[Annotation]) -> QuoteCounts:
-    kinds = [_kind(mark) for annotation in work for mark in annotation.marks]
+    kinds = [_placement_kind(mark) for annotation in work for mark in annotation.marks]
     return QuoteCounts(exact=kinds.count("exact"), near=kinds.count("near"), missing=kinds.count("missing"))
 
 
-def _kind(mark: Mark) -> str:
+def _placement_kind(mark: Mark) -> str:
     note = MarkNote.of(mark)
     if not mark.spans:
         return "missing"
@@ -209,19 +211,21 @@ def run_page(manager: RunManager, journals: JournalCache, study: Study, id: str)
     record = manager.record(id)
     folder = manager.runs / id
     content = journals.content(folder)
-    work = work_of_run(manager, study, record, content, id)
+    work = collect_run_annotations(manager, study, record, content, id)
     return RunPage(
         run=run_row(manager, journals, study, folder),
-        failures=tuple(_failures(work, read_status(folder), content)),
-        quotes=tuple(_doubtful_quotes(work))[:_MOST_QUOTES],
+        failures=tuple(_failed_texts(work, read_status(folder), content)),
+        quotes=tuple(_doubtful_quotes(work))[:_MAX_QUOTES],
     )
 
 
-def _failures(work: Iterable[Annotation], status: RunStatus | None, content: JournalContent) -> Iterator[FailedText]:
+def _failed_texts(
+    work: Iterable[Annotation], status: RunStatus | None, content: JournalContent
+) -> Iterator[FailedText]:
     """Texts without a reading, those with a reply first."""
     for annotation in work:
-        if _state(annotation) not in READ:
-            yield _failed(annotation, content)
+        if _text_state(annotation) not in READABLE_STATES:
+            yield _failed_text(annotation, content)
     for document, why in (status.failures if status else {}).items():
         if _is_failure(why):
             yield FailedText(
@@ -238,13 +242,13 @@ def _failures(work: Iterable[Annotation], status: RunStatus | None, content: Jou
             )
 
 
-def _failed(annotation: Annotation, content: JournalContent) -> FailedText:
-    note, excluded = note_of(annotation), annotation.excluded
+def _failed_text(annotation: Annotation, content: JournalContent) -> FailedText:
+    note, excluded = read_reply_note(annotation), annotation.excluded
     entries = [content.replies[call] for call in note.calls if call in content.replies]
     return FailedText(
         document=annotation.document,
         annotation=annotation.id,
-        state=_state(annotation),
+        state=_text_state(annotation),
         why=(excluded.reason if excluded and excluded.by == "finecomb" else "").partition(": ")[2],
         reply=note.reply,
         marks_read=complete_marks(note.reply) if note.state == "truncated" else 0,
@@ -259,7 +263,7 @@ def _doubtful_quotes(work: Iterable[Annotation]) -> Iterator[PlacedQuote]:
     for annotation in work:
         for mark in annotation.marks:
             note = MarkNote.of(mark)
-            if _kind(mark) == "exact" and not note.decision:
+            if _placement_kind(mark) == "exact" and not note.decision:
                 continue
             words = " ... ".join(mark.quotes) if mark.spans else ""
             how = {"spelling": "another spelling", "elided": "left words out", "near": "nearly the same words"}
@@ -302,13 +306,13 @@ def run_preview(manager: RunManager, study: Study, new: NewRun) -> RunPreview:
         prompt=whole.record.prompt,
         likely=sum(map(price.likely, requests)) if price else None,
         most=sum(map(price.most, requests)) if price else None,
-        same_as=_same_prompt(manager, whole),
-        clash=manager.key_problem(whole.record.settings) or name_clash(study, whole),
+        same_as=_run_with_same_prompt(manager, whole),
+        clash=manager.model_problem(whole.record.settings) or name_clash(study, whole),
         others=tuple(_other_prompts(manager, study, whole)),
     )
 
 
-def _same_prompt(manager: RunManager, run_plan: ModelPlan) -> str:
+def _run_with_same_prompt(manager: RunManager, run_plan: ModelPlan) -> str:
     records = [read_record(folder) for folder in run_folders(manager.runs)]
     return next((record.name for record in records if record.prompt == run_plan.record.prompt), "")
 
@@ -320,7 +324,7 @@ def _other_prompts(manager: RunManager, study: Study, run_plan: ModelPlan) -> It
     now = prompt_text(run_plan.protocol, run_plan.writer.template)
     seen = {run_plan.record.prompt}
     for record in [namesake, *records] if namesake else records:
-        if len(seen) > _MOST_PROMPTS:
+        if len(seen) > _MAX_PROMPTS:
             return
         if record.prompt not in seen and record.protocol in study.protocols:
             seen.add(record.prompt)
@@ -344,4 +348,4 @@ def word_changes(before: str, now: str) -> list[str]:
     for kind, i, j, k, m in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if kind != "equal":
             changes += [f"- {' '.join(old[i:j])}"] * (j > i) + [f"+ {' '.join(new[k:m])}"] * (m > k)
-    return [change[:200] for change in changes[:_MOST_CHANGES]]
+    return [change[:200] for change in changes[:_MAX_CHANGES]]

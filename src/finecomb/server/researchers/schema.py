@@ -10,13 +10,13 @@ from pydantic import ConfigDict, Field
 
 from finecomb.core.estimate import Estimate
 from finecomb.core.records import (
+    AnnotatorKind,
     Answers,
     Exclusion,
     Id,
     Json,
-    Kind,
     Phase,
-    Qualified,
+    QualificationResult,
     Record,
     Segment,
     Settings,
@@ -28,11 +28,11 @@ from finecomb.core.span import Span
 from finecomb.server.schema import LabelLook, State
 
 Role = Literal["owner", "editor", "viewer"]
-Reason = Literal["fast", "few", "apart", "checks"]
+ReviewReason = Literal["fast", "few", "apart", "checks"]
 """Why to look at somebody first: very fast, few marks, apart from the others, failed attention checks."""
 
 
-class Sent(Record):
+class ResponseRecord(Record):
     """Base of what only the server sends: every field is always there, and the description says so."""
 
     model_config = ConfigDict(json_schema_serialization_defaults_required=True)
@@ -41,7 +41,7 @@ class Sent(Record):
 # --- numbers ------------------------------------------------------------------------------------------------------
 
 
-class Figure(Sent):
+class Figure(ResponseRecord):
     """A number with its interval; undefined is null, and `why` says why."""
 
     value: float | None
@@ -60,7 +60,7 @@ class Figure(Sent):
         return cls(value=value, low=low, high=high, why=estimate.why, signature=str(estimate.signature))
 
 
-class Middle(Sent):
+class Quartiles(ResponseRecord):
     """A median with the quartiles around it."""
 
     median: float | None
@@ -72,7 +72,7 @@ class Middle(Sent):
     signature: str = ""
 
 
-class StudyProgress(Sent):
+class StudyProgress(ResponseRecord):
     """How much of what is planned is there."""
 
     done: int
@@ -82,7 +82,7 @@ class StudyProgress(Sent):
 # --- overview -----------------------------------------------------------------------------------------------------
 
 
-class LabelRow(Sent):
+class LabelRow(ResponseRecord):
     """Agreement on one label."""
 
     label: str
@@ -90,7 +90,7 @@ class LabelRow(Sent):
     agreement: Figure
 
 
-class ModelRow(Sent):
+class ModelRow(ResponseRecord):
     """Progress and results of one system's texts."""
 
     model: str | None
@@ -102,19 +102,19 @@ class ModelRow(Sent):
     """Marks per 100 words."""
 
 
-class Person(Sent):
+class AnnotatorRow(ResponseRecord):
     """One annotator's row."""
 
     id: Id
     name: str
     """As the researcher calls them; the id when there is no name."""
-    kind: Kind
+    kind: AnnotatorKind
     progress: StudyProgress
     """Texts handed in, of those they can expect."""
     drafts: int
     marks: Figure
     """Per text."""
-    active: Middle
+    active: Quartiles
     """Seconds per text."""
     pay: float | None
     """Per hour of active time."""
@@ -122,12 +122,12 @@ class Person(Sent):
     """F1 on words with what most of the others marked."""
     checks: StudyProgress
     """Attention checks passed, of those taken."""
-    look: tuple[Reason, ...]
+    look: tuple[ReviewReason, ...]
     """Why to look at them first."""
     excluded: Exclusion | None = None
 
 
-class WatchedFigure(Sent):
+class WatchedFigure(ResponseRecord):
     """A mean over texts whose interval holds at every moment, so that one may stop when it is narrow enough."""
 
     measure: Literal["texts with an error", "marks per text"]
@@ -139,7 +139,7 @@ class WatchedFigure(Sent):
     figure: Figure
 
 
-class RecentChange(Sent):
+class RecentChange(ResponseRecord):
     """What changed within the last day."""
 
     annotations: int
@@ -152,7 +152,7 @@ class RecentChange(Sent):
     """What it was a day ago; null where it was undefined."""
 
 
-class Overview(Sent):
+class Overview(ResponseRecord):
     """The researcher's first page."""
 
     title: str
@@ -170,9 +170,9 @@ class Overview(Sent):
     """To go at this pace."""
     agreement: Figure
     """Krippendorff's alpha on words, any label."""
-    active: Middle
+    active: Quartiles
     """Seconds per text."""
-    pay: Middle
+    pay: Quartiles
     """Per hour, over annotators."""
     spent: float | None
     """Pay, bonuses, fees and staff so far; null where no price is set."""
@@ -185,9 +185,9 @@ class Overview(Sent):
     models: tuple[ModelRow, ...]
     watched: tuple[WatchedFigure, ...]
     """Means that may be watched; none where nothing is marked."""
-    people: tuple[Person, ...]
+    people: tuple[AnnotatorRow, ...]
     """Those to look at first come first."""
-    others: tuple[Person, ...]
+    others: tuple[AnnotatorRow, ...]
     """Models, detectors, checkers and gold."""
     since: RecentChange
     moved: Mapping[str, Id]
@@ -198,10 +198,10 @@ class Overview(Sent):
 
 # --- documents ----------------------------------------------------------------------------------------------------
 
-Show = Literal["all", "unfinished", "disputed"]
+DocumentFilter = Literal["all", "unfinished", "disputed"]
 
 
-class DocumentRow(Sent):
+class DocumentRow(ResponseRecord):
     """A document in the list."""
 
     id: Id
@@ -217,17 +217,17 @@ class DocumentRow(Sent):
     """Whether it is an attention check."""
 
 
-class DocumentList(Sent):
+class DocumentList(ResponseRecord):
     """Some rows of the list, and how many there are."""
 
     rows: tuple[DocumentRow, ...]
     total: int
     """Of this filter and search."""
-    counts: Mapping[Show, int]
+    counts: Mapping[DocumentFilter, int]
     """Of each filter, with the same search."""
 
 
-class ReaderMark(Sent):
+class AnnotatorMark(ResponseRecord):
     """A mark in the browser."""
 
     id: Id
@@ -242,13 +242,13 @@ class ReaderMark(Sent):
     """How a machine's quote found its place, in words; empty for people."""
 
 
-class AnnotationBars(Sent):
+class AnnotationBars(ResponseRecord):
     """One annotation of a document: a row of bars."""
 
     annotation: Id
     annotator: Id
     name: str
-    kind: Kind
+    kind: AnnotatorKind
     protocol: Id
     round: int
     phase: Phase
@@ -257,11 +257,11 @@ class AnnotationBars(Sent):
     """Of the annotation or, failing that, of the annotator."""
     seconds: float | None = None
     """Active, where known."""
-    marks: tuple[ReaderMark, ...]
+    marks: tuple[AnnotatorMark, ...]
     answers: Answers = {}
 
 
-class DocumentPage(Sent):
+class DocumentPage(ResponseRecord):
     """A document with everything that anybody said about it."""
 
     id: Id
@@ -282,7 +282,7 @@ class DocumentPage(Sent):
 # --- annotators ---------------------------------------------------------------------------------------------------
 
 
-class AnnotatorWork(Sent):
+class AnnotatorWork(ResponseRecord):
     """One annotation of an annotator."""
 
     annotation: Id
@@ -296,7 +296,7 @@ class AnnotatorWork(Sent):
     excluded: Exclusion | None = None
 
 
-class Count(Sent):
+class LabelCount(ResponseRecord):
     """How often."""
 
     label: str
@@ -305,7 +305,7 @@ class Count(Sent):
     """Of all their marks."""
 
 
-class WrittenComment(Sent):
+class WrittenComment(ResponseRecord):
     """Something an annotator wrote about a text as a whole."""
 
     document: Id
@@ -313,17 +313,17 @@ class WrittenComment(Sent):
     text: str
 
 
-class PersonPage(Sent):
+class AnnotatorPage(ResponseRecord):
     """Everything about one annotator."""
 
-    person: Person
+    person: AnnotatorRow
     condition: str
     platform: str
-    qualification: Qualified | None
+    qualification: QualificationResult | None
     survey: Answers
     meta: Mapping[Text, Json]
     looks: tuple[LabelLook, ...]
-    labels: tuple[Count, ...]
+    labels: tuple[LabelCount, ...]
     agreement: tuple[LabelRow, ...]
     """With the others, by label."""
     pieces: tuple[AnnotatorWork, ...]
@@ -331,7 +331,7 @@ class PersonPage(Sent):
     """Comments, and why something could not be judged."""
 
 
-class Reasoned(Record):
+class ReasonedDecision(Record):
     """A decision with its reason."""
 
     reason: Text = Field(min_length=1, max_length=2000)
@@ -340,7 +340,7 @@ class Reasoned(Record):
 # --- export -------------------------------------------------------------------------------------------------------
 
 
-class Export(Sent):
+class Export(ResponseRecord):
     """A format on offer."""
 
     format: str
@@ -360,7 +360,7 @@ class NewState(Record):
     state: State
 
 
-class ProtocolRow(Sent):
+class ProtocolRow(ResponseRecord):
     """One version of a protocol."""
 
     id: Id
@@ -371,7 +371,7 @@ class ProtocolRow(Sent):
     """Whether texts are given out under it."""
 
 
-class Running(Sent):
+class StudyConfig(ResponseRecord):
     """How the study is run."""
 
     state: State
@@ -386,7 +386,7 @@ class Running(Sent):
     """Annotators whose marks can be offered."""
 
 
-class Added(Sent):
+class UploadResult(ResponseRecord):
     """What an upload brought."""
 
     documents: int
@@ -394,14 +394,14 @@ class Added(Sent):
     """What the reader of the file had to say."""
 
 
-class PersonalLinkResponse(Sent):
+class PersonalLinkResponse(ResponseRecord):
     """A link just made; it is shown once."""
 
     annotator: Id
     url: str
 
 
-class Linked(Sent):
+class AnnotatorLinks(ResponseRecord):
     """Links that work for one annotator."""
 
     annotator: Id
@@ -410,12 +410,12 @@ class Linked(Sent):
     """When one was last followed."""
 
 
-class Links(Sent):
+class Links(ResponseRecord):
     """How people come in."""
 
     open: str
     """The open link; empty when it is off."""
-    personal: tuple[Linked, ...]
+    personal: tuple[AnnotatorLinks, ...]
 
 
 class NewLinks(Record):
@@ -427,7 +427,7 @@ class NewLinks(Record):
     """For people with these ids, new or known."""
 
 
-class Joining(Record):
+class OpenLinkRequest(Record):
     """Whether there is an open link; turning it on makes a new one."""
 
     on: bool
@@ -439,7 +439,7 @@ class DisplayName(Record):
     name: Text = Field(max_length=200)
 
 
-class ResearcherRow(Sent):
+class ResearcherRow(ResponseRecord):
     """Somebody who may see these pages."""
 
     id: Id
@@ -460,13 +460,13 @@ class NewRole(Record):
     role: Role
 
 
-class Address(Sent):
+class SignInLink(ResponseRecord):
     """A link; it works once and is shown once."""
 
     url: str
 
 
-class Did(Sent):
+class AuditEntry(ResponseRecord):
     """A line of the audit log."""
 
     when: Time

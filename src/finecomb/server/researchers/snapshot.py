@@ -8,16 +8,16 @@ from datetime import datetime
 
 import polars as pl
 
-from finecomb.collection.annotator_progress import Progress
-from finecomb.collection.screening import verdicts
-from finecomb.core.frames import entries
-from finecomb.core.palette import looks
+from finecomb.collection.annotator_progress import AnnotatorMeta
+from finecomb.collection.screening import attention_check_results
+from finecomb.core.frames import parse_json_object
+from finecomb.core.palette import label_styles
 from finecomb.core.protocol import Protocol
 from finecomb.core.study import Study
 from finecomb.server.schema import LabelLook, State
 from finecomb.statistics.selection.view import Filters, View, view
 
-MACHINES = ("llm", "detector", "checker", "pooled")
+MACHINE_KINDS = ("llm", "detector", "checker", "pooled")
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Snapshot:
         return replace(people.of(documents), fields={**people.fields, "without": "attention-checks"})
 
     @functools.cached_property
-    def no_marks(self) -> str:
+    def no_marks_reason(self) -> str:
         """Why nothing is counted that is about marks, where the protocol asks for none; else empty."""
         asks = self.protocol.labels or self.protocol.unlabelled or not self.seen.study.marks.is_empty()
         return "" if asks else "nothing is marked in this protocol"
@@ -59,7 +59,7 @@ class Snapshot:
     def names(self) -> dict[str, str]:
         """What the researcher calls each annotator."""
         rows = self.study.annotators.select("id", "meta").iter_rows()
-        return {id: Progress.from_meta(entries(meta)).name or id for id, meta in rows}
+        return {id: AnnotatorMeta.from_meta(parse_json_object(meta)).name or id for id, meta in rows}
 
     @functools.cached_property
     def kinds(self) -> dict[str, str]:
@@ -69,14 +69,14 @@ class Snapshot:
     @functools.cached_property
     def verdicts(self) -> dict[str, bool]:
         """Whether each annotation of an attention check passed; those without a known answer are not there."""
-        return verdicts(self.study)
+        return attention_check_results(self.study)
 
 
-def shown(*protocols: Protocol) -> tuple[LabelLook, ...]:
+def label_looks(*protocols: Protocol) -> tuple[LabelLook, ...]:
     """How the labels of some protocols look, the first protocol's first; the last is for marks without a label."""
     looks_of: dict[str, LabelLook] = {}
     for protocol in protocols:
-        for look in looks(protocol).values():
+        for look in label_styles(protocol).values():
             label_look = LabelLook(
                 label=look.label, title=look.title, slot=look.slot.name, flag=look.flag, key=look.key
             )

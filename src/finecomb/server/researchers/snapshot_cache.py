@@ -14,19 +14,19 @@ import polars as pl
 
 from finecomb.collection import arrivals_storage, audit_log_storage
 from finecomb.collection.arrivals import Arrival
-from finecomb.collection.database.incremental_read import StudyRead, read_again
+from finecomb.collection.database.incremental_read import StudySnapshot, refresh_snapshot
 from finecomb.collection.database.store import Store
 from finecomb.collection.screening import Suggestion, screen
-from finecomb.collection.screening_signals import Signal, signals
-from finecomb.server.researchers.annotator_table import People
+from finecomb.collection.screening_signals import Signal, signals_by_annotator
+from finecomb.server.researchers.annotator_table import AnnotatorTable
 from finecomb.server.researchers.document_views import document_frame
-from finecomb.server.researchers.overview import overview
+from finecomb.server.researchers.overview import build_overview
 from finecomb.server.researchers.schema import Export, Overview
 from finecomb.server.researchers.snapshot import Snapshot
-from finecomb.server.researchers.study_export import exports
+from finecomb.server.researchers.study_export import available_exports
 
 T = TypeVar("T")
-FRESH = 10.0
+MAX_AGE_SECONDS = 10.0
 """Seconds for which pages may show the same moment while annotators go on saving."""
 
 
@@ -43,17 +43,17 @@ class StudyPages:
     @functools.cached_property
     def signals(self) -> Mapping[str, tuple[Signal, ...]]:
         """What is worth a look about each person."""
-        return signals(self.snapshot.study, self.arrivals)
+        return signals_by_annotator(self.snapshot.study, self.arrivals)
 
     @functools.cached_property
-    def people(self) -> People:
+    def people(self) -> AnnotatorTable:
         """All annotators."""
-        return People(self.snapshot)
+        return AnnotatorTable(self.snapshot)
 
     @functools.cached_property
     def overview(self) -> Overview:
         """The first page."""
-        return overview(self.snapshot, self.people)
+        return build_overview(self.snapshot, self.people)
 
     @functools.cached_property
     def documents(self) -> pl.DataFrame:
@@ -68,7 +68,7 @@ class StudyPages:
     @functools.cached_property
     def exports(self) -> tuple[Export, ...]:
         """What can be downloaded."""
-        return tuple(exports(self.snapshot.study))
+        return tuple(available_exports(self.snapshot.study))
 
 
 class SnapshotCache:
@@ -78,26 +78,26 @@ class SnapshotCache:
         self.store = store
         self._lock = threading.Lock()
         self._start = secrets.token_hex(4)
-        self._read_study: StudyRead | None = None
+        self._read_study: StudySnapshot | None = None
         self._pages: StudyPages | None = None
         self._written = -1
         self._decided = 0
-        self._read = -FRESH
+        self._read = -MAX_AGE_SECONDS
 
     def ask(self, page: Callable[[StudyPages], T]) -> T:
         """What `page` makes of the study; slow, so never to be called on the event loop."""
         with self._lock:
-            return page(self._latest())
+            return page(self._latest_pages())
 
-    def forget(self) -> None:
+    def invalidate(self) -> None:
         """A researcher changed something and must see it at once."""
-        self._read = -FRESH
+        self._read = -MAX_AGE_SECONDS
 
-    def _latest(self) -> StudyPages:
-        written, clock, decided = self.store.written(), self.store.clock(), self._latest_decision()
-        stale = written != self._written and (clock - self._read >= FRESH or decided != self._decided)
+    def _latest_pages(self) -> StudyPages:
+        written, clock, decided = self.store.written(), self.store.clock(), self._latest_audit_number()
+        stale = written != self._written and (clock - self._read >= MAX_AGE_SECONDS or decided != self._decided)
         if self._pages is None or stale:
-            self._read_study = read_again(self.store, self._read_study)
+            self._read_study = refresh_snapshot(self.store, self._read_study)
             head = self.store.head
             snapshot = Snapshot(self._read_study.study, head.protocol, head.state, datetime.fromtimestamp(clock, UTC))
             with self.store.database.reading() as transaction:
@@ -106,9 +106,9 @@ class SnapshotCache:
             self._written, self._decided, self._read = written, decided, clock
         return self._pages
 
-    def _latest_decision(self) -> int:
+    def _latest_audit_number(self) -> int:
         """The number of what a researcher did last, perhaps in another process; 0 where there is no other."""
         if self.store.database.sqlite:
             return 0
         with self.store.database.reading() as transaction:
-            return audit_log_storage.latest(self.store, transaction)
+            return audit_log_storage.latest_entry_number(self.store, transaction)

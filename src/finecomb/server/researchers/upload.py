@@ -9,20 +9,22 @@ from pathlib import Path
 from finecomb import formats
 from finecomb.core.errors import FinecombError, StudyError
 from finecomb.core.records import Annotation, Document, Note
-from finecomb.core.study_checks import checked
+from finecomb.core.study_checks import check_items
 from finecomb.formats import Options
 
-ENDINGS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".xlsx", ".spacy")
+DOCUMENT_SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".xlsx", ".spacy")
 """Of files that may hold documents. The rest of a name that somebody sends never reaches the file system."""
 
 
-def documents_in(
+def parse_documents(
     content: bytes, name: str, columns: Mapping[str, str], ids: Collection[str]
 ) -> tuple[list[Document], list[str]]:
     """The documents of a file called `name`, and what there is to say; refused when any of them has one of `ids`."""
     ending = Path(name).suffix.lower()
-    if ending not in ENDINGS:
-        raise FinecombError(f"{name}: cannot tell its format; a file of documents ends in {', '.join(ENDINGS)}")
+    if ending not in DOCUMENT_SUFFIXES:
+        raise FinecombError(
+            f"{name}: cannot tell its format; a file of documents ends in {', '.join(DOCUMENT_SUFFIXES)}"
+        )
     with tempfile.TemporaryDirectory(prefix="finecomb-") as folder:
         path = Path(folder) / f"upload{ending}"
         path.write_bytes(content)
@@ -31,17 +33,17 @@ def documents_in(
         except FinecombError as error:
             raise FinecombError(str(error).replace(str(path), name)) from None
     documents = [item for item in items if isinstance(item, Document)]
-    _check(documents, name, ids)
+    _check_documents(documents, name, ids)
     left = sum(isinstance(item, Annotation) for item in items)
     notes = [item.text for item in items if isinstance(item, Note)]
     return documents, [*notes, *([f"{left:,} annotations in {name} were left behind"] if left else [])]
 
 
-def _check(documents: list[Document], name: str, ids: Collection[str]) -> None:
+def _check_documents(documents: list[Document], name: str, ids: Collection[str]) -> None:
     if not documents:
         raise FinecombError(f"{name}: has no texts")
     try:
-        list(checked(documents))
+        list(check_items(documents))
     except StudyError as error:
         raise FinecombError(f"{name}: {error}") from None
     there = [document.id for document in documents if document.id in ids]

@@ -12,20 +12,24 @@ import polars as pl
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding, Signature
 from finecomb.core.findings import Findings
-from finecomb.core.options import options_of, refuse_others
+from finecomb.core.options import build_options, reject_unknown_options
 from finecomb.core.span import TEXT
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.agreement_options import AgreementLevel, AgreeOptions
 from finecomb.statistics.agreement.coincidences import Weights
-from finecomb.statistics.agreement.gamma.best_alignment import WORK
+from finecomb.statistics.agreement.gamma.best_alignment import DEFAULT_WORK
 from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings
-from finecomb.statistics.agreement.rating_sources import SOURCES, ItemLabels, Source, source_of, source_type
+from finecomb.statistics.agreement.rating_sources import SOURCES, ItemLabels, Source, build_source, source_type
 from finecomb.statistics.agreement.registry import FAMILIES, MEASURES, AgreementMeasure, MeasureResult
-from finecomb.statistics.inference.resampling import estimated, few_documents, study_and_resample_batches
-from finecomb.statistics.measures.annotation_measures import listed_names
+from finecomb.statistics.inference.resampling import (
+    estimate_with_interval,
+    few_documents_reason,
+    study_and_resample_batches,
+)
+from finecomb.statistics.measures.annotation_measures import split_names
 from finecomb.statistics.selection.view import View, as_view
 
-MOST_LEFT_OUT = 1000
+MAX_LEAVE_ONE_OUT_TEXTS = 1000
 """Documents up to which each is left out in turn."""
 
 
@@ -41,27 +45,27 @@ def agree(
     over documents, the same draws for all measures.
     """
     if "by" in options:
-        options["by"] = tuple(listed_names(options["by"]))
-    names, choices = measure_names(listed_names(measures)), options_of(AgreeOptions, level=level, **options)
-    _refuse_unused(names, choices, options)
+        options["by"] = tuple(split_names(options["by"]))
+    names, choices = resolve_measure_names(split_names(measures)), build_options(AgreeOptions, level=level, **options)
+    _reject_unused_options(names, choices, options)
     return Findings(
         Finding({**columns, **finding.columns}, finding.estimate)
         for columns, part in as_view(study).split(choices.by)
-        for finding in _findings(part, names, choices)
+        for finding in _estimate_agreement(part, names, choices)
     )
 
 
-def _refuse_unused(names: Sequence[str], choices: AgreeOptions, options: Mapping[str, Any]) -> None:
+def _reject_unused_options(names: Sequence[str], choices: AgreeOptions, options: Mapping[str, Any]) -> None:
     """An error for an option that neither the measures asked for nor what they read have."""
     source = source_type(choices)
     asked_for = {**{name: MEASURES[name].options for name in names}, source.noun: source.options_type}
     everything = {name: row.options for name, row in MEASURES.items()}
-    refuse_others(options, asked_for, everything | {kind.noun: kind.options_type for kind in SOURCES})
+    reject_unknown_options(options, asked_for, everything | {kind.noun: kind.options_type for kind in SOURCES})
     if options.get("gamma", GammaSettings()) != GammaSettings() and not any(name.startswith("gamma") for name in names):
         raise FinecombError(f"settings of gamma do not apply to {', '.join(names)}")
 
 
-def measure_names(names: Sequence[str]) -> list[str]:
+def resolve_measure_names(names: Sequence[str]) -> list[str]:
     """The names of the registry that names of measures and of families stand for, each once."""
     members = {**FAMILIES, **{name: (name,) for name in MEASURES}}
     for name in names:
@@ -70,42 +74,42 @@ def measure_names(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(member for name in names for member in members[name]))
 
 
-def _findings(view: View, names: Sequence[str], options: AgreeOptions) -> list[Finding]:
-    source, documents = source_of(view, options), len(view.study.documents)
-    without = few_documents(documents)
+def _estimate_agreement(view: View, names: Sequence[str], options: AgreeOptions) -> list[Finding]:
+    source, documents = build_source(view, options), len(view.study.documents)
+    without = few_documents_reason(documents)
     findings: list[Finding] = []
     for name in names:
         measure = MEASURES[name]
         if not isinstance(source, measure.reads):
             able = " or ".join(kind.noun for kind in measure.reads)
             raise FinecombError(f"{name} is for {able}, not for {source.noun}")
-        result = _resampled(measure, source, study_and_resample_batches(documents, options.draws, options.seed))
+        result = _run_on_resamples(measure, source, study_and_resample_batches(documents, options.draws, options.seed))
         for row, columns in enumerate(result.columns):
             signature = _signature(source, name, columns)
-            why = result.whys[row] if result.whys else _why(source, measure, str(columns["label"]))
+            why = result.whys[row] if result.whys else _undefined_reason(source, measure, str(columns["label"]))
             value, values = float(result.values[0, row]), result.values[1:, row]
-            estimate = estimated(value, values, signature, why, without)
+            estimate = estimate_with_interval(value, values, signature, why, without)
             findings.append(Finding({"measure": name, "level": measure.unit or options.level, **columns}, estimate))
     return findings
 
 
-def _resampled(measure: AgreementMeasure, source: Source, batches: Iterable[Weights]) -> MeasureResult:
+def _run_on_resamples(measure: AgreementMeasure, source: Source, batches: Iterable[Weights]) -> MeasureResult:
     """The result of a measure for all draws; the first batch begins with the study itself and names the rows."""
     first, *others = (measure.run(source, weights) for weights in batches)
     return replace(first, values=np.concatenate([first.values, *(batch.values for batch in others)]))
 
 
-def most_moving_texts(study: Study | View, name: str = "alpha") -> dict[str, str]:
+def most_influential_texts(study: Study | View, name: str = "alpha") -> dict[str, str]:
     """By label, the document without which agreement would differ most; no label where none changes it.
 
-    Every document is left out once, so the work grows with their square: of more than `MOST_LEFT_OUT` nothing is said.
+    Every document is left out once, so the work grows with their square: of more than `MAX_LEAVE_ONE_OUT_TEXTS` nothing is said.
     """
     chosen = as_view(study)
     ids = chosen.study.documents["id"].to_list()
-    if not 1 < len(ids) <= MOST_LEFT_OUT:
+    if not 1 < len(ids) <= MAX_LEAVE_ONE_OUT_TEXTS:
         return {}
     weights = np.concatenate([np.ones((1, len(ids))), 1 - np.eye(len(ids))])
-    result = MEASURES[name].run(source_of(chosen, AgreeOptions(draws=0)), weights)
+    result = MEASURES[name].run(build_source(chosen, AgreeOptions(draws=0)), weights)
     changes = np.nan_to_num(np.abs(result.values[1:] - result.values[0]))
     return {
         str(columns["label"]): ids[int(changes[:, row].argmax())]
@@ -114,7 +118,7 @@ def most_moving_texts(study: Study | View, name: str = "alpha") -> dict[str, str
     }
 
 
-def _why(source: Source, measure: AgreementMeasure, label: str) -> str:
+def _undefined_reason(source: Source, measure: AgreementMeasure, label: str) -> str:
     study = source.view.study
     kinds = dict(study.annotators.select("id", "kind").iter_rows())
     people = {kinds.get(id) for id in study.annotations["annotator"].unique()}
@@ -137,8 +141,8 @@ def _signature(source: Source, name: str, columns: Mapping[str, object]) -> Sign
         convention=options.convention if isinstance(source, ItemLabels) else None,
         overlap=options.overlap if name.startswith("f1") else None,
         rest=options.rest if name.startswith("one-vs-rest") else None,
-        pooled=_pooled_votes(source),
-        **(_gamma_fields(source) if name.startswith("gamma") else {"work": WORK if by_gamma else None}),
+        pooled=_pooled_vote_rule(source),
+        **(_gamma_fields(source) if name.startswith("gamma") else {"work": DEFAULT_WORK if by_gamma else None}),
         **source.view.fields,
         annotators=study.annotations["annotator"].n_unique(),
         documents=len(study.documents),
@@ -147,7 +151,7 @@ def _signature(source: Source, name: str, columns: Mapping[str, object]) -> Sign
     )
 
 
-def _pooled_votes(source: Source) -> str | None:
+def _pooled_vote_rule(source: Source) -> str | None:
     """What pooled votes on a sentence or more are: the sum over its marks, no more than there were readers."""
     study, level = source.view.study, source.options.level
     pooled = study.annotators.filter(pl.col("kind") == "pooled")["id"]

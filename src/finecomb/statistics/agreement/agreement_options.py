@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.options import option
-from finecomb.engine.partitions import WorkSpread
+from finecomb.engine.partitions import Executor
 from finecomb.statistics.agreement import pairwise
 from finecomb.statistics.agreement.gamma import pooled_gamma as gammas
 from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings
@@ -18,7 +18,7 @@ Boundaries = Literal["marked", "union"]
 
 
 @dataclass(frozen=True)
-class AgreementOptions:
+class CommonAgreementOptions:
     """Options that every measure of agreement has."""
 
     level: AgreementLevel = option("token", "What is rated: units of the text, or `item`: marks that belong together.")
@@ -61,10 +61,12 @@ class OverlapOptions:
 
 
 @dataclass(frozen=True)
-class RestOptions:
+class OneVsRestOptions:
     """Options of one annotator against the rest."""
 
-    rest: pairwise.Rest = option("union", "For one-vs-rest: one of the others is enough, or more than half are needed.")
+    rest: pairwise.RestMode = option(
+        "union", "For one-vs-rest: one of the others is enough, or more than half are needed."
+    )
 
 
 @dataclass(frozen=True)
@@ -77,16 +79,16 @@ class GammaOptions:
 
 
 @dataclass(frozen=True)
-class AgreeOptions(RestOptions, OverlapOptions, ItemOptions, UnitOptions, AgreementOptions):
+class AgreeOptions(OneVsRestOptions, OverlapOptions, ItemOptions, UnitOptions, CommonAgreementOptions):
     """All options of agreement as values; each that matters goes into the signature."""
 
     by_label: bool = True
     """One row for each label beside `any`."""
     gamma: GammaSettings = field(default_factory=GammaSettings)
     """For gamma: dissimilarities, samples of chance, and limits."""
-    spread: WorkSpread | None = None
+    spread: Executor | None = None
     """For gamma: who works on texts, this process where there is none, and where those done are; changes no number."""
-    watch: gammas.Watch | None = None
+    watch: gammas.ProgressWatcher | None = None
     """For gamma: sees texts as they are done, e.g. to show progress; changes no number."""
 
     def __post_init__(self) -> None:
@@ -100,6 +102,6 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "level": get_args(AgreementLevel),
     "overlap": get_args(pairwise.Overlap),
     "boundaries": get_args(Boundaries),
-    "rest": get_args(pairwise.Rest),
+    "rest": get_args(pairwise.RestMode),
     "repairs": get_args(Repairs),
 }

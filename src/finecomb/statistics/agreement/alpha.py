@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.statistics.agreement.coincidences import Floats, Ints, Tally, Weights, pooled, tally_counts
+from finecomb.statistics.agreement.coincidences import Floats, Ints, Tally, Weights, pool_document_sums, tally_counts
 from finecomb.statistics.inference.resampling import Sums, ratio
 from finecomb.statistics.measures.unit_grid import Votes
 
@@ -20,7 +20,7 @@ Distance = Callable[[Floats, Floats], Floats]
 # --- any scale ---------------------------------------------------------------------------------------------------
 
 
-def nominal(values: Floats, totals: Floats) -> Floats:
+def nominal_distance(values: Floats, totals: Floats) -> Floats:
     """1 for different values, 0 for the same."""
     return 1.0 - np.eye(len(values))
 
@@ -38,21 +38,21 @@ def ratio_distance(values: Floats, totals: Floats) -> Floats:
     return np.square((values[:, None] - values[None, :]) / np.where(sums > 0, sums, 1.0))
 
 
-def ordinal(values: Floats, totals: Floats) -> Floats:
+def ordinal_distance(values: Floats, totals: Floats) -> Floats:
     """Squared number of ratings between two values, half of each end counted: the difference of their mid-ranks."""
     ranks = np.cumsum(totals, axis=-1) - totals / 2
     return np.square(ranks[..., :, None] - ranks[..., None, :])
 
 
 DISTANCES: dict[str, Distance] = {
-    "nominal": nominal,
-    "ordinal": ordinal,
+    "nominal": nominal_distance,
+    "ordinal": ordinal_distance,
     "interval": interval_distance,
     "ratio": ratio_distance,
 }
 
 
-def alpha_of(coincidences: Floats, values: Floats, distance: Distance = nominal) -> Floats:
+def alpha_from_coincidences(coincidences: Floats, values: Floats, distance: Distance = nominal_distance) -> Floats:
     """Alpha from coincidences o_ck, (..., V, V); NaN where chance gives no disagreement."""
     totals = coincidences.sum(axis=-1)  # n_c
     delta = distance(values, totals)
@@ -71,7 +71,7 @@ def value_counts(ratings: Ratings) -> tuple[Floats, Ints]:
     return values, counts.reshape(ratings.shape[1], len(values))
 
 
-def alpha(ratings: Ratings, distance: Distance | str = nominal) -> float:
+def alpha(ratings: Ratings, distance: Distance | str = nominal_distance) -> float:
     r"""Krippendorff's alpha: $\alpha = 1 - D_o / D_e$.
 
     Krippendorff (2011), "Computing Krippendorff's Alpha-Reliability", general form.
@@ -84,15 +84,15 @@ def alpha(ratings: Ratings, distance: Distance | str = nominal) -> float:
     """
     values, counts = value_counts(ratings)
     one = tally_counts("any", values, counts, np.array([0, len(counts)]))
-    return float(alpha_of(one.coincidences, values, _distance(distance))[0, 0])
+    return float(alpha_from_coincidences(one.coincidences, values, _resolve_distance(distance))[0, 0])
 
 
-def observed_of(coincidences: Floats) -> Floats:
+def observed_agreement(coincidences: Floats) -> Floats:
     """1 - D_o from coincidences, (..., V, V)."""
     return ratio(np.trace(coincidences, axis1=-2, axis2=-1), coincidences.sum(axis=(-2, -1)))
 
 
-def _distance(given: Distance | str) -> Distance:
+def _resolve_distance(given: Distance | str) -> Distance:
     if not isinstance(given, str):
         return given
     if given not in DISTANCES:
@@ -103,7 +103,7 @@ def _distance(given: Distance | str) -> Distance:
 # --- sets of labels ----------------------------------------------------------------------------------------------
 
 
-def masi(sets: Sequence[frozenset[str]]) -> Distance:
+def masi_distance(sets: Sequence[frozenset[str]]) -> Distance:
     """MASI distance between sets of labels (Passonneau 2006): 1 - J M, to be used with the sets' indices as values.
 
     J is the Jaccard index; M is 1 for the same set, 2/3 for a set and its subset, 1/3 for sets that overlap, else 0.
@@ -123,32 +123,34 @@ def _masi_likeness(one: frozenset[str], other: frozenset[str]) -> float:
 # --- over documents ----------------------------------------------------------------------------------------------
 
 
-def pooled_alpha(tally: Tally, weights: Weights, distance: Distance = nominal) -> Floats:
+def pooled_alpha(tally: Tally, weights: Weights, distance: Distance = nominal_distance) -> Floats:
     """Alpha over the units of all documents, (draws, R)."""
-    return alpha_of(pooled(weights, tally.coincidences), tally.values, distance)
+    return alpha_from_coincidences(pool_document_sums(weights, tally.coincidences), tally.values, distance)
 
 
-def mean_alpha(tally: Tally, weights: Weights, distance: Distance = nominal, undefined: float = math.nan) -> Floats:
+def mean_alpha(
+    tally: Tally, weights: Weights, distance: Distance = nominal_distance, undefined: float = math.nan
+) -> Floats:
     """Mean of the alphas of each document, (draws, R), as Dou et al. (2022), appendix C, average over generations.
 
     Documents where nobody marked anything (or everybody everything) have no alpha: they are left out, or count as
     `undefined`. Those that fewer than two people read are left out in any case.
     """
-    text_alphas = alpha_of(tally.coincidences, tally.values, distance)  # (D, R)
-    return _mean(np.where(np.isnan(text_alphas) & (tally.pairable > 0), undefined, text_alphas), weights)
+    text_alphas = alpha_from_coincidences(tally.coincidences, tally.values, distance)  # (D, R)
+    return _weighted_nan_mean(np.where(np.isnan(text_alphas) & (tally.pairable > 0), undefined, text_alphas), weights)
 
 
-def pooled_observed(tally: Tally, weights: Weights) -> Floats:
+def pooled_observed_agreement(tally: Tally, weights: Weights) -> Floats:
     """1 - D_o over the units of all documents, (draws, R)."""
-    return observed_of(pooled(weights, tally.coincidences))
+    return observed_agreement(pool_document_sums(weights, tally.coincidences))
 
 
-def mean_observed(tally: Tally, weights: Weights) -> Floats:
+def mean_observed_agreement(tally: Tally, weights: Weights) -> Floats:
     """Mean of 1 - D_o of each document, (draws, R)."""
-    return _mean(observed_of(tally.coincidences), weights)
+    return _weighted_nan_mean(observed_agreement(tally.coincidences), weights)
 
 
-def _mean(document_values: Floats, weights: Weights) -> Floats:
+def _weighted_nan_mean(document_values: Floats, weights: Weights) -> Floats:
     """Weighted mean over documents of what is defined."""
     defined = np.isfinite(document_values)
     return ratio(weights @ np.where(defined, document_values, 0.0), weights @ defined.astype(np.float64))
@@ -159,7 +161,7 @@ def _mean(document_values: Floats, weights: Weights) -> Floats:
 
 def alpha_sums(tallies: Votes) -> Sums:
     """D_o, n_1 and n of each document, (categories, documents, 3); with fewer than two readers nothing is added."""
-    k, m = tallies.marked.astype(np.float64), tallies.m.astype(np.float64)
+    k, m = tallies.marked.astype(np.float64), tallies.annotators_per_unit.astype(np.float64)
     pairable = m >= 2
     disagreement = np.where(pairable, 2 * k * (m - k) / np.maximum(m - 1, 1), 0.0)
     ones, total = np.where(pairable, k, 0.0), np.broadcast_to(np.where(pairable, m, 0.0), k.shape)
@@ -178,22 +180,24 @@ def binary_alpha(sums: Sums) -> Floats:
 
 def two_agree_sums(tallies: Votes) -> Sums:
     """Units marked by two or more and by any, (categories, documents, 2); fewer than two readers add nothing."""
-    pairable = tallies.m >= 2
+    pairable = tallies.annotators_per_unit >= 2
     both, any_ = ((tallies.marked >= least) & pairable for least in (2, 1))
     return np.stack([tallies.grid.per_document(units.astype(np.float64)) for units in (both, any_)], axis=-1)
 
 
-def two_agree(sums: Sums) -> Floats:
+def two_agree_percentage(sums: Sums) -> Floats:
     """Percentage of the units marked by anybody that were marked by two or more (Dou et al. 2022, appendix C)."""
     return 100 * ratio(sums[..., 0], sums[..., 1])
 
 
-def why_undefined(tallies: Votes, row: int = 0) -> str:
+def undefined_category_reason(tallies: Votes, row: int = 0) -> str:
     """Why agreement on a category has no value."""
-    return why_no_agreement(tallies.readers, bool(tallies.marked[row][tallies.m >= 2].any()))
+    return undefined_agreement_reason(
+        tallies.readers, bool(tallies.marked[row][tallies.annotators_per_unit >= 2].any())
+    )
 
 
-def why_no_agreement(readers: Ints, is_marked: bool) -> str:
+def undefined_agreement_reason(readers: Ints, is_marked: bool) -> str:
     """Why agreement has no value, from the readers of each text and whether a unit that two have read is marked."""
     if not len(readers):
         return "no annotations"

@@ -11,19 +11,19 @@ from typing import Any
 
 import polars as pl
 
-from finecomb.core.frames import spans_of, values_of
+from finecomb.core.frames import parse_json_list, parse_spans
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 
 Row = dict[str, Any]
 
 
-def without_readings(rows: pl.DataFrame) -> pl.DataFrame:
+def leave_alternatives_unmerged(rows: pl.DataFrame) -> pl.DataFrame:
     """Clusters as they are."""
     return rows.with_columns(reading_of=pl.lit(None, dtype=pl.String))
 
 
-def with_readings(rows: pl.DataFrame, study: Study) -> pl.DataFrame:
+def merge_alternative_marks(rows: pl.DataFrame, study: Study) -> pl.DataFrame:
     """Clusters of marks, those that are an alternative of another mark moved to that mark's cluster, with its label.
 
     An annotator whose mark is in that cluster already has no other reading of it. `rows` has the columns cluster,
@@ -31,13 +31,13 @@ def with_readings(rows: pl.DataFrame, study: Study) -> pl.DataFrame:
     """
     having = set(study.marks.filter(pl.col("alternatives").is_not_null())["id"])
     if not having:
-        return without_readings(rows)
+        return leave_alternatives_unmerged(rows)
     documents = rows.filter(pl.col("mark").is_in(sorted(having)))["document"].unique().implode()
     records = study.marks.filter(pl.col("document").is_in(documents)).select("id", "spans", "alternatives")
-    places = {id: (spans_of(spans), values_of(sets)) for id, spans, sets in records.iter_rows()}
+    places = {id: (parse_spans(spans), parse_json_list(sets)) for id, spans, sets in records.iter_rows()}
     readings: dict[str, Row] = {}
     for _, of_text in rows.filter(pl.col("document").is_in(documents)).group_by("document", maintain_order=True):
-        readings |= _text_readings(list(of_text.iter_rows(named=True)), places)
+        readings |= _target_row_by_mark(list(of_text.iter_rows(named=True)), places)
     moved = [(mark, row["mark"], row["cluster"], row["label"]) for mark, row in readings.items()]
     names = {"mark": pl.String, "reading_of": pl.String, "to": pl.Int64, "as": pl.String}
     table = rows.join(pl.DataFrame(moved, schema=names, orient="row"), on="mark", how="left", maintain_order="left")
@@ -46,7 +46,9 @@ def with_readings(rows: pl.DataFrame, study: Study) -> pl.DataFrame:
     return table.with_columns(cluster=pl.coalesce("to", "cluster"), label=label).drop("to", "as")
 
 
-def _text_readings(rows: Sequence[Row], places: Mapping[str, tuple[tuple[Span, ...], Sequence[Any]]]) -> dict[str, Row]:
+def _target_row_by_mark(
+    rows: Sequence[Row], places: Mapping[str, tuple[tuple[Span, ...], Sequence[Any]]]
+) -> dict[str, Row]:
     """For each mark of a text that is part of an alternative of another: the row of that other."""
     readings: dict[str, Row] = {}
     for row in rows:
@@ -56,12 +58,12 @@ def _text_readings(rows: Sequence[Row], places: Mapping[str, tuple[tuple[Span, .
         taken = {other["annotator"] for other in rows if other["cluster"] == row["cluster"]}
         for annotator in dict.fromkeys(other["annotator"] for other in rows if other["annotator"] not in taken):
             free = [o["mark"] for o in rows if o["annotator"] == annotator and o["mark"] not in readings]
-            marks = next(_whole_alternatives(sets, free, places), ())
+            marks = next(_complete_alternatives(sets, free, places), ())
             readings |= dict.fromkeys(marks, row)
     return readings
 
 
-def _whole_alternatives(
+def _complete_alternatives(
     sets: Sequence[Any], marks: Sequence[str], places: Mapping[str, tuple[tuple[Span, ...], Sequence[Any]]]
 ) -> Iterator[tuple[str, ...]]:
     """The marks that make up each of the alternatives that is there as a whole, each mark used once."""
@@ -69,7 +71,7 @@ def _whole_alternatives(
         chosen: list[str] = []
         for member in members:
             spans = alternative_spans(member["spans"])
-            fitting = (id for id in marks if id not in chosen and _meet(places[id][0], spans))
+            fitting = (id for id in marks if id not in chosen and _has_overlap(places[id][0], spans))
             chosen += [id for id in [next(fitting, None)] if id is not None]
         if members and len(chosen) == len(members):
             yield tuple(chosen)
@@ -80,5 +82,5 @@ def alternative_spans(spans: Sequence[Sequence[Any]]) -> tuple[Span, ...]:
     return tuple(Span(start, end, *part) for *part, start, end in spans)
 
 
-def _meet(some: Sequence[Span], others: Sequence[Span]) -> bool:
+def _has_overlap(some: Sequence[Span], others: Sequence[Span]) -> bool:
     return any(one.overlap(other) or one == other for one in some for other in others)

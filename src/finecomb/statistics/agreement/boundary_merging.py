@@ -9,7 +9,7 @@ import polars as pl
 from finecomb.statistics.selection.view import View
 
 
-def normalised(view: View) -> View:
+def widen_overlapping_spans(view: View) -> View:
     """A view in which every span reaches as far as the spans of its category that overlap it, directly or in a chain.
 
     Goyal et al. (2022), section 4.4. Spans that only touch stay apart, and omissions stay as they are. For statistics

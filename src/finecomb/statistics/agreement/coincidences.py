@@ -36,7 +36,7 @@ class Tally:
     """The sum of P_u, the units, and n_c over units that have the most ratings, (D, R, 2 + V)."""
 
 
-def summed(values: Floats, bounds: Ints) -> Floats:
+def sum_by_document(values: Floats, bounds: Ints) -> Floats:
     """Sums of `values`, (..., units), over the units of each document, (..., documents)."""
     result = np.zeros((*values.shape[:-1], len(bounds) - 1))
     filled = np.diff(bounds) > 0  # reduceat gives no 0 for an empty stretch
@@ -54,23 +54,26 @@ def tally_votes(rows: tuple[str, ...], marked: Ints, readers: Ints, bounds: Ints
     raters = int(readers.max(initial=0)) if raters is None else raters
     pairable, rated, most = m >= 2, m >= 1, (readers == raters) & (readers >= 2)
     mixed = np.where(pairable, k * (m - k) / np.maximum(m - 1, 1), 0.0)  # o_01 = o_10 of each unit
-    crossed, unlike = summed(mixed, bounds), summed(2 * mixed / np.maximum(m, 1), bounds)
-    ones, total = summed(k * pairable, bounds), summed(m * pairable, bounds)
-    units, rated_units = summed(pairable.astype(np.float64), bounds), summed(rated.astype(np.float64), bounds)
-    share = summed(k / np.maximum(m, 1), bounds)
+    crossed, unlike = sum_by_document(mixed, bounds), sum_by_document(2 * mixed / np.maximum(m, 1), bounds)
+    ones, total = sum_by_document(k * pairable, bounds), sum_by_document(m * pairable, bounds)
+    units, rated_units = (
+        sum_by_document(pairable.astype(np.float64), bounds),
+        sum_by_document(rated.astype(np.float64), bounds),
+    )
+    share = sum_by_document(k / np.maximum(m, 1), bounds)
     return Tally(
         rows,
         np.array([0.0, 1.0]),
-        _last([total - ones - crossed, crossed, crossed, ones - crossed]).reshape(-1, len(rows), 2, 2),
+        _stack_on_last_axis([total - ones - crossed, crossed, crossed, ones - crossed]).reshape(-1, len(rows), 2, 2),
         (units - unlike).T,
         np.repeat(units[:, None], len(rows), axis=1),
-        _last([rated_units - share, share]),
+        _stack_on_last_axis([rated_units - share, share]),
         np.repeat(rated_units[:, None], len(rows), axis=1),
-        _full_votes(k, mixed, most, raters, bounds),
+        _fully_rated_sums(k, mixed, most, raters, bounds),
     )
 
 
-def joined_tallies(parts: Sequence[Tally]) -> Tally:
+def concatenate_tallies(parts: Sequence[Tally]) -> Tally:
     """The tally of all documents from those of parts of them, which rate the same on the same values."""
     if len(parts) == 1:
         return parts[0]
@@ -79,40 +82,40 @@ def joined_tallies(parts: Sequence[Tally]) -> Tally:
     return Tally(parts[0].rows, parts[0].values, *sums)
 
 
-def _most(readers: Ints) -> NDArray[np.bool_]:
+def _fully_rated_units(readers: Ints) -> NDArray[np.bool_]:
     """Units with as many ratings as any has, where that is at least two."""
     result: NDArray[np.bool_] = (readers == readers.max(initial=0)) & (readers >= 2)
     return result
 
 
-def _last(arrays: list[Floats]) -> Floats:
+def _stack_on_last_axis(arrays: list[Floats]) -> Floats:
     """Several (R, D) arrays as one, (D, R, several)."""
     return np.stack([one.T for one in arrays], axis=-1)
 
 
-def _full_votes(k: Floats, mixed: Floats, most: NDArray[np.bool_], raters: int, bounds: Ints) -> Floats:
-    units = np.broadcast_to(summed(most.astype(np.float64), bounds), (len(k), len(bounds) - 1))
-    unlike = summed(2 * mixed * most, bounds) / max(raters, 1)
-    ones = summed(k * most, bounds)
-    return _last([units - unlike, units, raters * units - ones, ones])
+def _fully_rated_sums(k: Floats, mixed: Floats, most: NDArray[np.bool_], raters: int, bounds: Ints) -> Floats:
+    units = np.broadcast_to(sum_by_document(most.astype(np.float64), bounds), (len(k), len(bounds) - 1))
+    unlike = sum_by_document(2 * mixed * most, bounds) / max(raters, 1)
+    ones = sum_by_document(k * most, bounds)
+    return _stack_on_last_axis([units - unlike, units, raters * units - ones, ones])
 
 
 def tally_counts(row: str, values: Floats, counts: Ints, bounds: Ints) -> Tally:
     """From how often each value was given to each unit, (units, V): one thing rated."""
     n = counts.astype(np.float64)  # n_uc
     m = n.sum(axis=1)  # m_u
-    pairable, most = m >= 2, _most(counts.sum(axis=1))
+    pairable, most = m >= 2, _fully_rated_units(counts.sum(axis=1))
     agree = np.where(pairable, (n * (n - 1)).sum(axis=1) / np.maximum(m * (m - 1), 1), 0.0)  # P_u
     columns = [agree * most, most.astype(np.float64), *(n * most[:, None]).T]
     return Tally(
         (row,),
         values,
         _coincidences(np.where(pairable[:, None], n, 0.0), 1 / np.maximum(m - 1, 1), bounds)[:, None],
-        summed(agree, bounds)[:, None],
-        summed(pairable.astype(np.float64), bounds)[:, None],
-        summed((n / np.maximum(m, 1)[:, None]).T, bounds).T[:, None],
-        summed((m >= 1).astype(np.float64), bounds)[:, None],
-        np.stack([summed(one, bounds) for one in columns], axis=-1)[:, None],
+        sum_by_document(agree, bounds)[:, None],
+        sum_by_document(pairable.astype(np.float64), bounds)[:, None],
+        sum_by_document((n / np.maximum(m, 1)[:, None]).T, bounds).T[:, None],
+        sum_by_document((m >= 1).astype(np.float64), bounds)[:, None],
+        np.stack([sum_by_document(one, bounds) for one in columns], axis=-1)[:, None],
     )
 
 
@@ -126,7 +129,7 @@ def _coincidences(n: Floats, weight: Floats, bounds: Ints) -> Floats:
     return result
 
 
-def pooled(weights: Weights, sums: Floats) -> Floats:
+def pool_document_sums(weights: Weights, sums: Floats) -> Floats:
     """Sums of each draw, (draws, ...), from sums of each document, (documents, ...)."""
     if not len(sums):
         return np.zeros((len(weights), *sums.shape[1:]))

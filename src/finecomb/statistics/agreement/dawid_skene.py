@@ -20,16 +20,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from finecomb.statistics.inference.resampling import percentiles, weight_batches
-from finecomb.statistics.measures.unit_grid import Grid, merged, placed
+from finecomb.statistics.inference.resampling import percentile_interval, weight_batches
+from finecomb.statistics.measures.unit_grid import Grid, locate_spans, merge_ranges
 from finecomb.statistics.selection.view import ANY, View
 
 Floats = NDArray[np.float64]
 
 RECALL_PRIOR = (1.0, 1.0)
-ALARM_PRIOR = (0.01, 1.0)
+FALSE_ALARM_PRIOR = (0.01, 1.0)
 RATE_PRIOR = (1.0, 1.0)
-_STEPS, _CLOSE = 500, 1e-6
+_MAX_EM_STEPS, _EM_TOLERANCE = 500, 1e-6
 _BATCH = 50  # resamples fitted at once
 
 
@@ -54,7 +54,7 @@ class Fit:
         self.precision = hits / (hits + false)
 
 
-def reader_matrix(view: View, grid: Grid, annotators: list[str]) -> NDArray[np.bool_]:
+def participation_matrix(view: View, grid: Grid, annotators: list[str]) -> NDArray[np.bool_]:
     """Who read what, (documents, annotators)."""
     place = {name: at for at, name in enumerate(annotators)}
     read = np.zeros((len(grid.documents), len(annotators)), dtype=np.bool_)
@@ -66,12 +66,12 @@ def reader_matrix(view: View, grid: Grid, annotators: list[str]) -> NDArray[np.b
 def mark_matrix(view: View, grid: Grid, annotators: list[str], label: str = ANY) -> NDArray[np.bool_]:
     """Who marked what, (units, annotators); `any` for all labels."""
     place = {name: at for at, name in enumerate(annotators)}
-    rows = placed(view.study, grid)
+    rows = locate_spans(view.study, grid)
     rows = rows if label == ANY else rows.filter(pl.col("label") == label)
     who = view.study.annotations.select(
         annotation="id", who=pl.col("annotator").replace_strict(place, return_dtype=pl.Int64)
     )
-    ranges = merged(rows.join(who, on="annotation", how="left"), ["who"])
+    ranges = merge_ranges(rows.join(who, on="annotation", how="left"), ["who"])
     edges = np.zeros((len(grid) + 1, len(annotators)), dtype=np.int32)
     np.add.at(edges, (ranges["first"].to_numpy(), ranges["who"].to_numpy()), 1)
     np.add.at(edges, (ranges["last"].to_numpy(), ranges["who"].to_numpy()), -1)
@@ -79,7 +79,7 @@ def mark_matrix(view: View, grid: Grid, annotators: list[str], label: str = ANY)
     return result
 
 
-def patterns(marks: NDArray[np.bool_], read: NDArray[np.bool_], grid: Grid) -> Patterns:
+def count_token_patterns(marks: NDArray[np.bool_], read: NDArray[np.bool_], grid: Grid) -> Patterns:
     """Count equal tokens; of texts with two readers or more."""
     document = np.repeat(np.arange(len(grid.documents)), grid.sizes)
     pairable = (read.sum(axis=1) >= 2)[document]
@@ -96,31 +96,31 @@ def fit(tokens: Patterns, weights: Floats) -> Fit:
     """EM for a batch of samples at once; `weights` are counts of the patterns, (samples, patterns)."""
     share = tokens.marked.sum(axis=1) / (tokens.marked + tokens.passed).sum(axis=1)
     z = np.broadcast_to(share, weights.shape)
-    estimate = _maximised(tokens, weights, z)
-    for _ in range(_STEPS):
+    estimate = _maximisation_step(tokens, weights, z)
+    for _ in range(_MAX_EM_STEPS):
         before = estimate.recall
-        estimate = _maximised(tokens, weights, _expected(tokens, estimate))
-        if np.abs(estimate.recall - before).max() < _CLOSE:
+        estimate = _maximisation_step(tokens, weights, _expectation_step(tokens, estimate))
+        if np.abs(estimate.recall - before).max() < _EM_TOLERANCE:
             break
     return estimate
 
 
-def _expected(tokens: Patterns, of: Fit) -> Floats:
+def _expectation_step(tokens: Patterns, of: Fit) -> Floats:
     """E step: probability of an error for each sample and pattern."""
     wrong = np.log(of.recall) @ tokens.marked.T + np.log1p(-of.recall) @ tokens.passed.T + np.log(of.rate)[:, None]
     sound = np.log(of.alarm) @ tokens.marked.T + np.log1p(-of.alarm) @ tokens.passed.T + np.log1p(-of.rate)[:, None]
     return np.exp(wrong - np.logaddexp(wrong, sound))
 
 
-def _maximised(tokens: Patterns, weights: Floats, z: Floats) -> Fit:
+def _maximisation_step(tokens: Patterns, weights: Floats, z: Floats) -> Fit:
     """M step, with the priors as so many tokens more."""
     wrong, sound = weights * z, weights * (1 - z)
-    recall = _share(wrong @ tokens.marked, wrong @ tokens.passed, RECALL_PRIOR)
-    alarm = _share(sound @ tokens.marked, sound @ tokens.passed, ALARM_PRIOR)
-    return Fit(recall, alarm, _share(wrong.sum(axis=1), sound.sum(axis=1), RATE_PRIOR))
+    recall = _smoothed_share(wrong @ tokens.marked, wrong @ tokens.passed, RECALL_PRIOR)
+    alarm = _smoothed_share(sound @ tokens.marked, sound @ tokens.passed, FALSE_ALARM_PRIOR)
+    return Fit(recall, alarm, _smoothed_share(wrong.sum(axis=1), sound.sum(axis=1), RATE_PRIOR))
 
 
-def _share(yes: Floats, no: Floats, prior: tuple[float, float]) -> Floats:
+def _smoothed_share(yes: Floats, no: Floats, prior: tuple[float, float]) -> Floats:
     result: Floats = (yes + prior[0]) / (yes + no + sum(prior))
     return result
 
@@ -132,7 +132,7 @@ class Skill(NamedTuple):
     precision: Floats
 
 
-def skill(tokens: Patterns, draws: int, rng: np.random.Generator) -> Skill:
+def estimate_annotator_skill(tokens: Patterns, draws: int, rng: np.random.Generator) -> Skill:
     """Fit to the data and to resampled documents; ends are NaN with fewer than two documents."""
     whole = fit(tokens, tokens.counts.sum(axis=0)[None])
     used = tokens.counts[tokens.counts.sum(axis=1) > 0]
@@ -144,6 +144,6 @@ def skill(tokens: Patterns, draws: int, rng: np.random.Generator) -> Skill:
         values = np.concatenate(
             [np.zeros((0, len(value))), *(getattr(part, name) for part in fits)]
         )  # (draws, annotators)
-        ends = [percentiles(column) for column in values.T]
+        ends = [percentile_interval(column) for column in values.T]
         rows.append(np.column_stack([value, np.array(ends).reshape(-1, 2)]))
     return Skill(*rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from finecomb.statistics.agreement.alpha import Ratings, value_counts
-from finecomb.statistics.agreement.coincidences import Floats, Tally, Weights, pooled, tally_counts
+from finecomb.statistics.agreement.coincidences import Floats, Tally, Weights, pool_document_sums, tally_counts
 from finecomb.statistics.inference.resampling import ratio
 
 
@@ -22,18 +22,18 @@ def cohen(first: Floats, second: Floats) -> float:
     values, codes = np.unique(np.concatenate([first[both], second[both]]), return_inverse=True)
     size, half = len(values), int(both.sum())
     cells = np.bincount(codes[:half] * size + codes[half:], minlength=size * size)
-    return float(cohen_of(cells.reshape(size, size).astype(np.float64)))
+    return float(cohen_from_confusion(cells.reshape(size, size).astype(np.float64)))
 
 
-def cohen_of(confusion: Floats) -> Floats:
+def cohen_from_confusion(confusion: Floats) -> Floats:
     """Cohen's kappa from how often each pair of values was given, (..., V, V)."""
     total = confusion.sum(axis=(-2, -1))
     observed = ratio(np.trace(confusion, axis1=-2, axis2=-1), total)
     expected = ratio((confusion.sum(axis=-1) * confusion.sum(axis=-2)).sum(axis=-1), np.square(total))
-    return beyond_chance(observed, expected)
+    return chance_corrected_agreement(observed, expected)
 
 
-def beyond_chance(observed: Floats, expected: Floats) -> Floats:
+def chance_corrected_agreement(observed: Floats, expected: Floats) -> Floats:
     """(observed - expected) / (1 - expected), NaN where chance alone gives full agreement."""
     room = np.asarray(1 - expected)
     return ratio(np.asarray(observed - expected), np.where(room > 1e-12, room, 0.0))
@@ -47,7 +47,7 @@ def fleiss(ratings: Ratings) -> float:
     >>> round(fleiss(np.array([[0.0, 1, 1, 2], [0, 1, 0, 2], [0, 1, 0, np.nan]])), 3)
     0.55
     """
-    return float(pooled_fleiss(_tally(ratings), np.ones((1, 1)))[0, 0])
+    return float(pooled_fleiss(_tally_ratings(ratings), np.ones((1, 1)))[0, 0])
 
 
 def fleiss_variable(ratings: Ratings) -> float:
@@ -58,7 +58,7 @@ def fleiss_variable(ratings: Ratings) -> float:
     >>> round(fleiss_variable(np.array([[0.0, 1, 1, 2], [0, 1, 0, 2], [0, 1, 0, np.nan]])), 3)
     0.735
     """
-    return float(pooled_fleiss_variable(_tally(ratings), np.ones((1, 1)))[0, 0])
+    return float(pooled_fleiss_variable(_tally_ratings(ratings), np.ones((1, 1)))[0, 0])
 
 
 def ac1(ratings: Ratings) -> float:
@@ -69,10 +69,10 @@ def ac1(ratings: Ratings) -> float:
     >>> round(ac1(np.array([[0.0, 1, 1, 2], [0, 1, 0, 2], [0, 1, 0, np.nan]])), 3)
     0.753
     """
-    return float(pooled_ac1(_tally(ratings), np.ones((1, 1)))[0, 0])
+    return float(pooled_ac1(_tally_ratings(ratings), np.ones((1, 1)))[0, 0])
 
 
-def _tally(ratings: Ratings) -> Tally:
+def _tally_ratings(ratings: Ratings) -> Tally:
     values, counts = value_counts(ratings)
     return tally_counts("any", values, counts, np.array([0, len(counts)]))
 
@@ -80,29 +80,34 @@ def _tally(ratings: Ratings) -> Tally:
 # --- over documents ----------------------------------------------------------------------------------------------
 
 
-def _fleiss(agreeing: Floats, units: Floats, totals: Floats) -> Floats:
+def _fleiss_from_sums(agreeing: Floats, units: Floats, totals: Floats) -> Floats:
     """From the sum of P_u, the units, and n_c, (..., V)."""
     shares = ratio(totals, np.broadcast_to(totals.sum(axis=-1, keepdims=True), totals.shape))  # p_c
-    return beyond_chance(ratio(agreeing, units), np.square(shares).sum(axis=-1))
+    return chance_corrected_agreement(ratio(agreeing, units), np.square(shares).sum(axis=-1))
 
 
 def pooled_fleiss(tally: Tally, weights: Weights) -> Floats:
     """Fleiss's kappa over the units with the most ratings, (draws, R)."""
-    sums = pooled(weights, tally.full)
-    return _fleiss(sums[..., 0], sums[..., 1], sums[..., 2:])
+    sums = pool_document_sums(weights, tally.full)
+    return _fleiss_from_sums(sums[..., 0], sums[..., 1], sums[..., 2:])
 
 
 def pooled_fleiss_variable(tally: Tally, weights: Weights) -> Floats:
     """Fleiss's kappa over all units with two or more ratings, (draws, R)."""
-    totals = pooled(weights, tally.coincidences.sum(axis=-1))  # n_c of pairable units
-    return _fleiss(pooled(weights, tally.agreeing), pooled(weights, tally.pairable), totals)
+    totals = pool_document_sums(weights, tally.coincidences.sum(axis=-1))  # n_c of pairable units
+    return _fleiss_from_sums(
+        pool_document_sums(weights, tally.agreeing), pool_document_sums(weights, tally.pairable), totals
+    )
 
 
 def pooled_ac1(tally: Tally, weights: Weights) -> Floats:
     """Gwet's AC1, (draws, R)."""
-    rated = pooled(weights, tally.rated)[..., None]
-    shares = pooled(weights, tally.shares)
+    rated = pool_document_sums(weights, tally.rated)[..., None]
+    shares = pool_document_sums(weights, tally.shares)
     shares = ratio(shares, np.broadcast_to(rated, shares.shape))  # pi_c
     chance = (shares * (1 - shares)).sum(axis=-1)
     others = np.full(chance.shape, float(len(tally.values) - 1))
-    return beyond_chance(ratio(pooled(weights, tally.agreeing), pooled(weights, tally.pairable)), ratio(chance, others))
+    return chance_corrected_agreement(
+        ratio(pool_document_sums(weights, tally.agreeing), pool_document_sums(weights, tally.pairable)),
+        ratio(chance, others),
+    )

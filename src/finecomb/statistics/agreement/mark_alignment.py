@@ -10,11 +10,11 @@ import polars as pl
 
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.study import Study
-from finecomb.statistics.agreement.alternative_marks import with_readings, without_readings
+from finecomb.statistics.agreement.alternative_marks import leave_alternatives_unmerged, merge_alternative_marks
 from finecomb.statistics.agreement.coincidences import Floats, Ints
 from finecomb.statistics.agreement.gamma.best_alignment import best_alignment
 from finecomb.statistics.agreement.gamma.continuum import continua
-from finecomb.statistics.measures.span_pairs import Line, OverlapPairs, mark_pairs, span_pairs
+from finecomb.statistics.measures.span_pairs import OverlapPairs, SpanArrays, mark_pairs, span_pairs
 from finecomb.statistics.selection.view import View
 
 Alignment = Literal["item", "overlap", "overlap-label", "gamma"]
@@ -22,7 +22,7 @@ COLUMNS = ["cluster", "document", "annotation", "annotator", "mark", "label", "s
 
 
 def align(view: View, by: Alignment | str = "item") -> pl.DataFrame:
-    """Clusters of marks that are one error: one row per mark, with the columns of `COLUMNS`.
+    """Clusters of marks that are one error: one row per mark, with the columns of `PAY_COLUMNS`.
 
     Rows are in text order; clusters are numbered from 0 in the order of their first marks. `start` and `end`
     enclose the mark's spans on the text and are null when it has none there. Marks on a prompt or a source are aligned
@@ -39,12 +39,14 @@ def align(view: View, by: Alignment | str = "item") -> pl.DataFrame:
     """
     if by not in ALIGNMENTS:
         raise FinecombError(f"marks cannot be aligned by {by!r}{did_you_mean(by, ALIGNMENTS)}")
-    rows = _marks(view.study)
+    rows = _marks_in_text_order(view.study)
     rows = rows.with_columns(cluster=pl.Series(ALIGNMENTS[by](rows, view.study), dtype=pl.Int64))
-    return _numbered(with_readings(rows, view.study) if by != "item" else without_readings(rows))
+    return _renumber_clusters(
+        merge_alternative_marks(rows, view.study) if by != "item" else leave_alternatives_unmerged(rows)
+    )
 
 
-def _marks(study: Study) -> pl.DataFrame:
+def _marks_in_text_order(study: Study) -> pl.DataFrame:
     """One row per mark in text order, unplaced ones last in their document."""
     edges = (
         study.spans.filter(pl.col("part") == "text").group_by("mark").agg(pl.col("start").min(), pl.col("end").max())
@@ -55,14 +57,14 @@ def _marks(study: Study) -> pl.DataFrame:
     return rows.sort("place", "start", "end", "annotator", "mark", nulls_last=True)
 
 
-def _numbered(rows: pl.DataFrame) -> pl.DataFrame:
+def _renumber_clusters(rows: pl.DataFrame) -> pl.DataFrame:
     """With clusters numbered by first appearance."""
     first = rows["cluster"].unique(maintain_order=True)
     number = pl.col("cluster").replace_strict(first, pl.int_range(len(first), eager=True), return_dtype=pl.Int64)
     return rows.with_columns(number if len(first) else pl.col("cluster")).select(COLUMNS)
 
 
-def _by_item(rows: pl.DataFrame, study: Study) -> Ints:
+def _cluster_by_item(rows: pl.DataFrame, study: Study) -> Ints:
     if len(rows) and rows["item"].null_count() == len(rows):
         raise FinecombError("no mark has an `item` that ties it to others; align by overlap instead: --align overlap")
     alone = pl.concat_str(pl.lit("\0"), "mark")
@@ -70,48 +72,48 @@ def _by_item(rows: pl.DataFrame, study: Study) -> Ints:
     return keys.rank("dense").to_numpy().astype(np.int64)
 
 
-def _by_gamma(rows: pl.DataFrame, study: Study) -> Ints:
+def _cluster_by_gamma(rows: pl.DataFrame, study: Study) -> Ints:
     """Where the proof would take more work for a text than is allowed, the best alignment found."""
     cluster = np.arange(len(rows))
     place = {mark: at for at, mark in enumerate(rows["mark"])}
     for text in continua(study, tuple(rows["label"].drop_nulls().unique().sort())):
         if text.continuum.annotators > 1 and len(text.marks):
             at = np.array([place[mark] for mark in text.marks])
-            cluster[at] = at[best_alignment(text.continuum).firsts]
+            cluster[at] = at[best_alignment(text.continuum).cluster_first_marks]
     beside = rows["start"].is_null().to_numpy()
     if beside.any():
-        one, other, likeness = candidates(rows, study)
+        one, other, likeness = candidate_mark_pairs(rows, study)
         both = beside[one] & beside[other]
-        cluster[beside] = greedy(rows, one[both], other[both], likeness[both])[beside]
+        cluster[beside] = cluster_greedily(rows, one[both], other[both], likeness[both])[beside]
     return cluster
 
 
-def _by_overlap(rows: pl.DataFrame, study: Study) -> Ints:
-    one, other, likeness = candidates(rows, study)
-    return greedy(rows, one, other, likeness)
+def _cluster_by_overlap(rows: pl.DataFrame, study: Study) -> Ints:
+    one, other, likeness = candidate_mark_pairs(rows, study)
+    return cluster_greedily(rows, one, other, likeness)
 
 
-def _by_overlap_and_label(rows: pl.DataFrame, study: Study) -> Ints:
-    one, other, likeness = candidates(rows, study)
+def _cluster_by_overlap_and_label(rows: pl.DataFrame, study: Study) -> Ints:
+    one, other, likeness = candidate_mark_pairs(rows, study)
     labels = rows["label"].rank("dense").fill_null(0).to_numpy()
     same = labels[one] == labels[other]
-    return greedy(rows, one[same], other[same], likeness[same])
+    return cluster_greedily(rows, one[same], other[same], likeness[same])
 
 
 ALIGNMENTS: dict[str, Callable[[pl.DataFrame, Study], Ints]] = {
-    "item": _by_item,
-    "overlap": _by_overlap,
-    "overlap-label": _by_overlap_and_label,
-    "gamma": _by_gamma,
+    "item": _cluster_by_item,
+    "overlap": _cluster_by_overlap,
+    "overlap-label": _cluster_by_overlap_and_label,
+    "gamma": _cluster_by_gamma,
 }
 
 
-def candidates(rows: pl.DataFrame, study: Study) -> tuple[Ints, Ints, Floats]:
+def candidate_mark_pairs(rows: pl.DataFrame, study: Study) -> tuple[Ints, Ints, Floats]:
     """Pairs of marks (positions in `rows`) of different annotators on one text that share a character, and how much.
 
     How much is 2 x shared / (length + length), summed over pairs of spans. Omissions at one place are alike by 1.
     """
-    line = _line(rows, study)
+    line = _span_arrays(rows, study)
     pairs = span_pairs(line, line)
     people = rows["annotator"].rank("dense").to_numpy()
     empty = line.start == line.end
@@ -124,7 +126,7 @@ def candidates(rows: pl.DataFrame, study: Study) -> tuple[Ints, Ints, Floats]:
     return low, high, np.where(both > 0, 2 * shared / np.where(both > 0, both, 1.0), 1.0)
 
 
-def _line(rows: pl.DataFrame, study: Study) -> Line:
+def _span_arrays(rows: pl.DataFrame, study: Study) -> SpanArrays:
     """Spans on the line of all texts and what stands beside them; their owners are positions in `rows`."""
     places = rows.select("mark").with_row_index("at")
     spans = study.spans.join(places, on="mark")
@@ -134,10 +136,10 @@ def _line(rows: pl.DataFrame, study: Study) -> Line:
     origins = lengths.select("document", "part", origin=pl.col("length").cum_sum() - pl.col("length"))
     spans = spans.join(origins, on=["document", "part"])
     columns = spans.select(pl.col("start") + pl.col("origin"), pl.col("end") + pl.col("origin"), "at")
-    return Line(*(column.to_numpy().astype(np.int64) for column in columns))
+    return SpanArrays(*(column.to_numpy().astype(np.int64) for column in columns))
 
 
-def greedy(rows: pl.DataFrame, one: Ints, other: Ints, likeness: Floats) -> Ints:
+def cluster_greedily(rows: pl.DataFrame, one: Ints, other: Ints, likeness: Floats) -> Ints:
     """Join the most alike pair first, as long as every two marks of a cluster are such a pair; ties in text order.
 
     So no cluster has two marks of one annotator, and no mark ties two others that have nothing in common.

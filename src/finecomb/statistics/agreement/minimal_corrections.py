@@ -24,10 +24,10 @@ import numpy as np
 import polars as pl
 
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.core.frames import json_cell, spans_of, values_of
+from finecomb.core.frames import json_cell, parse_json_list, parse_spans
 from finecomb.core.records import AlternativeMark
 from finecomb.core.sentences import sentences
-from finecomb.core.span import TEXT, Span, home
+from finecomb.core.span import TEXT, Span, most_overlapping_index
 from finecomb.core.study import Study
 from finecomb.statistics.selection.view import View
 
@@ -49,7 +49,7 @@ class _SentenceMark(NamedTuple):
     sentence: int
 
 
-def with_repairs(view: View, repairs: str) -> View:
+def apply_repair_mode(view: View, repairs: str) -> View:
     """The view as it is (`declared`), or with the alternatives that readers did not declare (`smallest`)."""
     if repairs not in REPAIRS:
         raise FinecombError(f"repairs are {' or '.join(REPAIRS)}, not {repairs!r}{did_you_mean(repairs, REPAIRS)}")
@@ -78,7 +78,7 @@ def with_alternatives(marks: pl.DataFrame, sets: AlternativeSets) -> pl.DataFram
     if not sets:
         return marks
     cells = [
-        json_cell((*values_of(cell), *sets[id])) if id in sets else cell
+        json_cell((*parse_json_list(cell), *sets[id])) if id in sets else cell
         for id, cell in marks.select("id", "alternatives").iter_rows()
     ]
     return marks.with_columns(alternatives=pl.Series(cells, dtype=pl.String))
@@ -93,37 +93,39 @@ def smallest_repairs(marks: pl.DataFrame, texts: Mapping[str, str]) -> Alternati
     columns = ("id", "document", "annotator", "label", "spans", "quotes")
     for (document,), rows in marks.select(columns).group_by("document", maintain_order=True):
         text = texts.get(str(document), "")
-        for single, others in _pairs(_sentence_marks(rows.iter_rows(named=True), text), text):
-            choice = tuple(_alternative(mark) for mark in others)
+        for single, others in _repair_pairs(_sentence_marks(rows.iter_rows(named=True), text), text):
+            choice = tuple(_to_alternative_mark(mark) for mark in others)
             sets.setdefault(single.id, {})[str(json_cell(choice))] = choice
     return {id: list(choices.values()) for id, choices in sets.items()}
 
 
 def _sentence_marks(rows: Iterable[dict[str, Any]], text: str) -> list[_SentenceMark]:
     """The marks with one span on the text, in text order."""
-    single = [(row, spans_of(row["spans"])) for row in rows if len(row["spans"]) == 1]
+    single = [(row, parse_spans(row["spans"])) for row in rows if len(row["spans"]) == 1]
     on_text = [(row, spans[0]) for row, spans in single if spans[0].part == TEXT and len(spans[0])]
     edges = sentences(text) if len(on_text) > 2 else np.zeros((0, 2), dtype=np.int64)
     marks = [
-        _SentenceMark(row["id"], row["annotator"], row["label"], span, row["quotes"][0], home(span, edges))
+        _SentenceMark(
+            row["id"], row["annotator"], row["label"], span, row["quotes"][0], most_overlapping_index(span, edges)
+        )
         for row, span in on_text
     ]
     return sorted(marks, key=lambda mark: (mark.span, mark.annotator, mark.id))
 
 
-def _pairs(marks: Sequence[_SentenceMark], text: str) -> Iterator[tuple[_SentenceMark, list[_SentenceMark]]]:
+def _repair_pairs(marks: Sequence[_SentenceMark], text: str) -> Iterator[tuple[_SentenceMark, list[_SentenceMark]]]:
     """A single mark and a larger set of another reader that put the same words of one sentence right."""
     by_reader: dict[int, dict[str, list[_SentenceMark]]] = {}
     for mark in marks:
         by_reader.setdefault(mark.sentence, {}).setdefault(mark.annotator, []).append(mark)
     for readers in by_reader.values():
         for one, other in itertools.permutations(readers.values(), 2):
-            rest, others = _apart(one, other), _apart(other, one)
+            rest, others = _non_overlapping_marks(one, other), _non_overlapping_marks(other, one)
             if len(rest) == 1 and _is_repair(rest[0], others, text):
                 yield rest[0], others
 
 
-def _apart(marks: Sequence[_SentenceMark], others: Sequence[_SentenceMark]) -> list[_SentenceMark]:
+def _non_overlapping_marks(marks: Sequence[_SentenceMark], others: Sequence[_SentenceMark]) -> list[_SentenceMark]:
     """The marks that none of the others overlaps."""
     return [mark for mark in marks if not any(mark.span.overlap(other.span) for other in others)]
 
@@ -136,5 +138,5 @@ def _is_repair(single: _SentenceMark, others: Sequence[_SentenceMark], text: str
     return not any(_CAPITAL.search(text[one.end : other.start]) for one, other in itertools.pairwise(spans))
 
 
-def _alternative(mark: _SentenceMark) -> AlternativeMark:
+def _to_alternative_mark(mark: _SentenceMark) -> AlternativeMark:
     return AlternativeMark(spans=(mark.span,), quotes=(mark.quote,), label=mark.label)

@@ -14,23 +14,23 @@ from numpy.typing import NDArray
 from finecomb.core.errors import FinecombError
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.alpha import Distance
-from finecomb.statistics.agreement.coincidences import Floats, Ints, Weights, pooled, summed
-from finecomb.statistics.agreement.kappa import cohen_of
+from finecomb.statistics.agreement.coincidences import Floats, Ints, Weights, pool_document_sums, sum_by_document
+from finecomb.statistics.agreement.kappa import cohen_from_confusion
 from finecomb.statistics.agreement.rating_matrix import UnitRatings
 from finecomb.statistics.inference.resampling import ratio
-from finecomb.statistics.measures.unit_grid import Grid, Votes, merged, placed
+from finecomb.statistics.measures.unit_grid import Grid, Votes, locate_spans, merge_ranges
 
 Overlap = Literal["add", "union"]
-Rest = Literal["union", "majority"]
-_AT_ONCE = 4_000_000  # numbers held while draws are worked through
-_BITS = 62
+RestMode = Literal["union", "majority"]
+_MAX_VALUES_IN_MEMORY = 4_000_000  # numbers held while draws are worked through
+_MAX_LABELS = 62
 
 
 # --- who marked what ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class MarkDepths:
     """Every annotation on its own stretch of a line: how deep its marks lie on each unit of its document."""
 
     depth: NDArray[np.int16]
@@ -50,13 +50,13 @@ class Cells:
             yield int(document), slice(int(edges[document]), int(edges[document + 1]))
 
 
-def cells(
+def compute_mark_depths(
     study: Study,
     grid: Grid,
     categories: Sequence[str],
     overlap: Overlap = "union",
     rows: pl.DataFrame | None = None,
-) -> Cells:
+) -> MarkDepths:
     """Depth of each annotation's marks for any label (first row) and each category; pooled annotations are left out.
 
     `union` counts a unit once however many marks of that category cover it, `add` once for each.
@@ -71,17 +71,19 @@ def cells(
     bounds = np.concatenate([[0], np.cumsum(grid.sizes[annotations["place"].to_numpy()])]).astype(np.int64)
     names = annotations["annotator"].unique().sort()
     people = annotations["annotator"].replace_strict(names, pl.int_range(len(names), eager=True), return_dtype=pl.Int64)
-    depth = _depth(placed(study, grid) if rows is None else rows, annotations, bounds, grid, categories, overlap)
-    return Cells(depth, bounds, annotations["place"].to_numpy(), people.to_numpy(), tuple(names))
+    depth = _accumulate_depth(
+        locate_spans(study, grid) if rows is None else rows, annotations, bounds, grid, categories, overlap
+    )
+    return MarkDepths(depth, bounds, annotations["place"].to_numpy(), people.to_numpy(), tuple(names))
 
 
-def _depth(
+def _accumulate_depth(
     rows: pl.DataFrame, annotations: pl.DataFrame, bounds: Ints, grid: Grid, categories: Sequence[str], overlap: Overlap
 ) -> NDArray[np.int16]:
     keys = ["annotation", "label"] if overlap == "union" else ["annotation", "label", "mark"]
     both = pl.concat([rows.with_columns(label=pl.lit("\0any")), rows])
     places = annotations.select(annotation="id", at="at")
-    cut = merged(both, keys).join(places, on="annotation", how="inner", maintain_order="left")
+    cut = merge_ranges(both, keys).join(places, on="annotation", how="inner", maintain_order="left")
     codes = {"\0any": 0, **{name: row for row, name in enumerate(categories, 1)}}
     row = cut["label"].replace_strict(codes, default=-1, return_dtype=pl.Int64).to_numpy()
     cut, row = cut.filter(pl.Series(row >= 0)), row[row >= 0]
@@ -111,7 +113,7 @@ class AnnotatorPairs:
         """Sums of each pair over the documents drawn, (draws, categories, pairs, K), some draws at a time."""
         rows, _, width = self.sums.shape
         tables = [self._table(sums, weights.shape[1]) for sums in self.sums]
-        step = max(1, _AT_ONCE // max(rows * len(self.names) * width, 1))
+        step = max(1, _MAX_VALUES_IN_MEMORY // max(rows * len(self.names) * width, 1))
         for start in range(0, len(weights), step):
             some = slice(start, start + step)
             pair_sums = [np.asarray(weights[some] @ table) for table in tables]
@@ -127,7 +129,7 @@ class AnnotatorPairs:
         return table if table.nnz < 0.1 * documents * size else table.toarray()
 
 
-def _numbered(names: Sequence[str], one: Ints, other: Ints) -> tuple[Ints, tuple[tuple[str, str], ...]]:
+def _number_pairs(names: Sequence[str], one: Ints, other: Ints) -> tuple[Ints, tuple[tuple[str, str], ...]]:
     """AnnotatorPairs of annotators as positions, and their names."""
     low, high = np.minimum(one, other), np.maximum(one, other)
     keys, pair = np.unique(low * max(len(names), 1) + high, return_inverse=True)
@@ -135,7 +137,7 @@ def _numbered(names: Sequence[str], one: Ints, other: Ints) -> tuple[Ints, tuple
     return pair, tuple((names[a], names[b]) for a, b in zip(first, second, strict=True))
 
 
-def cell_pairs(cells: Cells) -> AnnotatorPairs:
+def annotator_overlaps(cells: MarkDepths) -> AnnotatorPairs:
     """Of each pair and document: what both marked (product of depths), what each marked, and the units: K = 4."""
     documents, one, other, sums = [], [], [], [np.zeros((len(cells.depth), 0, 4))]
     for document, some in cells.by_document():
@@ -152,11 +154,11 @@ def cell_pairs(cells: Cells) -> AnnotatorPairs:
         one.append(people[a])
         other.append(people[b])
     none = [np.zeros(0, dtype=np.int64)]
-    pair, names = _numbered(cells.names, np.concatenate([*none, *one]), np.concatenate([*none, *other]))
+    pair, names = _number_pairs(cells.names, np.concatenate([*none, *one]), np.concatenate([*none, *other]))
     return AnnotatorPairs(np.concatenate([*none, *documents]), pair, names, np.concatenate(sums, axis=1))
 
 
-def rated_pairs(rated: UnitRatings, values: Floats) -> AnnotatorPairs:
+def rating_confusions(rated: UnitRatings, values: Floats) -> AnnotatorPairs:
     """Of each pair and document: how often each pair of values was given, one row, K = V squared."""
     people, size = len(rated.annotators), len(values)
     codes = np.where(np.isnan(rated.matrix), -1, np.searchsorted(values, rated.matrix))
@@ -182,51 +184,51 @@ def f1(pairs: AnnotatorPairs, weights: Weights) -> Floats:
 
     NaN when nobody marked anything.
     """
-    sums = _by_document(pairs, weights, pairs.sums[..., :3])
+    sums = _pool_over_pairs(pairs, weights, pairs.sums[..., :3])
     return ratio(2 * sums[..., 0], sums[..., 1] + sums[..., 2])
 
 
 def f1_typed(pairs: AnnotatorPairs, weights: Weights) -> Floats:
     """Micro F1 where only marks of one category match: overlaps and lengths of all categories added up, (draws, 1)."""
-    sums = _by_document(pairs, weights, pairs.sums[1:, :, :3]).sum(axis=1, keepdims=True)
+    sums = _pool_over_pairs(pairs, weights, pairs.sums[1:, :, :3]).sum(axis=1, keepdims=True)
     return ratio(2 * sums[..., 0], sums[..., 1] + sums[..., 2])
 
 
 def f1_macro(pairs: AnnotatorPairs, weights: Weights) -> Floats:
     """Mean over pairs and documents of their own F1, 1 where neither marked anything, (draws, categories)."""
-    return _macro(pairs, weights, pairs.sums)
+    return _macro_f1(pairs, weights, pairs.sums)
 
 
 def f1_typed_macro(pairs: AnnotatorPairs, weights: Weights) -> Floats:
     """The same where only marks of one category match, (draws, 1)."""
-    return _macro(pairs, weights, pairs.sums[1:].sum(axis=0, keepdims=True))
+    return _macro_f1(pairs, weights, pairs.sums[1:].sum(axis=0, keepdims=True))
 
 
-def _macro(pairs: AnnotatorPairs, weights: Weights, sums: Floats) -> Floats:
+def _macro_f1(pairs: AnnotatorPairs, weights: Weights, sums: Floats) -> Floats:
     lengths = sums[..., 1] + sums[..., 2]
     scores = np.where(lengths > 0, 2 * sums[..., 0] / np.where(lengths > 0, lengths, 1), 1.0)
-    both = _by_document(pairs, weights, np.stack([scores, np.ones_like(scores)], axis=-1))
+    both = _pool_over_pairs(pairs, weights, np.stack([scores, np.ones_like(scores)], axis=-1))
     return ratio(both[..., 0], both[..., 1])
 
 
-def _by_document(pairs: AnnotatorPairs, weights: Weights, sums: Floats) -> Floats:
+def _pool_over_pairs(pairs: AnnotatorPairs, weights: Weights, sums: Floats) -> Floats:
     """Summed over pairs and the documents drawn, (draws, categories, K)."""
     rows, _, width = sums.shape
     document_sums = np.zeros((weights.shape[1], rows, width))
     np.add.at(document_sums, pairs.documents, sums.transpose(1, 0, 2))
-    return pooled(weights, document_sums)
+    return pool_document_sums(weights, document_sums)
 
 
 def cohen_pairs(pairs: AnnotatorPairs, weights: Weights) -> Floats:
     """Cohen's kappa of each pair of annotators over what both read, (draws, categories, pairs)."""
     result = np.full((len(weights), len(pairs.sums), len(pairs.names)), np.nan)
     for some, sums in pairs.pooled(weights):
-        result[some] = cohen_of(_confusion(sums))
+        result[some] = cohen_from_confusion(_reshape_confusion(sums))
     return result
 
 
-def marked_confusion(pairs: AnnotatorPairs) -> AnnotatorPairs:
-    """Units marked by both, by one, by neither in place of the sums of `cell_pairs` (of depths 0 and 1): K = 4."""
+def mark_confusions(pairs: AnnotatorPairs) -> AnnotatorPairs:
+    """Units marked by both, by one, by neither in place of the sums of `annotator_overlaps` (of depths 0 and 1): K = 4."""
     both, one, other, units = np.moveaxis(pairs.sums, -1, 0)
     return AnnotatorPairs(
         pairs.documents,
@@ -236,12 +238,12 @@ def marked_confusion(pairs: AnnotatorPairs) -> AnnotatorPairs:
     )
 
 
-def _confusion(sums: Floats) -> Floats:
+def _reshape_confusion(sums: Floats) -> Floats:
     size = round(sums.shape[-1] ** 0.5)
     return sums.reshape(*sums.shape[:-1], size, size)
 
 
-def mean_defined(values: Floats) -> Floats:
+def nan_mean(values: Floats) -> Floats:
     """Mean over the last axis of what is defined; NaN where nothing is."""
     defined = np.isfinite(values)
     return ratio(np.where(defined, values, 0.0).sum(axis=-1), defined.sum(axis=-1).astype(np.float64))
@@ -250,15 +252,15 @@ def mean_defined(values: Floats) -> Floats:
 # --- counts ------------------------------------------------------------------------------------------------------
 
 
-def count_pairs(study: Study, cells: Cells, categories: Sequence[str]) -> AnnotatorPairs:
+def mark_count_moments(study: Study, cells: MarkDepths, categories: Sequence[str]) -> AnnotatorPairs:
     """Of each pair and document: 1, x, y, xx, yy, xy of their numbers of marks, any label first: K = 6."""
-    paired = cell_pairs(_counted(study, cells, categories))
+    paired = annotator_overlaps(_mark_counts(study, cells, categories))
     both, one, other, _ = np.moveaxis(paired.sums, -1, 0)
     sums = np.stack([np.ones_like(both), one, other, one * one, other * other, both], axis=-1)
     return AnnotatorPairs(paired.documents, paired.pair, paired.names, sums)
 
 
-def _counted(study: Study, cells: Cells, categories: Sequence[str]) -> Cells:
+def _mark_counts(study: Study, cells: MarkDepths, categories: Sequence[str]) -> MarkDepths:
     """One cell per annotation: its number of marks, placed or not. The product of two cells is x y."""
     crowds = study.annotators.filter(pl.col("kind") == "pooled")["id"]
     order = study.annotations.filter(~pl.col("annotator").is_in(crowds.implode()))
@@ -271,7 +273,7 @@ def _counted(study: Study, cells: Cells, categories: Sequence[str]) -> Cells:
     depth = np.zeros((len(categories) + 1, len(order)), dtype=np.int16)
     np.add.at(depth, (row.to_numpy(), marks["at"].to_numpy()), 1)
     depth[0] = np.bincount(marks["at"].to_numpy(), minlength=len(order))
-    return Cells(depth, np.arange(len(order) + 1), cells.documents, cells.annotators, cells.names)
+    return MarkDepths(depth, np.arange(len(order) + 1), cells.documents, cells.annotators, cells.names)
 
 
 def pearson_pairs(pairs: AnnotatorPairs, weights: Weights) -> Floats:
@@ -290,32 +292,32 @@ def pearson_pairs(pairs: AnnotatorPairs, weights: Weights) -> Floats:
 # --- one against the rest ----------------------------------------------------------------------------------------
 
 
-def rest_sums(tallies: Votes, rest: Rest = "union") -> Floats:
+def one_vs_rest_sums(tallies: Votes, rest: RestMode = "union") -> Floats:
     """Units that one and the rest marked, that one marked, that the rest marked: summed over all who could be the one.
 
     (documents, categories, 3). Votes are enough: of m readers k marked the unit, so that k of the choices leave k - 1
     marks among the rest and m - k choices leave k. Texts with fewer than two readers add nothing.
     """
-    k, m = tallies.marked.astype(np.float64), tallies.m.astype(np.float64)
-    least = _least(m, rest)
+    k, m = tallies.marked.astype(np.float64), tallies.annotators_per_unit.astype(np.float64)
+    least = _rest_vote_threshold(m, rest)
     hit, missed = k * (k - 1 >= least), (m - k) * (k >= least)
     units = [np.where(m >= 2, one, 0.0) for one in (hit, k, hit + missed)]
-    return np.stack([summed(one, tallies.grid.bounds).T for one in units], axis=-1)
+    return np.stack([sum_by_document(one, tallies.grid.bounds).T for one in units], axis=-1)
 
 
-def _least(readers: Floats, rest: Rest) -> Floats:
+def _rest_vote_threshold(readers: Floats, rest: RestMode) -> Floats:
     """How many of the others must have marked a unit for the rest to have marked it."""
     return np.ones_like(readers) if rest == "union" else np.floor((readers - 1) / 2) + 1
 
 
-def rest_pairs(cells: Cells, rest: Rest = "union") -> AnnotatorPairs:
+def one_vs_rest_pairs(cells: MarkDepths, rest: RestMode = "union") -> AnnotatorPairs:
     """The same sums for each annotator and document; each annotator is `paired` with the rest: K = 3."""
     documents, people, sums = [], [], [np.zeros((len(cells.depth), 0, 3))]
     for document, some in cells.by_document():
         first, last = cells.bounds[some.start], cells.bounds[some.stop]
         readers = some.stop - some.start
         one = (cells.depth[:, first:last] > 0).reshape(len(cells.depth), readers, -1)
-        others = one.sum(axis=1, keepdims=True) - one >= _least(np.array(float(readers)), rest)
+        others = one.sum(axis=1, keepdims=True) - one >= _rest_vote_threshold(np.array(float(readers)), rest)
         sums.append(
             np.stack([(one & others).sum(axis=2), one.sum(axis=2), others.sum(axis=2)], axis=-1).astype(np.float64)
         )
@@ -327,32 +329,37 @@ def rest_pairs(cells: Cells, rest: Rest = "union") -> AnnotatorPairs:
     return AnnotatorPairs(np.concatenate([*none, *documents]), pair, names, np.concatenate(sums, axis=1))
 
 
-def scores(sums: Floats) -> dict[str, Floats]:
+def precision_recall_f1(sums: Floats) -> dict[str, Floats]:
     """Precision, recall and F1 from sums of hits, of what one marked and of what the rest marked, (..., 3)."""
     hits, one, rest = np.moveaxis(sums, -1, 0)
     return {"precision": ratio(hits, one), "recall": ratio(hits, rest), "f1": ratio(2 * hits, one + rest)}
 
 
-def rest_scores(pairs: AnnotatorPairs, weights: Weights, score: str) -> Floats:
+def one_vs_rest_scores(pairs: AnnotatorPairs, weights: Weights, score: str) -> Floats:
     """Each annotator's precision, recall or F1 against the rest, (draws, categories, annotators)."""
     result = np.full((len(weights), len(pairs.sums), len(pairs.names)), np.nan)
     for some, sums in pairs.pooled(weights):
-        result[some] = scores(sums)[score]
+        result[some] = precision_recall_f1(sums)[score]
     return result
 
 
 # --- sets of labels ----------------------------------------------------------------------------------------------
 
 
-def set_sums(
-    cells: Cells, categories: Sequence[str], documents: int, distance: Callable[[Sequence[frozenset[str]]], Distance]
+def label_set_sums(
+    cells: MarkDepths,
+    categories: Sequence[str],
+    documents: int,
+    distance: Callable[[Sequence[frozenset[str]]], Distance],
 ) -> tuple[list[frozenset[str]], Floats, Floats]:
     """The sets of labels that one annotator gave to one unit; disagreement, (documents,), and n_c, (documents, V).
 
     Alpha needs no more than these where the distance does not depend on how often sets occur.
     """
-    if len(categories) > _BITS:
-        raise FinecombError(f"sets of labels are for up to {_BITS} labels, not {len(categories)}; use --back-off group")
+    if len(categories) > _MAX_LABELS:
+        raise FinecombError(
+            f"sets of labels are for up to {_MAX_LABELS} labels, not {len(categories)}; use --back-off group"
+        )
     bits = (cells.depth[1:] > 0).T @ (1 << np.arange(len(categories), dtype=np.int64))
     patterns, codes = np.unique(bits, return_inverse=True)
     sets = [frozenset(name for at, name in enumerate(categories) if pattern >> at & 1) for pattern in patterns.tolist()]

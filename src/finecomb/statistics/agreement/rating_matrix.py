@@ -31,7 +31,7 @@ class UnitRatings:
     """What the values 0, 1, ... stand for; empty where the values are numbers."""
 
 
-def _rated(rows: pl.DataFrame, view: View, names: tuple[str, ...] = ()) -> UnitRatings:
+def _build_unit_ratings(rows: pl.DataFrame, view: View, names: tuple[str, ...] = ()) -> UnitRatings:
     """From long rows: document, unit, annotator, value; of two values by one annotator the first counts."""
     documents = view.study.documents["id"]
     once = rows.unique(["document", "unit", "annotator"], keep="first", maintain_order=True)
@@ -50,15 +50,15 @@ def _rated(rows: pl.DataFrame, view: View, names: tuple[str, ...] = ()) -> UnitR
 # --- labels by item ----------------------------------------------------------------------------------------------
 
 
-def _marked(marks: pl.DataFrame, view: View) -> pl.DataFrame:
+def _all_marks(marks: pl.DataFrame, view: View) -> pl.DataFrame:
     return marks
 
 
-def _typed(marks: pl.DataFrame, view: View) -> pl.DataFrame:
+def _labelled_marks(marks: pl.DataFrame, view: View) -> pl.DataFrame:
     return marks.filter(pl.col("label") != NO_TYPE)
 
 
-def _with_absent(marks: pl.DataFrame, view: View) -> pl.DataFrame:
+def _add_no_error_rows(marks: pl.DataFrame, view: View) -> pl.DataFrame:
     """One row per item and reader of its document; who did not mark it says `no error`."""
     readers = view.study.annotations.select("document", "annotator").unique(maintain_order=True)
     every = marks.select("document", "unit").unique(maintain_order=True).join(readers, on="document")
@@ -69,24 +69,24 @@ def _with_absent(marks: pl.DataFrame, view: View) -> pl.DataFrame:
     )
 
 
-def _by_majority(marks: pl.DataFrame, view: View) -> pl.DataFrame:
-    rows = _with_absent(marks, view)
+def _majority_marked_items(marks: pl.DataFrame, view: View) -> pl.DataFrame:
+    rows = _add_no_error_rows(marks, view)
     marked = (pl.col("label") != NO_ERROR).sum().over("document", "unit")
     return rows.filter(marked * 2 > pl.len().over("document", "unit"))
 
 
-def _by_typed_majority(marks: pl.DataFrame, view: View) -> pl.DataFrame:
-    rows = _by_majority(marks, view)
+def _majority_labelled_items(marks: pl.DataFrame, view: View) -> pl.DataFrame:
+    rows = _majority_marked_items(marks, view)
     same = pl.len().over("document", "unit", "label") * 2 > pl.len().over("document", "unit")
     return rows.filter((same & (pl.col("label") != NO_ERROR)).any().over("document", "unit"))
 
 
 CONVENTIONS: dict[str, Callable[[pl.DataFrame, View], pl.DataFrame]] = {
-    "marked": _marked,
-    "typed": _typed,
-    "no-error": _with_absent,
-    "no-error-majority": _by_majority,
-    "no-error-typed-majority": _by_typed_majority,
+    "marked": _all_marks,
+    "typed": _labelled_marks,
+    "no-error": _add_no_error_rows,
+    "no-error-majority": _majority_marked_items,
+    "no-error-typed-majority": _majority_labelled_items,
 }
 """What counts as a rating of an item, by name.
 
@@ -106,7 +106,7 @@ def item_ratings(view: View, clusters: pl.DataFrame, convention: str = "marked")
     names = (*view.categories, NO_ERROR)
     codes = dict(zip(names, map(float, range(len(names))), strict=True))
     value = pl.col("label").replace_strict(codes, return_dtype=pl.Float64)
-    return _rated(rows.select("document", "unit", "annotator", value=value), view, names)
+    return _build_unit_ratings(rows.select("document", "unit", "annotator", value=value), view, names)
 
 
 # --- answers -----------------------------------------------------------------------------------------------------
@@ -114,26 +114,26 @@ def item_ratings(view: View, clusters: pl.DataFrame, convention: str = "marked")
 
 def document_ratings(view: View, question: str) -> UnitRatings:
     """Answers to a question about the document, e.g. `coherence` of likert or `rating` of turing."""
-    return _answers(view, "annotation", question, pl.lit("document"))
+    return _answer_ratings(view, "annotation", question, pl.lit("document"))
 
 
 def unit_ratings(view: View, question: str) -> UnitRatings:
     """Answers to a question about each segment or sentence; the unit is its place in the text."""
-    return _answers(view, "unit", question, pl.col("id").str.extract(r":(\d+-\d+)$"))
+    return _answer_ratings(view, "unit", question, pl.col("id").str.extract(r":(\d+-\d+)$"))
 
 
 def mark_ratings(view: View, clusters: pl.DataFrame, question: str = "severity") -> UnitRatings:
     """Answers to a question about marks, e.g. `severity`, by those who marked the same error."""
     places = clusters.select(id="mark", unit="cluster")
-    answered = _chosen(view, "mark", question).join(places, on="id", how="inner", maintain_order="left")
-    return _coded(answered, view, question)
+    answered = _select_answers(view, "mark", question).join(places, on="id", how="inner", maintain_order="left")
+    return _encode_answers(answered, view, question)
 
 
-def _answers(view: View, of: str, question: str, unit: pl.Expr) -> UnitRatings:
-    return _coded(_chosen(view, of, question).with_columns(unit=unit), view, question)
+def _answer_ratings(view: View, of: str, question: str, unit: pl.Expr) -> UnitRatings:
+    return _encode_answers(_select_answers(view, of, question).with_columns(unit=unit), view, question)
 
 
-def _chosen(view: View, of: str, question: str) -> pl.DataFrame:
+def _select_answers(view: View, of: str, question: str) -> pl.DataFrame:
     answers = view.study.answers.filter(pl.col("of") == of)
     rows = answers.filter(pl.col("question") == question)
     if rows.is_empty():
@@ -147,10 +147,10 @@ def _chosen(view: View, of: str, question: str) -> pl.DataFrame:
 NOUNS = {"annotation": "document", "unit": "unit", "mark": "mark"}
 
 
-def _coded(rows: pl.DataFrame, view: View, question: str) -> UnitRatings:
+def _encode_answers(rows: pl.DataFrame, view: View, question: str) -> UnitRatings:
     """Numbers as they are, words by their place among the question's options."""
     if rows["text"].null_count() == len(rows):
-        return _rated(rows.select("document", "unit", "annotator", value="number"), view)
+        return _build_unit_ratings(rows.select("document", "unit", "annotator", value="number"), view)
     if rows.select("id").is_duplicated().any():
         raise FinecombError(
             f"question {question!r} takes several answers at once; agreement needs one of each annotator"
@@ -158,17 +158,17 @@ def _coded(rows: pl.DataFrame, view: View, question: str) -> UnitRatings:
     words = rows["text"].fill_null(rows["number"].cast(pl.String))
     options = [
         str(value)
-        for asked_question in _questions(view)
+        for asked_question in _protocol_questions(view)
         if asked_question.name == question
         for value in asked_question.values
     ]
     names = tuple(dict.fromkeys([*options, *words.unique().sort()]))
     codes = dict(zip(names, map(float, range(len(names))), strict=True))
     value = words.replace_strict(codes, return_dtype=pl.Float64).alias("value")
-    return _rated(rows.select("document", "unit", "annotator", value), view, names)
+    return _build_unit_ratings(rows.select("document", "unit", "annotator", value), view, names)
 
 
-def _questions(view: View) -> Iterator[Question]:
+def _protocol_questions(view: View) -> Iterator[Question]:
     if view.protocol is not None:
         yield from view.protocol.document_questions
         yield from view.protocol.unit_questions

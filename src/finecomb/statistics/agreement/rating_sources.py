@@ -13,20 +13,20 @@ from finecomb.core.errors import FinecombError
 from finecomb.statistics.agreement import alpha as alphas
 from finecomb.statistics.agreement import pairwise
 from finecomb.statistics.agreement.agreement_options import AgreeOptions, AlignmentOptions, ItemOptions, UnitOptions
-from finecomb.statistics.agreement.boundary_merging import normalised
+from finecomb.statistics.agreement.boundary_merging import widen_overlapping_spans
 from finecomb.statistics.agreement.coincidences import (
     Floats,
     Ints,
     Tally,
-    joined_tallies,
-    summed,
+    concatenate_tallies,
+    sum_by_document,
     tally_counts,
     tally_votes,
 )
 from finecomb.statistics.agreement.gamma import pooled_gamma as gammas
-from finecomb.statistics.agreement.gamma.text_gamma import Measured
+from finecomb.statistics.agreement.gamma.text_gamma import TextGamma
 from finecomb.statistics.agreement.mark_alignment import align
-from finecomb.statistics.agreement.minimal_corrections import refuse_repairs_of_items, with_repairs
+from finecomb.statistics.agreement.minimal_corrections import apply_repair_mode, refuse_repairs_of_items
 from finecomb.statistics.agreement.rating_matrix import (
     NO_ERROR,
     UnitRatings,
@@ -35,7 +35,15 @@ from finecomb.statistics.agreement.rating_matrix import (
     mark_ratings,
     unit_ratings,
 )
-from finecomb.statistics.measures.unit_grid import Grid, Votes, lay, most_readers, placed, readers_of, votes
+from finecomb.statistics.measures.unit_grid import (
+    Grid,
+    Votes,
+    annotators_per_document,
+    build_grid,
+    count_votes,
+    locate_spans,
+    max_annotators_per_document,
+)
 from finecomb.statistics.measures.unit_grid import Level as GridLevel
 from finecomb.statistics.selection.view import ANY, View
 
@@ -62,7 +70,7 @@ class UnitMarks:
     @functools.cached_property
     def grid(self) -> Grid:
         """The units of all texts."""
-        return lay(self.view.study, self._level, self.options.tokens)
+        return build_grid(self.view.study, self._level, self.options.tokens)
 
     @property
     def _level(self) -> GridLevel:
@@ -71,26 +79,26 @@ class UnitMarks:
     @functools.cached_property
     def placed(self) -> pl.DataFrame:
         """One row per span."""
-        return placed(self.view.study, self.grid)
+        return locate_spans(self.view.study, self.grid)
 
     @functools.cached_property
     def votes(self) -> Votes:
         """How many marked each unit."""
-        anyone = votes(self.view.study, self.grid, None, self.placed)
-        labelled = votes(self.view.study, self.grid, self.categories, self.placed)
+        anyone = count_votes(self.view.study, self.grid, None, self.placed)
+        labelled = count_votes(self.view.study, self.grid, self.categories, self.placed)
         return Votes(self.grid, self.labels, np.concatenate([anyone.marked, labelled.marked]), anyone.readers)
 
     @functools.cached_property
     def sums(self) -> tuple[Tally, Floats]:
         """Tallies of all labels, and what `two` gives, made from some documents at a time."""
-        raters = most_readers(self.view.study, self._level, self.options.tokens)
+        raters = max_annotators_per_document(self.view.study, self._level, self.options.tokens)
         parts = (self if part.study is self.view.study else replace(self, view=part) for part in self.view.parts())
-        tallies, twos = zip(*(part.part_sums(raters) for part in parts), strict=True)
-        return joined_tallies(tallies), np.concatenate(twos)
+        tallies, twos = zip(*(part.partial_document_sums(raters) for part in parts), strict=True)
+        return concatenate_tallies(tallies), np.concatenate(twos)
 
-    def part_sums(self, raters: int) -> tuple[Tally, Floats]:
+    def partial_document_sums(self, raters: int) -> tuple[Tally, Floats]:
         """What `sums` gives for these documents alone; `raters` are the most readers that a unit of any has."""
-        tally = tally_votes(self.labels, self.votes.marked, self.votes.m, self.grid.bounds, raters)
+        tally = tally_votes(self.labels, self.votes.marked, self.votes.annotators_per_unit, self.grid.bounds, raters)
         return tally, np.swapaxes(alphas.two_agree_sums(self.votes), 0, 1)
 
     @property
@@ -98,30 +106,30 @@ class UnitMarks:
         """All labels in one."""
         return [self.sums[0]]
 
-    def two(self) -> Floats:
+    def two_agree_sums(self) -> Floats:
         """Units marked by two or more, and by any, (documents, rows, 2)."""
         return self.sums[1]
 
     @functools.cached_property
-    def cells(self) -> pairwise.Cells:
+    def cells(self) -> pairwise.MarkDepths:
         """Who marked what, each unit once."""
-        return pairwise.cells(self.view.study, self.grid, self.categories, "union", self.placed)
+        return pairwise.compute_mark_depths(self.view.study, self.grid, self.categories, "union", self.placed)
 
     @functools.cached_property
     def overlaps(self) -> pairwise.AnnotatorPairs:
         """Pairs for F1; all categories, since typed F1 needs them."""
         labels = [name for name in self.view.categories if name != ANY]
-        return pairwise.cell_pairs(
-            pairwise.cells(self.view.study, self.grid, labels, self.options.overlap, self.placed)
+        return pairwise.annotator_overlaps(
+            pairwise.compute_mark_depths(self.view.study, self.grid, labels, self.options.overlap, self.placed)
         )
 
     @functools.cached_property
-    def confusions(self) -> list[pairwise.AnnotatorPairs]:
+    def annotator_confusions(self) -> list[pairwise.AnnotatorPairs]:
         """Pairs for Cohen's kappa."""
-        return [pairwise.marked_confusion(pairwise.cell_pairs(self.cells))]
+        return [pairwise.mark_confusions(pairwise.annotator_overlaps(self.cells))]
 
     @functools.cached_property
-    def texts(self) -> list[Measured]:
+    def texts(self) -> list[TextGamma]:
         """Gamma of each text."""
         options = self.options
         return gammas.measure_view(self.view, options.gamma, options.seed, options.spread, options.watch)
@@ -129,8 +137,8 @@ class UnitMarks:
     def why(self, label: str) -> str:
         """Why something about a label has no value."""
         row = self.labels.index(label) if label in self.labels else 0
-        is_marked = bool(self.two()[:, row, 1].any())
-        return alphas.why_no_agreement(readers_of(self.view.study), is_marked)
+        is_marked = bool(self.two_agree_sums()[:, row, 1].any())
+        return alphas.undefined_agreement_reason(annotators_per_document(self.view.study), is_marked)
 
 
 @dataclass(frozen=True)
@@ -152,7 +160,7 @@ class RatingMatrix:
         return ()
 
     @functools.cached_property
-    def counted(self) -> tuple[Floats, Ints]:
+    def value_counts(self) -> tuple[Floats, Ints]:
         """Values, and how often each was given to each unit."""
         return alphas.value_counts(self.rated.matrix)
 
@@ -169,31 +177,33 @@ class RatingMatrix:
     @functools.cached_property
     def tallies(self) -> list[Tally]:
         """All values together, then each label against the rest."""
-        values, counts = self.counted
+        values, counts = self.value_counts
         whole = tally_counts(ANY, values, counts, self.rated.bounds)
         if not self.categories:
             return [whole]
         return [whole, tally_votes(self.categories, self.given, counts.sum(axis=1), self.rated.bounds)]
 
-    def two(self) -> Floats:
+    def two_agree_sums(self) -> Floats:
         """Items marked by two or more, and by any, (documents, rows, 2)."""
         marked = ~np.isnan(self.rated.matrix) & (self.rated.matrix != self.code(NO_ERROR))
         k = np.concatenate([marked.sum(axis=0)[None], self.given])
-        return np.stack([summed((k >= least).astype(np.float64), self.rated.bounds).T for least in (2, 1)], axis=-1)
+        return np.stack(
+            [sum_by_document((k >= least).astype(np.float64), self.rated.bounds).T for least in (2, 1)], axis=-1
+        )
 
     @functools.cached_property
-    def confusions(self) -> list[pairwise.AnnotatorPairs]:
+    def annotator_confusions(self) -> list[pairwise.AnnotatorPairs]:
         """Pairs for Cohen's kappa, with all values and with each label against the rest."""
-        whole = [pairwise.rated_pairs(self.rated, self.counted[0])]
+        whole = [pairwise.rating_confusions(self.rated, self.value_counts[0])]
         for name in self.categories:
             ratings = (self.rated.matrix == self.code(name)).astype(np.float64)
             binary = np.where(np.isnan(self.rated.matrix), np.nan, ratings)
-            whole.append(pairwise.rated_pairs(replace(self.rated, matrix=binary), np.array([0.0, 1.0])))
+            whole.append(pairwise.rating_confusions(replace(self.rated, matrix=binary), np.array([0.0, 1.0])))
         return whole
 
     def why(self, label: str) -> str:
         """Why something about a label has no value."""
-        values, counts = self.counted
+        values, counts = self.value_counts
         if not len(values):
             return "nothing was rated"
         if (counts.sum(axis=1) < 2).all():
@@ -233,21 +243,21 @@ def source_type(options: AgreeOptions) -> type[Source]:
     return ItemLabels if options.level == "item" else UnitMarks
 
 
-def source_of(view: View, options: AgreeOptions) -> Source:
+def build_source(view: View, options: AgreeOptions) -> Source:
     """What the measures of one level read."""
     if options.boundaries == "union":
-        view = normalised(view)
+        view = widen_overlapping_spans(view)
     kind = source_type(options)
     if kind is AnswerRatings:
-        return AnswerRatings(view, options, _answers(view, options))
+        return AnswerRatings(view, options, _read_answer_ratings(view, options))
     if kind is ItemLabels:
         refuse_repairs_of_items(options.repairs, options.align)
-        view = with_repairs(view, options.repairs)
+        view = apply_repair_mode(view, options.repairs)
         return ItemLabels(view, options, item_ratings(view, align(view, options.align), options.convention))
     return UnitMarks(view, options)
 
 
-def _answers(view: View, options: AgreeOptions) -> UnitRatings:
+def _read_answer_ratings(view: View, options: AgreeOptions) -> UnitRatings:
     match options.level:
         case "document":
             return document_ratings(view, options.question)

@@ -11,10 +11,15 @@ import numpy as np
 
 from finecomb.statistics.agreement import alpha as alphas
 from finecomb.statistics.agreement import kappa, pairwise
-from finecomb.statistics.agreement.agreement_options import AgreementOptions, GammaOptions, OverlapOptions, RestOptions
-from finecomb.statistics.agreement.coincidences import Floats, Tally, Weights, pooled, tally_votes
+from finecomb.statistics.agreement.agreement_options import (
+    CommonAgreementOptions,
+    GammaOptions,
+    OneVsRestOptions,
+    OverlapOptions,
+)
+from finecomb.statistics.agreement.coincidences import Floats, Tally, Weights, pool_document_sums, tally_votes
 from finecomb.statistics.agreement.gamma import pooled_gamma as gammas
-from finecomb.statistics.agreement.gamma.text_gamma import Measured
+from finecomb.statistics.agreement.gamma.text_gamma import TextGamma
 from finecomb.statistics.agreement.rating_sources import SOURCES, AnswerRatings, ItemLabels, Source, UnitMarks
 from finecomb.statistics.inference.resampling import ratio
 from finecomb.statistics.selection.view import ANY
@@ -44,13 +49,13 @@ class AgreementMeasure:
     """Whether it needs to know who marked what, so that pooled votes will not do."""
     unit: str = ""
     """What it looks at, where that does not depend on the level."""
-    options: type = AgreementOptions
+    options: type = CommonAgreementOptions
     """The dataclass of its options."""
     page: str = "alpha"
     """The page of `docs/statistics` that describes it."""
 
 
-def _on_tallies(statistic: Callable[[Tally, Weights], Floats]) -> Callable[[Source, Weights], MeasureResult]:
+def _tally_measure(statistic: Callable[[Tally, Weights], Floats]) -> Callable[[Source, Weights], MeasureResult]:
     """The statistic of each row of every tally."""
 
     def run(source: Source, weights: Weights) -> MeasureResult:
@@ -62,19 +67,22 @@ def _on_tallies(statistic: Callable[[Tally, Weights], Floats]) -> Callable[[Sour
     return run
 
 
-def _on_whole(statistic: Callable[[Tally, Weights], Floats]) -> Callable[[Source, Weights], MeasureResult]:
+def _overall_tally_measure(statistic: Callable[[Tally, Weights], Floats]) -> Callable[[Source, Weights], MeasureResult]:
     """The statistic of all values together."""
     return lambda source, weights: MeasureResult([{"label": ANY}], statistic(source.tallies[0], weights))
 
 
-def _two_agree(source: Source, weights: Weights) -> MeasureResult:
-    return MeasureResult([{"label": name} for name in source.labels], alphas.two_agree(pooled(weights, source.two())))
+def _run_two_agree(source: Source, weights: Weights) -> MeasureResult:
+    return MeasureResult(
+        [{"label": name} for name in source.labels],
+        alphas.two_agree_percentage(pool_document_sums(weights, source.two_agree_sums())),
+    )
 
 
-def _best_threshold(source: Source, weights: Weights) -> MeasureResult:
+def _run_best_threshold_alpha(source: Source, weights: Weights) -> MeasureResult:
     """Alpha of ratings cut in two where that gives the most agreement; every draw looks for its own best cut."""
     assert isinstance(source, AnswerRatings)
-    values, counts = source.counted
+    values, counts = source.value_counts
     above = counts[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1:].T  # ratings of at least each value but the lowest
     if len(values) < 2:
         return MeasureResult([{"label": ANY}], np.full((len(weights), 1), np.nan))
@@ -85,12 +93,12 @@ def _best_threshold(source: Source, weights: Weights) -> MeasureResult:
     return MeasureResult([{"label": ANY, "threshold": f"{values[1:][int(best[0].argmax())]:g}"}], value[:, None])
 
 
-def _label_sets(
+def _label_set_measure(
     distance: Callable[[Sequence[frozenset[str]]], alphas.Distance],
 ) -> Callable[[Source, Weights], MeasureResult]:
     def run(source: Source, weights: Weights) -> MeasureResult:
         assert isinstance(source, UnitMarks)
-        sets, observed, totals = pairwise.set_sums(
+        sets, observed, totals = pairwise.label_set_sums(
             source.cells, source.categories, len(source.grid.documents), distance
         )
         delta = distance(sets)(np.arange(len(sets), dtype=np.float64), totals)
@@ -101,19 +109,21 @@ def _label_sets(
     return run
 
 
-def _cohen(source: Source, weights: Weights) -> MeasureResult:
-    kappas = [pairwise.mean_defined(pairwise.cohen_pairs(table, weights)) for table in source.confusions]
+def _run_mean_cohen_kappa(source: Source, weights: Weights) -> MeasureResult:
+    kappas = [pairwise.nan_mean(pairwise.cohen_pairs(table, weights)) for table in source.annotator_confusions]
     return MeasureResult([{"label": name} for name in source.labels], np.concatenate(kappas, axis=1))
 
 
-def _cohen_pairs(source: Source, weights: Weights) -> MeasureResult:
-    kappas = [pairwise.cohen_pairs(table, weights) for table in source.confusions]
-    names = [(first, second) for first, second in source.confusions[0].names]
+def _run_cohen_pairs(source: Source, weights: Weights) -> MeasureResult:
+    kappas = [pairwise.cohen_pairs(table, weights) for table in source.annotator_confusions]
+    names = [(first, second) for first, second in source.annotator_confusions[0].names]
     columns = [{"label": label, "pair": f"{a}, {b}"} for label in source.labels for a, b in names]
     return MeasureResult(columns, np.concatenate(kappas, axis=1).reshape(len(weights), -1))
 
 
-def _f1(statistic: Callable[[pairwise.AnnotatorPairs, Weights], Floats]) -> Callable[[Source, Weights], MeasureResult]:
+def _f1_measure(
+    statistic: Callable[[pairwise.AnnotatorPairs, Weights], Floats],
+) -> Callable[[Source, Weights], MeasureResult]:
     def run(source: Source, weights: Weights) -> MeasureResult:
         assert isinstance(source, UnitMarks)
         values = statistic(source.overlaps, weights)[:, : len(source.labels)]
@@ -122,43 +132,45 @@ def _f1(statistic: Callable[[pairwise.AnnotatorPairs, Weights], Floats]) -> Call
     return run
 
 
-def _pearson(source: Source, weights: Weights) -> MeasureResult:
+def _run_pearson(source: Source, weights: Weights) -> MeasureResult:
     assert isinstance(source, UnitMarks)
-    count_pairs = pairwise.count_pairs(source.view.study, source.cells, source.categories)
-    values = pairwise.mean_defined(pairwise.pearson_pairs(count_pairs, weights))
+    count_pairs = pairwise.mark_count_moments(source.view.study, source.cells, source.categories)
+    values = pairwise.nan_mean(pairwise.pearson_pairs(count_pairs, weights))
     return MeasureResult([{"label": name} for name in source.labels], values)
 
 
-def _one_vs_rest(score: str) -> Callable[[Source, Weights], MeasureResult]:
+def _one_vs_rest_measure(score: str) -> Callable[[Source, Weights], MeasureResult]:
     def run(source: Source, weights: Weights) -> MeasureResult:
         assert isinstance(source, UnitMarks)
-        sums = pooled(weights, pairwise.rest_sums(source.votes, source.options.rest))
-        return MeasureResult([{"label": name} for name in source.labels], pairwise.scores(sums)[score])
+        sums = pool_document_sums(weights, pairwise.one_vs_rest_sums(source.votes, source.options.rest))
+        return MeasureResult([{"label": name} for name in source.labels], pairwise.precision_recall_f1(sums)[score])
 
     return run
 
 
-def _one_vs_rest_mean(score: str) -> Callable[[Source, Weights], MeasureResult]:
+def _one_vs_rest_mean_measure(score: str) -> Callable[[Source, Weights], MeasureResult]:
     def run(source: Source, weights: Weights) -> MeasureResult:
         assert isinstance(source, UnitMarks)
-        scores = pairwise.rest_scores(pairwise.rest_pairs(source.cells, source.options.rest), weights, score)
-        return MeasureResult([{"label": name} for name in source.labels], pairwise.mean_defined(scores))
+        scores = pairwise.one_vs_rest_scores(
+            pairwise.one_vs_rest_pairs(source.cells, source.options.rest), weights, score
+        )
+        return MeasureResult([{"label": name} for name in source.labels], pairwise.nan_mean(scores))
 
     return run
 
 
-def _one_vs_rest_each(score: str) -> Callable[[Source, Weights], MeasureResult]:
+def _one_vs_rest_each_measure(score: str) -> Callable[[Source, Weights], MeasureResult]:
     def run(source: Source, weights: Weights) -> MeasureResult:
         assert isinstance(source, UnitMarks)
-        paired = pairwise.rest_pairs(source.cells, source.options.rest)
+        paired = pairwise.one_vs_rest_pairs(source.cells, source.options.rest)
         columns = [{"label": label, "annotator": one} for label in source.labels for one, _ in paired.names]
-        return MeasureResult(columns, pairwise.rest_scores(paired, weights, score).reshape(len(weights), -1))
+        return MeasureResult(columns, pairwise.one_vs_rest_scores(paired, weights, score).reshape(len(weights), -1))
 
     return run
 
 
-def _gamma(
-    statistic: Callable[[Sequence[Measured], Weights, int], Floats], rows: slice
+def _gamma_measure(
+    statistic: Callable[[Sequence[TextGamma], Weights, int], Floats], rows: slice
 ) -> Callable[[Source, Weights], MeasureResult]:
     """Some of the rows gamma, gamma-cat and gamma-k of each category, over all texts."""
 
@@ -167,138 +179,196 @@ def _gamma(
         labels = [ANY, ANY, *source.view.categories][rows]
         undefined = np.full((len(weights), len(labels)), np.nan)
         values = statistic(source.texts, weights, source.options.seed)[:, rows] if source.texts else undefined
-        unproven = _unproven(gammas.gap(source.texts))
-        whys = [gammas.why_undefined(source.texts, at) for at in range(2 + len(source.view.categories))[rows]]
+        unproven = _gap_column(gammas.gamma_gap(source.texts))
+        whys = [gammas.undefined_gamma_reason(source.texts, at) for at in range(2 + len(source.view.categories))[rows]]
         return MeasureResult([{"label": label, **unproven} for label in labels], values, whys)
 
     return run
 
 
-def _gamma_texts(source: Source, weights: Weights) -> MeasureResult:
+def _run_text_gammas(source: Source, weights: Weights) -> MeasureResult:
     """Each text's own gamma."""
     assert isinstance(source, UnitMarks)
-    columns = [{"label": ANY, "document": text.document, **_unproven(gammas.gap([text]))} for text in source.texts]
-    whys = [text.why or gammas.why_undefined([text], 0) for text in source.texts]
-    return MeasureResult(columns, gammas.by_text(source.texts, weights, source.options.seed), whys)
+    columns = [
+        {"label": ANY, "document": text.document, **_gap_column(gammas.gamma_gap([text]))} for text in source.texts
+    ]
+    whys = [text.why or gammas.undefined_gamma_reason([text], 0) for text in source.texts]
+    return MeasureResult(columns, gammas.resampled_text_gammas(source.texts, weights, source.options.seed), whys)
 
 
-def _unproven(gap: float) -> dict[str, object]:
+def _gap_column(gap: float) -> dict[str, object]:
     """How far gamma could be off, where an alignment is not proven to be the best."""
     return {"gap": round(gap, 6)} if gap else {}
 
 
-_MARKS: tuple[type[Source], ...] = (UnitMarks,)
-_ANSWERS: tuple[type[Source], ...] = (AnswerRatings,)
-_MARKS_AND_ITEMS: tuple[type[Source], ...] = (UnitMarks, ItemLabels)
+_MARK_SOURCES: tuple[type[Source], ...] = (UnitMarks,)
+_ANSWER_SOURCES: tuple[type[Source], ...] = (AnswerRatings,)
+_MARK_AND_ITEM_SOURCES: tuple[type[Source], ...] = (UnitMarks, ItemLabels)
 
 
-def _scaled(name: str) -> Callable[[Tally, Weights], Floats]:
+def _alpha_for_scale(name: str) -> Callable[[Tally, Weights], Floats]:
     return functools.partial(alphas.pooled_alpha, distance=alphas.DISTANCES[name])
 
 
 @dataclass(frozen=True)
-class OverlapMeasureOptions(OverlapOptions, AgreementOptions):
+class OverlapMeasureOptions(OverlapOptions, CommonAgreementOptions):
     """Options of pairwise F1."""
 
 
 @dataclass(frozen=True)
-class RestMeasureOptions(RestOptions, AgreementOptions):
+class OneVsRestMeasureOptions(OneVsRestOptions, CommonAgreementOptions):
     """Options of one annotator against the rest."""
 
 
 @dataclass(frozen=True)
-class GammaMeasureOptions(GammaOptions, AgreementOptions):
+class GammaMeasureOptions(GammaOptions, CommonAgreementOptions):
     """Options of gamma."""
 
 
-_F1: dict[str, Any] = {"options": OverlapMeasureOptions, "page": "pairwise"}
-_REST: dict[str, Any] = {"options": RestMeasureOptions, "page": "pairwise"}
-_GAMMA: dict[str, Any] = {"unit": "mark", "options": GammaMeasureOptions, "page": "gamma"}
+_F1_FIELDS: dict[str, Any] = {"options": OverlapMeasureOptions, "page": "pairwise"}
+_ONE_VS_REST_FIELDS: dict[str, Any] = {"options": OneVsRestMeasureOptions, "page": "pairwise"}
+_GAMMA_FIELDS: dict[str, Any] = {"unit": "mark", "options": GammaMeasureOptions, "page": "gamma"}
 
 MEASURES: dict[str, AgreementMeasure] = {
-    "alpha": AgreementMeasure(_on_tallies(alphas.pooled_alpha), "Krippendorff's alpha, nominal, over all texts"),
+    "alpha": AgreementMeasure(_tally_measure(alphas.pooled_alpha), "Krippendorff's alpha, nominal, over all texts"),
     "alpha-mean": AgreementMeasure(
-        _on_tallies(alphas.mean_alpha), "mean of each text's alpha; texts where it is undefined are left out"
+        _tally_measure(alphas.mean_alpha), "mean of each text's alpha; texts where it is undefined are left out"
     ),
     "alpha-mean-one": AgreementMeasure(
-        _on_tallies(functools.partial(alphas.mean_alpha, undefined=1.0)),
+        _tally_measure(functools.partial(alphas.mean_alpha, undefined=1.0)),
         "mean of each text's alpha; texts where it is undefined count as 1",
     ),
-    "observed": AgreementMeasure(_on_tallies(alphas.pooled_observed), "share of pairs of ratings that agree, 1 - D_o"),
-    "observed-mean": AgreementMeasure(_on_tallies(alphas.mean_observed), "mean of each text's observed agreement"),
-    "alpha-ordinal": AgreementMeasure(_on_whole(_scaled("ordinal")), "alpha of ranks", _ANSWERS),
-    "alpha-interval": AgreementMeasure(_on_whole(_scaled("interval")), "alpha of squared differences", _ANSWERS),
-    "alpha-ratio": AgreementMeasure(_on_whole(_scaled("ratio")), "alpha of proportions", _ANSWERS),
+    "observed": AgreementMeasure(
+        _tally_measure(alphas.pooled_observed_agreement), "share of pairs of ratings that agree, 1 - D_o"
+    ),
+    "observed-mean": AgreementMeasure(
+        _tally_measure(alphas.mean_observed_agreement), "mean of each text's observed agreement"
+    ),
+    "alpha-ordinal": AgreementMeasure(
+        _overall_tally_measure(_alpha_for_scale("ordinal")), "alpha of ranks", _ANSWER_SOURCES
+    ),
+    "alpha-interval": AgreementMeasure(
+        _overall_tally_measure(_alpha_for_scale("interval")), "alpha of squared differences", _ANSWER_SOURCES
+    ),
+    "alpha-ratio": AgreementMeasure(
+        _overall_tally_measure(_alpha_for_scale("ratio")), "alpha of proportions", _ANSWER_SOURCES
+    ),
     "alpha-binarised": AgreementMeasure(
-        _best_threshold, "alpha of ratings cut in two at the threshold of best agreement", _ANSWERS
+        _run_best_threshold_alpha, "alpha of ratings cut in two at the threshold of best agreement", _ANSWER_SOURCES
     ),
     "alpha-sets": AgreementMeasure(
-        _label_sets(lambda sets: alphas.nominal), "alpha of the sets of labels on a unit, same or not", _MARKS, True
+        _label_set_measure(lambda sets: alphas.nominal_distance),
+        "alpha of the sets of labels on a unit, same or not",
+        _MARK_SOURCES,
+        True,
     ),
     "alpha-masi": AgreementMeasure(
-        _label_sets(alphas.masi), "alpha of the sets of labels on a unit, MASI distance", _MARKS, True
+        _label_set_measure(alphas.masi_distance),
+        "alpha of the sets of labels on a unit, MASI distance",
+        _MARK_SOURCES,
+        True,
     ),
     "two-agree": AgreementMeasure(
-        _two_agree, "percentage of what anybody marked that two or more marked", _MARKS_AND_ITEMS, page="two-agree"
+        _run_two_agree,
+        "percentage of what anybody marked that two or more marked",
+        _MARK_AND_ITEM_SOURCES,
+        page="two-agree",
     ),
     "kappa-cohen": AgreementMeasure(
-        _cohen, "Cohen's kappa, mean over pairs of annotators", individuals=True, page="kappa"
+        _run_mean_cohen_kappa, "Cohen's kappa, mean over pairs of annotators", individuals=True, page="kappa"
     ),
     "kappa-cohen-pairs": AgreementMeasure(
-        _cohen_pairs, "Cohen's kappa of each pair of annotators", individuals=True, page="kappa"
+        _run_cohen_pairs, "Cohen's kappa of each pair of annotators", individuals=True, page="kappa"
     ),
     "kappa-fleiss": AgreementMeasure(
-        _on_tallies(kappa.pooled_fleiss), "Fleiss's kappa over units with the most ratings", page="kappa"
+        _tally_measure(kappa.pooled_fleiss), "Fleiss's kappa over units with the most ratings", page="kappa"
     ),
     "kappa-fleiss-variable": AgreementMeasure(
-        _on_tallies(kappa.pooled_fleiss_variable), "Fleiss's kappa over units with two or more ratings", page="kappa"
+        _tally_measure(kappa.pooled_fleiss_variable), "Fleiss's kappa over units with two or more ratings", page="kappa"
     ),
-    "ac1": AgreementMeasure(_on_tallies(kappa.pooled_ac1), "Gwet's AC1", page="kappa"),
-    "f1": AgreementMeasure(_f1(pairwise.f1), "overlap F1 of pairs of annotators, micro", _MARKS, True, **_F1),
+    "ac1": AgreementMeasure(_tally_measure(kappa.pooled_ac1), "Gwet's AC1", page="kappa"),
+    "f1": AgreementMeasure(
+        _f1_measure(pairwise.f1), "overlap F1 of pairs of annotators, micro", _MARK_SOURCES, True, **_F1_FIELDS
+    ),
     "f1-typed": AgreementMeasure(
-        _f1(pairwise.f1_typed), "overlap F1, only marks of one label match, micro", _MARKS, True, **_F1
+        _f1_measure(pairwise.f1_typed),
+        "overlap F1, only marks of one label match, micro",
+        _MARK_SOURCES,
+        True,
+        **_F1_FIELDS,
     ),
     "f1-macro": AgreementMeasure(
-        _f1(pairwise.f1_macro), "overlap F1, mean over pairs and texts, both empty = 1", _MARKS, True, **_F1
+        _f1_measure(pairwise.f1_macro),
+        "overlap F1, mean over pairs and texts, both empty = 1",
+        _MARK_SOURCES,
+        True,
+        **_F1_FIELDS,
     ),
     "f1-typed-macro": AgreementMeasure(
-        _f1(pairwise.f1_typed_macro), "the same, only marks of one label match", _MARKS, True, **_F1
+        _f1_measure(pairwise.f1_typed_macro),
+        "the same, only marks of one label match",
+        _MARK_SOURCES,
+        True,
+        **_F1_FIELDS,
     ),
     "gamma": AgreementMeasure(
-        _gamma(gammas.pooled, slice(0, 1)), "gamma of the best alignment, over all texts", _MARKS, True, **_GAMMA
+        _gamma_measure(gammas.pooled_gamma, slice(0, 1)),
+        "gamma of the best alignment, over all texts",
+        _MARK_SOURCES,
+        True,
+        **_GAMMA_FIELDS,
     ),
     "gamma-mean": AgreementMeasure(
-        _gamma(gammas.mean, slice(0, 1)), "mean of each text's gamma", _MARKS, True, **_GAMMA
+        _gamma_measure(gammas.mean_gamma, slice(0, 1)),
+        "mean of each text's gamma",
+        _MARK_SOURCES,
+        True,
+        **_GAMMA_FIELDS,
     ),
-    "gamma-texts": AgreementMeasure(_gamma_texts, "each text's gamma", _MARKS, True, **_GAMMA),
+    "gamma-texts": AgreementMeasure(_run_text_gammas, "each text's gamma", _MARK_SOURCES, True, **_GAMMA_FIELDS),
     "gamma-cat": AgreementMeasure(
-        _gamma(gammas.pooled, slice(1, 2)), "agreement on labels among aligned marks", _MARKS, True, **_GAMMA
+        _gamma_measure(gammas.pooled_gamma, slice(1, 2)),
+        "agreement on labels among aligned marks",
+        _MARK_SOURCES,
+        True,
+        **_GAMMA_FIELDS,
     ),
     "gamma-k": AgreementMeasure(
-        _gamma(gammas.pooled, slice(2, None)),
+        _gamma_measure(gammas.pooled_gamma, slice(2, None)),
         "the same for each label among marks aligned with it",
-        _MARKS,
+        _MARK_SOURCES,
         True,
-        **_GAMMA,
+        **_GAMMA_FIELDS,
     ),
     "pearson": AgreementMeasure(
-        _pearson, "Pearson's r of numbers of marks per text, mean over pairs", _MARKS, True, page="pairwise"
+        _run_pearson, "Pearson's r of numbers of marks per text, mean over pairs", _MARK_SOURCES, True, page="pairwise"
     ),
     **{
         f"one-vs-rest-{score}": AgreementMeasure(
-            _one_vs_rest(score), f"{score} of one annotator against the rest, pooled", _MARKS, **_REST
+            _one_vs_rest_measure(score),
+            f"{score} of one annotator against the rest, pooled",
+            _MARK_SOURCES,
+            **_ONE_VS_REST_FIELDS,
         )
         for score in ("precision", "recall", "f1")
     },
     **{
         f"one-vs-rest-{score}-mean": AgreementMeasure(
-            _one_vs_rest_mean(score), f"mean over annotators of their {score} against the rest", _MARKS, True, **_REST
+            _one_vs_rest_mean_measure(score),
+            f"mean over annotators of their {score} against the rest",
+            _MARK_SOURCES,
+            True,
+            **_ONE_VS_REST_FIELDS,
         )
         for score in ("precision", "recall", "f1")
     },
     **{
         f"one-vs-rest-{score}-each": AgreementMeasure(
-            _one_vs_rest_each(score), f"each annotator's {score} against the rest", _MARKS, True, **_REST
+            _one_vs_rest_each_measure(score),
+            f"each annotator's {score} against the rest",
+            _MARK_SOURCES,
+            True,
+            **_ONE_VS_REST_FIELDS,
         )
         for score in ("precision", "recall", "f1")
     },

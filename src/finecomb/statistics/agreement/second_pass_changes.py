@@ -10,15 +10,19 @@ import polars as pl
 from pydantic_core import to_json
 
 from finecomb.core.estimate import Finding, Signature
-from finecomb.core.frames import entries
+from finecomb.core.frames import parse_json_object
 from finecomb.core.study import Study
 from finecomb.statistics.agreement import alpha as alphas
 from finecomb.statistics.agreement.agreement_options import AgreeOptions
-from finecomb.statistics.agreement.rating_sources import source_of
-from finecomb.statistics.inference.resampling import estimated, few_documents, study_and_resample_weights
+from finecomb.statistics.agreement.rating_sources import build_source
+from finecomb.statistics.inference.resampling import (
+    estimate_with_interval,
+    few_documents_reason,
+    study_and_resample_weights,
+)
 from finecomb.statistics.selection.view import ANY, Filters, View, view
 
-COUNTS = (
+CHANGE_COLUMNS = (
     "before", "after", "kept", "changed", "boundaries", "label", "answers", "withdrawn", "from_others", "new",
 )  # fmt: skip
 """Columns of `Rounds.marks` beside annotator and texts."""
@@ -27,7 +31,7 @@ _PAIR = ["document", "annotator"]
 
 
 @dataclass(frozen=True, slots=True)
-class Rounds:
+class PassComparison:
     """Two passes of the same people over the same texts."""
 
     before: View
@@ -43,7 +47,7 @@ class Rounds:
     notes: tuple[str, ...]
 
 
-def rounds(study: Study, filters: Filters | None = None, draws: int = 1000, seed: int = 0) -> Rounds:
+def compare_passes(study: Study, filters: Filters | None = None, draws: int = 1000, seed: int = 0) -> PassComparison:
     """Compare the first pass with the last, over the texts that somebody went through again.
 
     A mark of the later pass goes on from the mark of one's own that its `made_from` names; it was kept when words,
@@ -58,18 +62,20 @@ def rounds(study: Study, filters: Filters | None = None, draws: int = 1000, seed
         last.study.annotations.select(*_PAIR, last="id", to="round"), on=_PAIR, maintain_order="left"
     )
     again = again.filter(pl.col("to") > pl.col("from_"))
-    before, after = _only(first, again["first"]), _only(last, again["last"])
-    marks = _fates(before.study.marks, after.study.marks, again)
-    return Rounds(before, after, marks, tuple(_agreement(before, after, draws, seed)), tuple(_notes(after)))
+    before, after = _select_annotations(first, again["first"]), _select_annotations(last, again["last"])
+    marks = _count_mark_changes(before.study.marks, after.study.marks, again)
+    return PassComparison(
+        before, after, marks, tuple(_agreement_change(before, after, draws, seed)), tuple(_provenance_notes(after))
+    )
 
 
-def _only(whole: View, annotations: pl.Series) -> View:
+def _select_annotations(whole: View, annotations: pl.Series) -> View:
     part = whole.study.only(pl.col("id").is_in(annotations.implode()))
     read = pl.col("id").is_in(part.annotations["document"].unique().implode())
     return replace(whole, study=replace(part, documents=part.documents.filter(read)))
 
 
-def _notes(after: View) -> list[str]:
+def _provenance_notes(after: View) -> list[str]:
     if len(after.study.marks) and not after.study.marks["made_from"].list.len().fill_null(0).sum():
         what = "no mark of the later pass says what it was made from, so all count as withdrawn or new"
         return [f"{what}: these passes did not begin with the marks of the first"]
@@ -111,10 +117,12 @@ def progress(study: Study, protocol: str) -> SecondPassProgress:
 # --- marks -------------------------------------------------------------------------------------------------------
 
 
-def _fates(before: pl.DataFrame, after: pl.DataFrame, again: pl.DataFrame) -> pl.DataFrame:
+def _count_mark_changes(before: pl.DataFrame, after: pl.DataFrame, again: pl.DataFrame) -> pl.DataFrame:
     """Counts for each annotator, in order of appearance, and for all."""
-    old = before.select(*_PAIR, mark="id", **_content())
-    named = after.select(*_PAIR, "id", from_="made_from", **_content()).explode("from_", empty_as_null=True)
+    old = before.select(*_PAIR, mark="id", **_mark_content_columns())
+    named = after.select(*_PAIR, "id", from_="made_from", **_mark_content_columns()).explode(
+        "from_", empty_as_null=True
+    )
     both = named.join(old, left_on=[*_PAIR, "from_"], right_on=[*_PAIR, "mark"], suffix="_old", maintain_order="left")
     went_on = both.unique("id", keep="first", maintain_order=True).with_columns(
         boundaries=pl.col("words") != pl.col("words_old"),
@@ -127,20 +135,22 @@ def _fates(before: pl.DataFrame, after: pl.DataFrame, again: pl.DataFrame) -> pl
     lent = pl.col("made_from").list.len().fill_null(0) > 0
     tables = [
         again.group_by("annotator", maintain_order=True).agg(texts=pl.len()),
-        _count(before, before=pl.len()),
-        _count(after, after=pl.len()),
-        _count(went_on, kept=(~pl.col("changed")).sum(), **{n: pl.col(n).sum() for n in COUNTS[3:7]}),
-        _count(gone, withdrawn=pl.len()),
-        _count(added, from_others=lent.sum(), new=(~lent).sum()),
+        _count_by_annotator(before, before=pl.len()),
+        _count_by_annotator(after, after=pl.len()),
+        _count_by_annotator(
+            went_on, kept=(~pl.col("changed")).sum(), **{n: pl.col(n).sum() for n in CHANGE_COLUMNS[3:7]}
+        ),
+        _count_by_annotator(gone, withdrawn=pl.len()),
+        _count_by_annotator(added, from_others=lent.sum(), new=(~lent).sum()),
     ]
     rows = tables[0]
     for table in tables[1:]:
         rows = rows.join(table, on="annotator", how="left", maintain_order="left")
-    rows = rows.select("annotator", pl.col("texts", *COUNTS).fill_null(0).cast(pl.Int64))
-    return pl.concat([rows, rows.select(pl.lit(ALL).alias("annotator"), pl.col("texts", *COUNTS).sum())])
+    rows = rows.select("annotator", pl.col("texts", *CHANGE_COLUMNS).fill_null(0).cast(pl.Int64))
+    return pl.concat([rows, rows.select(pl.lit(ALL).alias("annotator"), pl.col("texts", *CHANGE_COLUMNS).sum())])
 
 
-def _content() -> dict[str, pl.Expr]:
+def _mark_content_columns() -> dict[str, pl.Expr]:
     """What a mark says, each as one text, so that two can be compared: words, label, answers, antecedents."""
     places = pl.element().struct.json_encode()
     return {
@@ -148,31 +158,31 @@ def _content() -> dict[str, pl.Expr]:
             pl.col("spans").list.eval(places).list.join(" "), pl.col("quotes").list.join("\0"), ignore_nulls=True
         ),
         "called": pl.col("label"),
-        "said": pl.col("answers").map_elements(_sorted, pl.String).fill_null("{}"),
+        "said": pl.col("answers").map_elements(_sort_answers, pl.String).fill_null("{}"),
         "earlier": pl.col("antecedents").list.eval(places).list.join(" ").fill_null(""),
     }
 
 
-def _sorted(answers: str) -> str:
+def _sort_answers(answers: str) -> str:
     """The same answers are the same text, in whatever order they were given."""
-    return to_json(dict(sorted(entries(answers).items()))).decode()
+    return to_json(dict(sorted(parse_json_object(answers).items()))).decode()
 
 
-def _count(marks: pl.DataFrame, **counts: pl.Expr) -> pl.DataFrame:
+def _count_by_annotator(marks: pl.DataFrame, **counts: pl.Expr) -> pl.DataFrame:
     return marks.group_by("annotator", maintain_order=True).agg(**counts)
 
 
 # --- agreement ---------------------------------------------------------------------------------------------------
 
 
-def _agreement(before: View, after: View, draws: int, seed: int) -> Sequence[Finding]:
+def _agreement_change(before: View, after: View, draws: int, seed: int) -> Sequence[Finding]:
     """Alpha on words before and after, and their difference over the same draws of texts."""
     texts = before.study.documents
     if texts.is_empty():
         return ()
     weights = study_and_resample_weights(len(texts), draws, seed)
     options = AgreeOptions(by_label=False)
-    both = [source_of(part, options) for part in (before, after)]
+    both = [build_source(part, options) for part in (before, after)]
     first, last = (alphas.pooled_alpha(source.tallies[0], weights)[:, 0] for source in both)
     whys = [source.why(ANY) if np.isnan(values[0]) else "" for source, values in zip(both, (first, last), strict=True)]
     values = {
@@ -197,7 +207,9 @@ def _agreement(before: View, after: View, draws: int, seed: int) -> Sequence[Fin
         findings.append(
             Finding(
                 {"measure": "alpha", "pass": which, "label": ANY},
-                estimated(alphas_of_pass[0], alphas_of_pass[1:], signature, why, few_documents(len(texts))),
+                estimate_with_interval(
+                    alphas_of_pass[0], alphas_of_pass[1:], signature, why, few_documents_reason(len(texts))
+                ),
             )
         )
     return findings

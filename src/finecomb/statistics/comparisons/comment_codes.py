@@ -13,9 +13,9 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.protocol import Protocol
 from finecomb.core.study import Study
-from finecomb.statistics.comparisons.human_or_machine import alpha_estimate, coincidences
-from finecomb.statistics.inference.resampling import Sums, estimated_sums, ratio
-from finecomb.statistics.measures.counts import described
+from finecomb.statistics.comparisons.human_or_machine import alpha_estimate, unit_coincidences
+from finecomb.statistics.inference.resampling import Sums, estimate_from_sums, ratio
+from finecomb.statistics.measures.counts import annotation_rows
 from finecomb.statistics.selection.view import Filters, View, view
 
 QUESTION = "codes"
@@ -37,13 +37,13 @@ def comment_codes(
     resample explanations. NaN where no code is left. With `per="comment"` the shares are of comments, also of those
     that only got codes left out: a comment counts once for a code, whoever gave it, so shares add up to more than 100.
     """
-    coding = _coded(study, protocol)
-    groups, left_out = _groups(coding.protocol), _left_out(coding.protocol)
-    about = _about(study, coding, by)
-    rows = _codes(coding, groups).filter(~pl.col("code").is_in(left_out)).join(about, on="annotation")
+    coding = _coding_view(study, protocol)
+    groups, left_out = _group_by_code(coding.protocol), _excluded_codes(coding.protocol)
+    about = _coding_rows(study, coding, by)
+    rows = _code_rows(coding, groups).filter(~pl.col("code").is_in(left_out)).join(about, on="annotation")
     codes = [code for code in groups if code not in left_out]
     if rows.is_empty():
-        return [Finding({"measure": "% of codes", "level": "group"}, _none(coding, draws, seed))]
+        return [Finding({"measure": "% of codes", "level": "group"}, _undefined_share(coding, draws, seed))]
     parts = rows.partition_by(list(by), as_dict=True) if by else {(): rows}
     findings: list[Finding] = []
     for key in sorted(parts, key=lambda key: tuple(map(str, key))):
@@ -57,24 +57,24 @@ def comment_codes(
             draws=draws,
             seed=seed,
         )
-        comments = _comments(about, columns) if per == "comment" else None
+        comments = _coded_comments(about, columns) if per == "comment" else None
         for level, names in (("group", [*dict.fromkeys(groups[code] for code in codes)]), ("code", codes)):
-            findings += _level({"level": level, **columns}, parts[key], names, signature, comments)
+            findings += _level_findings({"level": level, **columns}, parts[key], names, signature, comments)
     return findings
 
 
-def _comments(about: pl.DataFrame, columns: Mapping[str, object]) -> pl.DataFrame:
+def _coded_comments(about: pl.DataFrame, columns: Mapping[str, object]) -> pl.DataFrame:
     """The comments of a group that were coded at all, each once."""
     fits = [pl.col(name).eq_missing(pl.lit(value, pl.String)) for name, value in columns.items()]
     return about.filter(*fits).select("about").unique(maintain_order=True)
 
 
-def _none(coding: View, draws: int, seed: int) -> Estimate:
+def _undefined_share(coding: View, draws: int, seed: int) -> Estimate:
     signature = Signature.of(statistic="share-of-codes", **coding.fields, comments=0, draws=draws, seed=seed)
     return Estimate(math.nan, math.nan, math.nan, signature, "no code was given, apart from those left out")
 
 
-def _level(
+def _level_findings(
     columns: dict[str, object],
     rows: pl.DataFrame,
     names: Sequence[str],
@@ -96,7 +96,9 @@ def _level(
     for at, name in enumerate(names):
         sums = np.stack([table[:, at], total], axis=1)
         draws, seed = int(signature["draws"]), int(signature["seed"])
-        estimate = estimated_sums(sums, lambda totals: 100 * ratio(totals[:, 0], totals[:, 1]), draws, seed, signature)
+        estimate = estimate_from_sums(
+            sums, lambda totals: 100 * ratio(totals[:, 0], totals[:, 1]), draws, seed, signature
+        )
         columns = {"measure": measure, **columns, "name": name, noun: int(table[:, at].sum())}
         columns |= {} if comments is None else {"of": len(table)}
         findings.append(Finding(columns, estimate))
@@ -108,12 +110,12 @@ def coder_agreement(study: Study, protocol: str = "comments", draws: int = 1000,
 
     Intervals resample explanations. NaN where nobody gave the code, or no explanation has two coders.
     """
-    coding = _coded(study, protocol)
-    groups = _groups(coding.protocol)
+    coding = _coding_view(study, protocol)
+    groups = _group_by_code(coding.protocol)
     coded = coding.study.annotations.group_by("about", maintain_order=True).agg(coders=pl.len())
     m = coded["coders"].to_numpy().astype(np.float64)
-    rows = _codes(coding, groups).join(coding.study.annotations.select("about", annotation="id"), on="annotation")
-    observed = {code: coincidences(_given(coded, rows, code, m)) for code in groups}
+    rows = _code_rows(coding, groups).join(coding.study.annotations.select("about", annotation="id"), on="annotation")
+    observed = {code: unit_coincidences(_code_vote_counts(coded, rows, code, m)) for code in groups}
     signature = Signature.of(
         statistic="alpha", distance="nominal", unit="comment x code", **coding.fields,
         annotators=coding.study.annotations["annotator"].n_unique(), comments=len(coded), draws=draws, seed=seed,
@@ -126,7 +128,7 @@ def coder_agreement(study: Study, protocol: str = "comments", draws: int = 1000,
     ]
 
 
-def _given(coded: pl.DataFrame, rows: pl.DataFrame, code: str, m: Sums) -> Sums:
+def _code_vote_counts(coded: pl.DataFrame, rows: pl.DataFrame, code: str, m: Sums) -> Sums:
     """How many coders of each explanation did not give the code, and did."""
     k = rows.filter(pl.col("code") == code).group_by("about").agg(k=pl.col("annotation").n_unique())
     coders = (
@@ -135,7 +137,7 @@ def _given(coded: pl.DataFrame, rows: pl.DataFrame, code: str, m: Sums) -> Sums:
     return np.stack([m - coders, coders], axis=1)
 
 
-def _coded(study: Study, protocol: str) -> View:
+def _coding_view(study: Study, protocol: str) -> View:
     whole = view(study, Filters(protocol=protocol))
     codings = whole.study.only(pl.col("about").is_not_null())
     if codings.annotations.is_empty():
@@ -143,7 +145,7 @@ def _coded(study: Study, protocol: str) -> View:
     return View(codings, whole.protocol, whole.categories, whole.fields)
 
 
-def _groups(protocol: Protocol | None) -> dict[str, str]:
+def _group_by_code(protocol: Protocol | None) -> dict[str, str]:
     """Group of each code, in the order of the protocol."""
     for question in protocol.document_questions if protocol else ():
         if question.name == QUESTION:
@@ -151,12 +153,12 @@ def _groups(protocol: Protocol | None) -> dict[str, str]:
     raise FinecombError(f"the protocol has no document question {QUESTION!r}")
 
 
-def _left_out(protocol: Protocol | None) -> list[str]:
+def _excluded_codes(protocol: Protocol | None) -> list[str]:
     named = (protocol.meta if protocol else {}).get("left_out", [])
     return [str(name) for name in named] if isinstance(named, list) else []
 
 
-def _codes(coding: View, groups: dict[str, str]) -> pl.DataFrame:
+def _code_rows(coding: View, groups: dict[str, str]) -> pl.DataFrame:
     """One row per code given: annotation, code, group."""
     answers = coding.study.answers.filter((pl.col("of") == "annotation") & (pl.col("question") == QUESTION))
     return answers.select("annotation", code="text").with_columns(
@@ -164,7 +166,7 @@ def _codes(coding: View, groups: dict[str, str]) -> pl.DataFrame:
     )
 
 
-def _about(study: Study, coding: View, by: Sequence[str]) -> pl.DataFrame:
+def _coding_rows(study: Study, coding: View, by: Sequence[str]) -> pl.DataFrame:
     """One row per coding: annotation, about, and `by` of the explanation."""
-    explained = described(study, list(by)).select("annotation", *by).rename({"annotation": "about"})
+    explained = annotation_rows(study, list(by)).select("annotation", *by).rename({"annotation": "about"})
     return coding.study.annotations.select("about", annotation="id").join(explained, on="about", how="left")

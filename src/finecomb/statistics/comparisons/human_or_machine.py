@@ -17,14 +17,14 @@ from finecomb.core.design import design_cells
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.findings import Findings
-from finecomb.core.frames import entries, meta
-from finecomb.statistics.agreement.alpha import alpha_of, nominal, ordinal
-from finecomb.statistics.comparisons.system_comparison import corrected
+from finecomb.core.frames import meta_entry, parse_json_object
+from finecomb.statistics.agreement.alpha import alpha_from_coincidences, nominal_distance, ordinal_distance
+from finecomb.statistics.comparisons.system_comparison import add_adjusted_p
 from finecomb.statistics.inference.classical_tests import anova, cohen_d, t_test, tukey
 from finecomb.statistics.inference.permutation import Correction
-from finecomb.statistics.inference.resampling import Sums, estimated_sums, ratio
-from finecomb.statistics.measures.counts import described, group_order
-from finecomb.statistics.selection.view import View, answer
+from finecomb.statistics.inference.resampling import Sums, estimate_from_sums, ratio
+from finecomb.statistics.measures.counts import annotation_rows, group_sort_key
+from finecomb.statistics.selection.view import View, answer_column
 
 HUMAN = "human"
 Bins = Literal[2, 4]
@@ -68,11 +68,11 @@ def ratings(
     had read all texts of their cell, unless `unfinished` asks for them.
     """
     scale = scale or scale_of(view)
-    author = view.study.documents.select(pl.col("id").alias("document"), meta("model").alias("author"))
+    author = view.study.documents.select(pl.col("id").alias("document"), meta_entry("model").alias("author"))
     answers = view.study.annotations.select(
-        annotation="id", rating=answer(scale.question).cast(pl.Float64, strict=False)
+        annotation="id", rating=answer_column(scale.question).cast(pl.Float64, strict=False)
     )
-    rows = described(view.study, list(by)).join(answers, on="annotation").join(author, on="document")
+    rows = annotation_rows(view.study, list(by)).join(answers, on="annotation").join(author, on="document")
     rows = rows.filter(pl.col("rating").is_not_null())
     if rows.is_empty():
         raise FinecombError(f"there are no ratings: no submitted annotation answers {scale.question!r} with a number")
@@ -86,14 +86,14 @@ def ratings(
     if rows.is_empty():
         raise FinecombError("no rated text says who wrote it: document meta `model` is a system's name, or `human`")
     if not unfinished:
-        rows = rows.filter(~pl.col("annotator").is_in(unfinished_readers(view)))
+        rows = rows.filter(~pl.col("annotator").is_in(unfinished_annotators(view)))
         if rows.is_empty():
             raise FinecombError("nobody has read all texts of their cell yet; --unfinished counts who has read some")
     truth, guess = pl.col("author") != HUMAN, pl.col("rating").is_in(scale.machine)
-    return with_assigned(view, rows).with_columns(truth=truth, guess=guess, right=truth == guess)
+    return add_assigned_models(view, rows).with_columns(truth=truth, guess=guess, right=truth == guess)
 
 
-def unfinished_readers(view: View) -> list[str]:
+def unfinished_annotators(view: View) -> list[str]:
     """People in a cell of the study's design who handed in fewer texts than everybody there is to read."""
     study = view.source or view.study
     if study.settings.design is None:
@@ -106,7 +106,7 @@ def unfinished_readers(view: View) -> list[str]:
 
 def unfinished_notes(view: View, unfinished: bool) -> Iterator[str]:
     """That people who left before the end are not counted, where there are any."""
-    readers = set(unfinished_readers(view)) & set(view.study.annotations["annotator"])
+    readers = set(unfinished_annotators(view)) & set(view.study.annotations["annotator"])
     if readers and not unfinished:
         people = "1 person" if len(readers) == 1 else f"{len(readers):,} people"
         yield f"{people} left before reading all texts of their cell and are not counted (--unfinished counts them)"
@@ -116,26 +116,26 @@ def groups_of(rows: pl.DataFrame, by: Sequence[str]) -> Iterator[tuple[Group, pl
     """Rows of each combination of `by`, in order.
 
     A group by model is that of the readers who were assigned to it: their ratings of its texts and of human texts. See
-    `with_assigned` for what is known about that.
+    `add_assigned_models` for what is known about that.
     """
     others = [name for name in by if name != "model"]
     parts = rows.partition_by(others, as_dict=True, maintain_order=True) if others else {(): rows}
-    for key in sorted(parts, key=group_order):
+    for key in sorted(parts, key=group_sort_key):
         group = dict(zip(others, key, strict=True))
         if "model" not in by:
             yield group, parts[key]
             continue
-        for model, part in _models(parts[key]):
+        for model, part in _iter_model_groups(parts[key]):
             yield {name: ({**group, "model": model})[name] for name in by}, part
 
 
-def _models(rows: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+def _iter_model_groups(rows: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
     for model in sorted(set(rows["author"].to_list()) - {HUMAN}):
         assigned = pl.col("assigned").list.contains(model)
         yield model, rows.filter(assigned & pl.col("author").is_in([model, HUMAN]))
 
 
-def with_assigned(view: View, rows: pl.DataFrame) -> pl.DataFrame:
+def add_assigned_models(view: View, rows: pl.DataFrame) -> pl.DataFrame:
     """Judgements with `assigned`: the models that their reader was assigned to.
 
     The cell of the study's design that they were assigned to says so, by its factor `model` or, in a study without
@@ -144,7 +144,7 @@ def with_assigned(view: View, rows: pl.DataFrame) -> pl.DataFrame:
     """
     models = sorted(set(rows["author"].to_list()) - {HUMAN})
     people = view.study.annotators.select("id", "cell", "factors").iter_rows()
-    cells = {id: _cell_models(cell or "", entries(factors), models) for id, cell, factors in people}
+    cells = {id: _cell_models(cell or "", parse_json_object(factors), models) for id, cell, factors in people}
     met = rows.filter(pl.col("author") != HUMAN).group_by("annotator").agg(pl.col("author").unique().sort())
     read = {reader: list(authors) for reader, authors in met.iter_rows()}
     only = models if len(models) == 1 else []
@@ -158,7 +158,7 @@ def _cell_models(cell: str, factors: Mapping[str, Any], models: Sequence[str]) -
     return [model for model in models if model in names]
 
 
-def scores(rows: pl.DataFrame) -> pl.DataFrame:
+def evaluator_scores(rows: pl.DataFrame) -> pl.DataFrame:
     """One row per evaluator: annotator, right (texts judged rightly), texts, and score, their ratio."""
     per = rows.group_by("annotator", maintain_order=True).agg(pl.col("right").sum(), texts=pl.len())
     return per.with_columns(score=pl.col("right") / pl.col("texts"))
@@ -186,21 +186,21 @@ def human_or_machine(
     findings: list[Finding] = []
     tests: list[Finding] = []
     judgements = ratings(view, by, scale, unfinished)
-    _refuse_one_side(judgements)
+    _require_human_texts(judgements)
     for group, rows in groups_of(judgements, by):
         fields = {**view.fields, "by": "+".join(by) or None, "annotators": rows["annotator"].n_unique()}
         fields |= {"documents": rows["document"].n_unique(), "judgements": len(rows)}
         columns = {**group, "evaluators": rows["annotator"].n_unique(), "judgements": len(rows)}
-        tests.append(_accuracy({"measure": "accuracy", **columns}, rows, chance, fields))
-        findings += _shares(columns, rows, scale, fields | {"draws": draws, "seed": seed})
-        findings.append(_alpha(columns, rows, scale, bins, fields | {"draws": draws, "seed": seed}))
+        tests.append(_accuracy_finding({"measure": "accuracy", **columns}, rows, chance, fields))
+        findings += _share_findings(columns, rows, scale, fields | {"draws": draws, "seed": seed})
+        findings.append(_alpha_finding(columns, rows, scale, bins, fields | {"draws": draws, "seed": seed}))
     if not tests:
         raise FinecombError("every rated text was written by a person; there is no machine to tell them from")
-    notes = [*_unassigned(judgements, by), *unfinished_notes(view, unfinished)]
-    return Findings(_in_order(corrected(tests, correction), findings), notes)
+    notes = [*_unassigned_notes(judgements, by), *unfinished_notes(view, unfinished)]
+    return Findings(_interleave_tests(add_adjusted_p(tests, correction), findings), notes)
 
 
-def _unassigned(rows: pl.DataFrame, by: Sequence[str]) -> Iterator[str]:
+def _unassigned_notes(rows: pl.DataFrame, by: Sequence[str]) -> Iterator[str]:
     """Who is in no group by model, since nothing says which model they were assigned to."""
     lost = rows.filter(pl.col("assigned").list.len() == 0)["annotator"].n_unique()
     if "model" in by and lost:
@@ -210,7 +210,7 @@ def _unassigned(rows: pl.DataFrame, by: Sequence[str]) -> Iterator[str]:
         )
 
 
-def _refuse_one_side(rows: pl.DataFrame) -> None:
+def _require_human_texts(rows: pl.DataFrame) -> None:
     """An error where no text by a person is left: nobody could be told from the machine, and precision would be 1."""
     if rows["truth"].all():
         raise FinecombError(
@@ -219,7 +219,7 @@ def _refuse_one_side(rows: pl.DataFrame) -> None:
         )
 
 
-def _in_order(tests: Sequence[Finding], others: Sequence[Finding]) -> list[Finding]:
+def _interleave_tests(tests: Sequence[Finding], others: Sequence[Finding]) -> list[Finding]:
     """Each group's accuracy before the rest of it; columns of the test are empty in the rest."""
     size = len(others) // len(tests)
     empty = {"statistic": None, "df": None, "p": None, "p_adjusted": None}
@@ -227,10 +227,10 @@ def _in_order(tests: Sequence[Finding], others: Sequence[Finding]) -> list[Findi
     return [row for at, test in enumerate(tests) for row in (test, *rest[at * size : (at + 1) * size])]
 
 
-def _accuracy(
+def _accuracy_finding(
     columns: Mapping[str, object], rows: pl.DataFrame, chance: float, fields: Mapping[str, object]
 ) -> Finding:
-    test = t_test(scores(rows)["score"].to_numpy(), chance, fields={"unit": "evaluator", **fields})
+    test = t_test(evaluator_scores(rows)["score"].to_numpy(), chance, fields={"unit": "evaluator", **fields})
     columns_of_test = {name: test.columns[name] for name in ("statistic", "df", "p")}
     return Finding({**columns, **columns_of_test}, test.estimate)
 
@@ -243,7 +243,7 @@ SHARES: Mapping[str, tuple[Sequence[float], Sequence[float]]] = {
     "% human": ((0, 0, 100, 100, 0), (1, 1, 1, 1, 0)),
     "% confident": ((0, 0, 0, 0, 100), (1, 1, 1, 1, 0)),
 }
-WHY = {
+UNDEFINED_SHARE_REASONS = {
     "precision": "nobody answered machine",
     "recall": "no text was written by a machine",
     "f1": "no text was written by a machine, and nobody answered machine",
@@ -263,7 +263,7 @@ def confusion(rows: pl.DataFrame, scale: AuthorshipScale | None = None) -> Sums:
     return per.drop("annotator").to_numpy().astype(np.float64)
 
 
-def _shares(
+def _share_findings(
     columns: Mapping[str, object], rows: pl.DataFrame, scale: AuthorshipScale, fields: Mapping[str, object]
 ) -> Iterator[Finding]:
     sums = confusion(rows, scale)
@@ -274,15 +274,18 @@ def _shares(
         def share(sums_of_draws: Sums, above: Sums = above, below: Sums = below) -> Sums:
             return ratio(sums_of_draws @ above, sums_of_draws @ below)
 
-        yield Finding({"measure": name, **columns}, _estimate(sums, share, signature, WHY.get(name, "")))
+        yield Finding(
+            {"measure": name, **columns},
+            _estimate_by_signature(sums, share, signature, UNDEFINED_SHARE_REASONS.get(name, "")),
+        )
 
 
-def _estimate(sums: Sums, statistic: Callable[[Sums], Sums], signature: Signature, why: str) -> Estimate:
+def _estimate_by_signature(sums: Sums, statistic: Callable[[Sums], Sums], signature: Signature, why: str) -> Estimate:
     """Value and interval with the draws and the seed that the signature names."""
-    return estimated_sums(sums, statistic, int(signature["draws"]), int(signature["seed"]), signature, why)
+    return estimate_from_sums(sums, statistic, int(signature["draws"]), int(signature["seed"]), signature, why)
 
 
-def coincidences(counts: NDArray[np.float64]) -> Sums:
+def unit_coincidences(counts: NDArray[np.float64]) -> Sums:
     """o_ck of each unit from how often it got each value, (units, values) -> (units, values, values).
 
     Krippendorff (2011): n_uc (n_uk - [c = k]) / (m_u - 1); units with fewer than two values add nothing.
@@ -292,7 +295,7 @@ def coincidences(counts: NDArray[np.float64]) -> Sums:
     return np.where(m[:, None, None] >= 2, pairs / np.maximum(m - 1, 1)[:, None, None], 0.0)
 
 
-def _alpha(
+def _alpha_finding(
     columns: Mapping[str, object], rows: pl.DataFrame, scale: AuthorshipScale, bins: Bins, fields: Mapping[str, object]
 ) -> Finding:
     value = pl.col("guess").cast(pl.Int64) if bins == 2 else pl.col("rating")
@@ -300,7 +303,7 @@ def _alpha(
     per = rows.group_by("document", maintain_order=True).agg(
         (value == level).sum().alias(str(level)) for level in levels
     )
-    sums = coincidences(per.drop("document").to_numpy().astype(np.float64))
+    sums = unit_coincidences(per.drop("document").to_numpy().astype(np.float64))
     signature = Signature.of(
         statistic="alpha", distance="nominal" if bins == 2 else "ordinal", bins=bins, unit="text", **fields
     )
@@ -312,19 +315,19 @@ def alpha_estimate(sums: Sums, signature: Signature, why: str, ranked: bool = Fa
     """Alpha of the coincidences of each unit, (units, values, values), with an interval over units."""
     values = sums.shape[-1]
     flat = sums.reshape(-1, values * values)
-    places, distance = np.arange(values, dtype=np.float64), ordinal if ranked else nominal
+    places, distance = np.arange(values, dtype=np.float64), ordinal_distance if ranked else nominal_distance
 
     def alpha(sums_of_draws: Sums) -> Sums:
-        return alpha_of(sums_of_draws.reshape(-1, values, values), places, distance)
+        return alpha_from_coincidences(sums_of_draws.reshape(-1, values, values), places, distance)
 
-    return _estimate(flat, alpha, signature, why)
+    return _estimate_by_signature(flat, alpha, signature, why)
 
 
 def score_histogram(view: View, by: Sequence[str] = ("model",), unfinished: bool = False) -> Findings:
     """How many evaluators got 0, 1, ... texts right, as a share with a Wilson interval (Clark et al., appendix A.2)."""
     findings: list[Finding] = []
     for group, rows in groups_of(ratings(view, by, unfinished=unfinished), by):
-        per = scores(rows)
+        per = evaluator_scores(rows)
         for texts in sorted(per["texts"].unique()):
             right = per.filter(pl.col("texts") == texts)["right"].to_numpy().astype(np.int64)
             counts = np.bincount(right, minlength=texts + 1)
@@ -356,7 +359,7 @@ def score_tests(view: View, between: str = "condition", by: Sequence[str] = (), 
     findings: list[Finding] = []
     for group, rows in groups_of(ratings(view, [*dict.fromkeys([*by, between])], unfinished=unfinished), by):
         values = {
-            str(part[between]): scores(judgements)["score"].to_numpy()
+            str(part[between]): evaluator_scores(judgements)["score"].to_numpy()
             for part, judgements in groups_of(rows, [between])
         }
         if len(values) < 2:

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding, Signature
 from finecomb.core.findings import Findings
-from finecomb.statistics.comparisons.human_or_machine import groups_of, ratings, scores, unfinished_notes
-from finecomb.statistics.inference.metric_correlation import Scored, pearson
-from finecomb.statistics.inference.resampling import estimated, resampled_positions
+from finecomb.statistics.comparisons.human_or_machine import evaluator_scores, groups_of, ratings, unfinished_notes
+from finecomb.statistics.inference.metric_correlation import ScoredDocuments, pearson
+from finecomb.statistics.inference.resampling import estimate_with_interval, resampled_positions
 from finecomb.statistics.selection.view import View
 
 Floats = NDArray[np.float64]
-_FEWEST = 3
+_MIN_PEOPLE = 3
 
 
 def training_guesses(
@@ -29,18 +29,18 @@ def training_guesses(
     Only people who guessed are counted: those whose condition had practice rounds. Intervals draw people again. The
     correlation is NaN with fewer than three people, or where guesses or scores do not vary.
     """
-    shares = _shares(view)
+    shares = _accuracy_by_annotator(view)
     if not shares:
         raise FinecombError("nobody guessed in practice: no condition here has practice rounds with guesses")
     findings: list[Finding] = []
     for group, rows in groups_of(ratings(view, list(by), unfinished=unfinished), by):
-        people = scores(rows).filter(pl.col("annotator").is_in(list(shares)))
+        people = evaluator_scores(rows).filter(pl.col("annotator").is_in(list(shares)))
         guesses = np.array([shares[annotator] for annotator in people["annotator"]])
         findings += _group_findings(view, group, guesses, people["score"].to_numpy(), draws, seed)
     return Findings(findings, unfinished_notes(view, unfinished))
 
 
-def _shares(view: View) -> dict[str, float]:
+def _accuracy_by_annotator(view: View) -> dict[str, float]:
     """The share of right guesses of everybody who guessed."""
     outcomes = {person.id: list(_outcomes(person.meta)) for person in view.study.iter_annotators()}
     return {id: sum(right) / len(right) for id, right in outcomes.items() if right}
@@ -62,9 +62,11 @@ def _group_findings(
         return
     positions = resampled_positions(n, draws, np.random.default_rng(seed))
     none = np.zeros((1, n), dtype=np.int64)
-    r = float(pearson(Scored(guesses[None], work[None], none))[0]) if n >= _FEWEST else np.nan
-    why = "fewer than three people" if n < _FEWEST else "guesses or scores do not vary"
-    drawn_r = pearson(Scored(guesses[positions], work[positions], positions)) if len(positions) else np.zeros(0)
+    r = float(pearson(ScoredDocuments(guesses[None], work[None], none))[0]) if n >= _MIN_PEOPLE else np.nan
+    why = "fewer than three people" if n < _MIN_PEOPLE else "guesses or scores do not vary"
+    drawn_r = (
+        pearson(ScoredDocuments(guesses[positions], work[positions], positions)) if len(positions) else np.zeros(0)
+    )
     rows: list[tuple[str, float, Floats, str]] = [
         ("right in practice", float(guesses.mean()), guesses[positions].mean(axis=1), ""),
         ("right in work", float(work.mean()), work[positions].mean(axis=1), ""),
@@ -74,4 +76,6 @@ def _group_findings(
     for measure, value, resamples, reason in rows:
         fields = {"of": of, **view.fields, "evaluators": n, "draws": draws, "seed": seed}
         signature = Signature.of(statistic=f"training:{measure.replace(' ', '-')}", unit="evaluator", **fields)
-        yield Finding({"measure": measure, **group, "evaluators": n}, estimated(value, resamples, signature, reason))
+        yield Finding(
+            {"measure": measure, **group, "evaluators": n}, estimate_with_interval(value, resamples, signature, reason)
+        )

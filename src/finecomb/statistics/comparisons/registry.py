@@ -9,13 +9,13 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding
 from finecomb.core.options import option
 from finecomb.core.study import Study
-from finecomb.engine.partitions import WorkSpread
+from finecomb.engine.partitions import Executor
 from finecomb.statistics.comparisons.comment_codes import Per, coder_agreement, comment_codes
 from finecomb.statistics.comparisons.human_or_machine import Bins, human_or_machine, score_histogram, score_tests
 from finecomb.statistics.comparisons.practice_guesses import training_guesses
 from finecomb.statistics.comparisons.system_comparison import compare
 from finecomb.statistics.comparisons.system_pairs import Pairing
-from finecomb.statistics.inference.metric_correlation import metrics
+from finecomb.statistics.inference.metric_correlation import metric_correlations
 from finecomb.statistics.inference.permutation import Correction
 from finecomb.statistics.measures.annotation_matrix import Overlap
 from finecomb.statistics.registry import Statistic
@@ -30,7 +30,7 @@ class GroupOptions:
 
 
 @dataclass(frozen=True)
-class CellTableOptions(GroupOptions):
+class EvaluatorTableOptions(GroupOptions):
     """Options of tables of evaluators by group."""
 
     unfinished: bool = option(False, "Count also people who left before they had read all texts of their cell.")
@@ -45,7 +45,7 @@ class TableOptions(GroupOptions):
 
 
 @dataclass(frozen=True)
-class JudgementOptions(TableOptions, CellTableOptions):
+class HumanOrMachineOptions(TableOptions, EvaluatorTableOptions):
     """Options of human or machine."""
 
     bins: Literal["2", "4"] = option("2", "For alpha: human or machine (2), or the answers as given (4).")
@@ -69,7 +69,7 @@ class SystemsOptions(TableOptions):
     each_label: bool = option(False, "For systems: every label too.")
     tokens: str = option("words", "words, whitespace, or spacy:NAME.")
     overlap: Overlap = option("add", "A token in two marks counts twice, or once.")
-    spread: WorkSpread | None = None
+    spread: Executor | None = None
     """Who makes the comparisons, this process where there is none, and where those made are."""
 
 
@@ -83,7 +83,7 @@ class MetricsOptions(GroupOptions):
 
 
 @dataclass(frozen=True)
-class TrainingOptions(CellTableOptions):
+class TrainingOptions(EvaluatorTableOptions):
     """Options of guesses in practice."""
 
     draws: int = option(1000, "Resamples behind each interval.", minimum=0)
@@ -98,7 +98,7 @@ class CodersOptions:
     seed: int = option(0, "Same seed, same intervals.")
 
 
-def _systems(view: View, options: SystemsOptions) -> list[Finding]:
+def _run_system_comparison(view: View, options: SystemsOptions) -> list[Finding]:
     if len(options.by) > 1:
         by = ",".join(options.by)
         raise FinecombError(f"--by {by}: systems are told apart by one column; choose others with --where")
@@ -118,46 +118,52 @@ def _systems(view: View, options: SystemsOptions) -> list[Finding]:
     )
 
 
-def _metrics(study: Study, options: MetricsOptions) -> list[Finding]:
-    return metrics(study, options.question, options.by[0] if options.by else "model", options.draws, options.seed)
+def _run_metric_correlations(study: Study, options: MetricsOptions) -> list[Finding]:
+    return metric_correlations(
+        study, options.question, options.by[0] if options.by else "model", options.draws, options.seed
+    )
 
 
-def _human_or_machine(view: View, options: JudgementOptions) -> list[Finding]:
+def _run_human_or_machine(view: View, options: HumanOrMachineOptions) -> list[Finding]:
     by = () if options.by == ("none",) else options.by or ("model", "domain")
     bins: Bins = 4 if options.bins == "4" else 2
     return human_or_machine(view, by, bins, draws=options.draws, seed=options.seed, unfinished=options.unfinished)
 
 
-def _scores(view: View, options: CellTableOptions) -> list[Finding]:
+def _run_score_tests(view: View, options: EvaluatorTableOptions) -> list[Finding]:
     return score_tests(view, options.by[0] if options.by else "condition", options.by[1:], options.unfinished)
 
 
-def _histogram(view: View, options: CellTableOptions) -> list[Finding]:
+def _run_score_histogram(view: View, options: EvaluatorTableOptions) -> list[Finding]:
     return score_histogram(view, options.by or ("model", "domain"), options.unfinished)
 
 
-def _training(view: View, options: TrainingOptions) -> list[Finding]:
+def _run_practice_accuracy(view: View, options: TrainingOptions) -> list[Finding]:
     by = () if options.by == ("none",) else options.by or ("condition",)
     return training_guesses(view, by, options.draws, options.seed, options.unfinished)
 
 
-def _codes(study: Study, options: CodesOptions) -> list[Finding]:
+def _run_comment_codes(study: Study, options: CodesOptions) -> list[Finding]:
     return comment_codes(study, options.by, draws=options.draws, seed=options.seed, per=options.per)
 
 
-def _coders(study: Study, options: CodersOptions) -> list[Finding]:
+def _run_coder_agreement(study: Study, options: CodersOptions) -> list[Finding]:
     return coder_agreement(study, draws=options.draws, seed=options.seed)
 
 
 _PAGE = "human-or-machine"
 TESTS: dict[str, Statistic] = {
-    "systems": Statistic(_systems, SystemsOptions, "do two systems differ?", "comparing-systems"),
-    "metrics": Statistic(_metrics, MetricsOptions, "scalar metrics against people", "metrics", Study),
-    "human-or-machine": Statistic(_human_or_machine, JudgementOptions, "can people tell them apart?", _PAGE),
-    "scores": Statistic(_scores, CellTableOptions, "evaluators' scores between conditions", _PAGE),
-    "histogram": Statistic(_histogram, CellTableOptions, "how many evaluators got how many right", _PAGE),
-    "training": Statistic(_training, TrainingOptions, "do guesses in practice go with accuracy in work?", _PAGE),
-    "codes": Statistic(_codes, CodesOptions, "what readers went by", _PAGE, Study),
-    "coders": Statistic(_coders, CodersOptions, "how far coders of explanations agree", _PAGE, Study),
+    "systems": Statistic(_run_system_comparison, SystemsOptions, "do two systems differ?", "comparing-systems"),
+    "metrics": Statistic(_run_metric_correlations, MetricsOptions, "scalar metrics against people", "metrics", Study),
+    "human-or-machine": Statistic(_run_human_or_machine, HumanOrMachineOptions, "can people tell them apart?", _PAGE),
+    "scores": Statistic(_run_score_tests, EvaluatorTableOptions, "evaluators' scores between conditions", _PAGE),
+    "histogram": Statistic(
+        _run_score_histogram, EvaluatorTableOptions, "how many evaluators got how many right", _PAGE
+    ),
+    "training": Statistic(
+        _run_practice_accuracy, TrainingOptions, "do guesses in practice go with accuracy in work?", _PAGE
+    ),
+    "codes": Statistic(_run_comment_codes, CodesOptions, "what readers went by", _PAGE, Study),
+    "coders": Statistic(_run_coder_agreement, CodersOptions, "how far coders of explanations agree", _PAGE, Study),
 }
 """Rows of `finecomb test`."""

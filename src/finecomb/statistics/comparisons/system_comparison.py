@@ -14,27 +14,27 @@ import polars as pl
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding, Signature
 from finecomb.core.findings import Findings
-from finecomb.core.frames import entries, meta
-from finecomb.core.options import listed
+from finecomb.core.frames import meta_entry, parse_json_object
+from finecomb.core.options import join_names
 from finecomb.core.study import Study
-from finecomb.engine.partitions import WorkSpread
-from finecomb.statistics.comparisons.system_pairs import ComparisonWork, Pairing, SystemPair, compared_systems
-from finecomb.statistics.inference.permutation import Correction, adjusted
+from finecomb.engine.partitions import Executor
+from finecomb.statistics.comparisons.system_pairs import ComparisonWork, Pairing, SystemPair, compare_systems
+from finecomb.statistics.inference.permutation import Correction, adjust_p_values
 from finecomb.statistics.inference.resampling import ratio
-from finecomb.statistics.measures.annotation_matrix import Overlap, read_view
+from finecomb.statistics.measures.annotation_matrix import Overlap, build_annotation_matrix
 from finecomb.statistics.measures.annotation_measures import MEASURES, MeasureOptions
 from finecomb.statistics.measures.numeric_answers import answer_values
 from finecomb.statistics.selection.view import ANY, View, as_view
 
-PerAnnotation = Callable[[View], pl.DataFrame]
+AnnotationStatistic = Callable[[View], pl.DataFrame]
 """Columns `annotation`, `document` and `value`, one row per annotation; those without a value are left out.
 
 A document's value is the mean over its annotations."""
 
 
-def measured(view: View, name: str, tokens: str = "words", overlap: Overlap = "add") -> pl.DataFrame:
+def measure_annotations(view: View, name: str, tokens: str = "words", overlap: Overlap = "add") -> pl.DataFrame:
     """One of the measures of `finecomb measure` for each annotation, all its marks together."""
-    measure, reading = MEASURES[name], read_view(view, tokens=tokens)
+    measure, reading = MEASURES[name], build_annotation_matrix(view, tokens=tokens)
     amounts = measure.amounts(reading, MeasureOptions(tokens=tokens, overlap=overlap))
     top, bottom = amounts.top[-1], amounts.bottom[-1]
     lacking = 0 if amounts.lacking is None else int(amounts.lacking[-1].sum())
@@ -44,28 +44,30 @@ def measured(view: View, name: str, tokens: str = "words", overlap: Overlap = "a
     return reading.rows.select("annotation", "document", value=pl.Series(ratio(top, bottom))).filter(pl.Series(defined))
 
 
-def answer_of(view: View, question: str) -> pl.DataFrame:
+def annotation_answers(view: View, question: str) -> pl.DataFrame:
     """The answer of each annotation as a number, e.g. `rating`; who did not answer is left out."""
     return answer_values(view, question)
 
 
-def named(statistic: str | PerAnnotation, tokens: str = "words", overlap: Overlap = "add") -> tuple[str, PerAnnotation]:
+def resolve_statistic(
+    statistic: str | AnnotationStatistic, tokens: str = "words", overlap: Overlap = "add"
+) -> tuple[str, AnnotationStatistic]:
     """A statistic by name (`answer:rating` is a numeric answer), or a function as it is."""
     if not isinstance(statistic, str):
         return getattr(statistic, "__name__", "own"), statistic
     kind, _, question = statistic.partition(":")
     if kind == "answer" and question:
-        return statistic, functools.partial(answer_of, question=question)
+        return statistic, functools.partial(annotation_answers, question=question)
     names = [name for name in MEASURES if name != "fraction"]  # a share of all marks is no value of an annotation
     if statistic not in names:
         near = did_you_mean(statistic, [*names, "answer:NAME"])
         raise FinecombError(f"no statistic of a document is called {statistic!r}{near}")
-    return statistic, functools.partial(measured, name=statistic, tokens=tokens, overlap=overlap)
+    return statistic, functools.partial(measure_annotations, name=statistic, tokens=tokens, overlap=overlap)
 
 
-def annotation_values(view: View, statistic: str | PerAnnotation, label: str = ANY) -> pl.DataFrame:
+def annotation_values(view: View, statistic: str | AnnotationStatistic, label: str = ANY) -> pl.DataFrame:
     """Columns annotation, document, annotator and value of a statistic of one label."""
-    values = named(statistic)[1](only_label(view, label))
+    values = resolve_statistic(statistic)[1](only_label(view, label))
     who = view.study.annotations.select("annotator", annotation="id")
     return values.join(who, on="annotation", how="left", maintain_order="left")
 
@@ -73,7 +75,7 @@ def annotation_values(view: View, statistic: str | PerAnnotation, label: str = A
 def compare(
     study: Study | View,
     by: str = "model",
-    statistic: str | PerAnnotation = "coverage",
+    statistic: str | AnnotationStatistic = "coverage",
     labels: Sequence[str] = (ANY,),
     pairing: Pairing = "auto",
     key: str = "",
@@ -82,7 +84,7 @@ def compare(
     overlap: Overlap = "add",
     draws: int = 10_000,
     seed: int = 0,
-    spread: WorkSpread | None = None,
+    spread: Executor | None = None,
 ) -> Findings:
     """Every two systems compared: difference of means over documents, interval, p, and p corrected for all rows.
 
@@ -97,16 +99,18 @@ def compare(
     if pairing not in ("auto", "yes", "no"):
         raise FinecombError(f"pairing is auto, yes or no, not {pairing!r}")
     view = as_view(study)
-    name, per_annotation = named(statistic, tokens, overlap)
-    _refuse_unused(name, {"tokens": (tokens, "words"), "overlap": (overlap, "add")})
+    name, per_annotation = resolve_statistic(statistic, tokens, overlap)
+    _reject_unused_options(name, {"tokens": (tokens, "words"), "overlap": (overlap, "add")})
     parts = [(str(group[by]), part) for group, part in view.split([by]) if group[by] is not None]
     if len(parts) < 2:
         there = f"only {parts[0][0]!r}" if parts else "none"
         raise FinecombError(f"a comparison needs two systems; by {by} there is {there}")
-    keys, uses = _keys(view, parts, key), MEASURES[name].uses if name in MEASURES else ()
+    keys, uses = _document_keys(view, parts, key), MEASURES[name].uses if name in MEASURES else ()
     comparisons: list[SystemPair] = []
     for label in labels:
-        values = {system: _keyed(per_annotation(only_label(part, label)), keys) for system, part in parts}
+        values = {
+            system: _keyed_document_means(per_annotation(only_label(part, label)), keys) for system, part in parts
+        }
         for a, b in itertools.combinations(values, 2):
             signature = Signature.of(
                 statistic=f"compare:{name}", label=label, by=by, correction=correction, pairing=pairing,
@@ -118,28 +122,28 @@ def compare(
             columns: dict[str, object] = {"measure": name, "label": label, "a": a, "b": b}
             comparisons.append(SystemPair(columns, values[a], values[b], signature))
     work = ComparisonWork(pairing, draws, seed)
-    return Findings(corrected(list(compared_systems(comparisons, work, spread or WorkSpread())), correction))
+    return Findings(add_adjusted_p(list(compare_systems(comparisons, work, spread or Executor())), correction))
 
 
-def _refuse_unused(name: str, options: Mapping[str, tuple[str, str]]) -> None:
+def _reject_unused_options(name: str, options: Mapping[str, tuple[str, str]]) -> None:
     """An error for an option that is not at its default and changes nothing about the statistic; pairs of both."""
     uses = MEASURES[name].uses if name in MEASURES else ()
     for option, (value, default) in options.items():
         if value != default and option not in uses:
             owners = [other for other, row in MEASURES.items() if option in row.uses]
-            raise FinecombError(f"--{option} does not apply to {name}; it applies to {listed(owners)}")
+            raise FinecombError(f"--{option} does not apply to {name}; it applies to {join_names(owners)}")
 
 
-def corrected(rows: Sequence[Finding], correction: Correction) -> list[Finding]:
+def add_adjusted_p(rows: Sequence[Finding], correction: Correction) -> list[Finding]:
     """The same findings with `p_adjusted`, their p corrected for how many they are."""
-    p = np.array([_number(row.columns.get("p")) for row in rows], dtype=np.float64)
+    p = np.array([_number_or_nan(row.columns.get("p")) for row in rows], dtype=np.float64)
     return [
         replace(row, columns={**row.columns, "p_adjusted": float(p_adjusted)})
-        for row, p_adjusted in zip(rows, adjusted(p, correction), strict=True)
+        for row, p_adjusted in zip(rows, adjust_p_values(p, correction), strict=True)
     ]
 
 
-def _number(value: object) -> float:
+def _number_or_nan(value: object) -> float:
     return float(value) if isinstance(value, int | float) else math.nan
 
 
@@ -155,29 +159,31 @@ def only_label(whole: View, label: str) -> View:
 def pairing_keys(view: View, by: str, key: str = "") -> pl.DataFrame:
     """Columns document and key: which documents of different systems belong together, as `compare` pairs them."""
     parts = [(str(group[by]), part) for group, part in view.split([by]) if group[by] is not None]
-    return _keys(view, parts, key)
+    return _document_keys(view, parts, key)
 
 
-def _keys(view: View, parts: Iterable[tuple[str, View]], key: str) -> pl.DataFrame:
+def _document_keys(view: View, parts: Iterable[tuple[str, View]], key: str) -> pl.DataFrame:
     """Columns document and key; key is null where the document has none."""
     texts = view.study.documents
     shared = pl.concat([part.study.documents["id"] for _, part in parts]).is_duplicated().any()
     if shared and not key:
         return texts.select(document="id", key="id")
     if key:
-        keys = texts.select(pl.col("id").alias("document"), meta(key).alias("key"))
+        keys = texts.select(pl.col("id").alias("document"), meta_entry(key).alias("key"))
         if keys["key"].null_count() == len(keys):
             raise FinecombError(f"no document has the meta {key!r} to pair by")
         return keys
-    inputs = [pl.col("context").map_elements(_context(name), pl.String) for name in ("prompt", "source", "headline")]
-    return texts.select(pl.col("id").alias("document"), key=pl.coalesce(meta("prompt_id"), *inputs))
+    inputs = [
+        pl.col("context").map_elements(_context_getter(name), pl.String) for name in ("prompt", "source", "headline")
+    ]
+    return texts.select(pl.col("id").alias("document"), key=pl.coalesce(meta_entry("prompt_id"), *inputs))
 
 
-def _context(name: str) -> Callable[[str], str | None]:
-    return lambda text: entries(text).get(name)
+def _context_getter(name: str) -> Callable[[str], str | None]:
+    return lambda text: parse_json_object(text).get(name)
 
 
-def _keyed(values: pl.DataFrame, keys: pl.DataFrame) -> pl.DataFrame:
+def _keyed_document_means(values: pl.DataFrame, keys: pl.DataFrame) -> pl.DataFrame:
     """One row per document: document, value (the mean over annotations) and key, without undefined values."""
     defined = values.filter(pl.col("value").is_not_null() & pl.col("value").is_not_nan())
     means = defined.group_by("document", maintain_order=True).agg(pl.col("value").cast(pl.Float64).mean())

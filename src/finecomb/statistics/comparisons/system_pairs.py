@@ -14,13 +14,13 @@ import polars as pl
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
-from finecomb.engine.partitions import Tables, WorkSpread, partition_rows
-from finecomb.statistics.inference.permutation import Values, paired, unpaired
+from finecomb.engine.partitions import Executor, Tables, rows_per_partition
+from finecomb.statistics.inference.permutation import Values, paired_permutation_test, unpaired_permutation_test
 from finecomb.version import __version__
 
 Pairing = Literal["auto", "yes", "no"]
-_STEP = 1  # comparisons of a partition: one holds all values of two systems
-_DIFFERENCES = {
+_PAIRS_PER_PARTITION = 1  # comparisons of a partition: one holds all values of two systems
+_DIFFERENCE_SCHEMA = {
     "a_mean": pl.Float64,
     "b_mean": pl.Float64,
     "together": pl.Boolean,
@@ -78,10 +78,10 @@ class SystemPair:
             "n": result.n,
             "p": result.p,
         }
-        return Finding(columns, _estimate(result, self.signature))
+        return Finding(columns, _difference_estimate(result, self.signature))
 
 
-def _estimate(result: SystemDifference, signature: Signature) -> Estimate:
+def _difference_estimate(result: SystemDifference, signature: Signature) -> Estimate:
     if math.isnan(result.p):
         lacking_pairs, lacking_texts = (
             "fewer than two prompts are shared",
@@ -107,16 +107,18 @@ class ComparisonWork:
     def __call__(self, rows: pl.DataFrame) -> Tables:
         """The difference of each two systems with its interval and p."""
         results = [self._difference(row) for row in rows.iter_slices(1)]
-        return {"differences": pl.DataFrame(results, _DIFFERENCES, orient="row")}
+        return {"differences": pl.DataFrame(results, _DIFFERENCE_SCHEMA, orient="row")}
 
     def _difference(self, row: pl.DataFrame) -> SystemDifference:
         a, b = (pl.DataFrame({name: row[f"{side}_{name}"][0] for name in ("value", "key")}) for side in "ab")
         together = self.pairing == "yes" or (self.pairing == "auto" and _all_paired(a, b))
-        pairs = _pairs(a, b)
+        pairs = _pair_by_key(a, b)
         first, second = (
             (pairs[side].to_numpy() for side in "ab") if together else (side["value"].to_numpy() for side in (a, b))
         )
-        test = (paired if together else unpaired)(first, second, self.draws, self._rng(row))
+        test = (paired_permutation_test if together else unpaired_permutation_test)(
+            first, second, self.draws, self._rng(row)
+        )
         n = str(len(pairs)) if together else f"{len(a)}+{len(b)}"
         difference, p, low, high = (float(number) for number in (test.difference, test.p, test.low, test.high))
         return SystemDifference(_mean_of(first), _mean_of(second), together, n, difference, p, low, high, test.exact)
@@ -132,12 +134,12 @@ class ComparisonWork:
         raise FinecombError(f"{systems} cannot be compared: {reason}; ask for fewer --draws")
 
 
-def compared_systems(pairs: Sequence[SystemPair], work: ComparisonWork, spread: WorkSpread) -> Iterator[Finding]:
+def compare_systems(pairs: Sequence[SystemPair], work: ComparisonWork, spread: Executor) -> Iterator[Finding]:
     """The finding of every two systems, worked on as `spread` says."""
     run = spread.run(work, work.lost, work.key())
-    for _ in run.rows_done(_partitions(pairs, partition_rows(len(pairs), _STEP))):
+    for _ in run.run_partitions(_partitions(pairs, rows_per_partition(len(pairs), _PAIRS_PER_PARTITION))):
         pass
-    results = run.table("differences").collect().select(list(_DIFFERENCES)).iter_rows() if pairs else ()
+    results = run.table("differences").collect().select(list(_DIFFERENCE_SCHEMA)).iter_rows() if pairs else ()
     for pair, result in zip(pairs, results, strict=True):
         yield pair.finding(SystemDifference(*result))
 
@@ -149,7 +151,7 @@ def _partitions(pairs: Iterable[SystemPair], size: int) -> Iterator[pl.DataFrame
         yield pl.concat(batch)
 
 
-def _pairs(a: pl.DataFrame, b: pl.DataFrame) -> pl.DataFrame:
+def _pair_by_key(a: pl.DataFrame, b: pl.DataFrame) -> pl.DataFrame:
     """One row per shared key: the mean value of each system."""
     sides = [
         side.filter(pl.col("key").is_not_null()).group_by("key").agg(pl.col("value").mean().alias(name))

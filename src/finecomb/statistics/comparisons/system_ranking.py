@@ -11,7 +11,7 @@ from finecomb.statistics.comparisons.system_comparison import compare
 from finecomb.statistics.measures.annotation_measures import MEASURES
 from finecomb.statistics.selection.view import ANY, View
 
-LEVEL = 0.05
+SIGNIFICANCE_LEVEL = 0.05
 """Below this corrected p a difference counts."""
 BEST_RULE = "p < .05 by a permutation test over texts, corrected over pairs by Holm's method"
 """How it is decided which value is the best."""
@@ -48,24 +48,24 @@ def best_values(view: View, findings: Iterable[Finding], by: str, **options: Any
         if len(values) > 1 and not any(map(math.isnan, values.values())) and len(set(values.values())) > 1:
             uses = {option: value for option, value in options.items() if option in MEASURES[name].uses}
             pairs = compare(view, by, name, [label], **uses)
-            if _is_alone(lowest, pairs):
+            if _is_significantly_lowest(lowest, pairs):
                 best.add(BestValue(name, label, lowest))
     return best
 
 
-def _is_alone(system: str, pairs: Iterable[Finding]) -> bool:
+def _is_significantly_lowest(system: str, pairs: Iterable[Finding]) -> bool:
     """Whether a system is lower than each of the others, p corrected."""
     signs = {"a": 1, "b": -1}
     for pair in pairs:
         for side, sign in signs.items():
             p = pair.columns["p_adjusted"]
-            is_lower = sign * pair.estimate.value < 0 and isinstance(p, float) and p < LEVEL
+            is_lower = sign * pair.estimate.value < 0 and isinstance(p, float) and p < SIGNIFICANCE_LEVEL
             if pair.columns[side] == system and not is_lower:
                 return False
     return True
 
 
-def by_value(findings: Sequence[Finding], by: Sequence[str]) -> list[Finding]:
+def sort_by_value(findings: Sequence[Finding], by: Sequence[str]) -> list[Finding]:
     """The findings with groups in the order of their values, lowest first, undefined last.
 
     The value of a group is that of the first measure over all labels; within a group the order stays.
@@ -73,15 +73,15 @@ def by_value(findings: Sequence[Finding], by: Sequence[str]) -> list[Finding]:
     values: dict[tuple[object, ...], float] = {}
     for finding in findings:
         if finding.columns.get("label", ANY) == ANY:
-            values.setdefault(_group(finding, by), finding.estimate.value)
+            values.setdefault(_group_key(finding, by), finding.estimate.value)
     measures = list(dict.fromkeys(finding.columns.get("measure") for finding in findings))
 
-    def place(finding: Finding) -> tuple[int, bool, float]:
-        value = values.get(_group(finding, by), math.nan)
+    def sort_key(finding: Finding) -> tuple[int, bool, float]:
+        value = values.get(_group_key(finding, by), math.nan)
         return measures.index(finding.columns.get("measure")), math.isnan(value), 0.0 if math.isnan(value) else value
 
-    return sorted(findings, key=place)
+    return sorted(findings, key=sort_key)
 
 
-def _group(finding: Finding, by: Sequence[str]) -> tuple[object, ...]:
+def _group_key(finding: Finding, by: Sequence[str]) -> tuple[object, ...]:
     return tuple(finding.columns.get(name) for name in by)

@@ -15,9 +15,11 @@ from finecomb.core.records import Id, Record, Text, Time
 from finecomb.core.study import Study
 from finecomb.statistics.selection.view import NO_TYPE, View
 
-What = Literal["taken", "merged", "changed", "split", "not-an-error", "discuss", "added"]
+DecisionType = Literal["taken", "merged", "changed", "split", "not-an-error", "discuss", "added"]
 """A mark as it is, all merged, a mark changed by hand, several, no mark, no decision yet, one that nobody made."""
-SETTLES: frozenset[What] = frozenset({"taken", "merged", "changed", "split", "not-an-error", "added"})
+SETTLING_DECISIONS: frozenset[DecisionType] = frozenset(
+    {"taken", "merged", "changed", "split", "not-an-error", "added"}
+)
 """The decisions that close a dispute."""
 ERROR_COLUMNS = ["cluster", "document", "label", "top", "votes", "readers", "needed", "kept", "decided"]
 GOLD = "gold"
@@ -26,7 +28,7 @@ GOLD = "gold"
 class Decision(Record):
     """The decision about a dispute, stored in the gold annotation's `meta.adjudication` under the dispute's key."""
 
-    what: What
+    what: DecisionType
     """The decision."""
     by: Text
     """Who decided."""
@@ -43,7 +45,7 @@ class Decision(Record):
 
 
 @dataclass(frozen=True)
-class Adjudicated:
+class Adjudication:
     """What adjudicators decided about the texts of a merge."""
 
     clusters: frozenset[int]
@@ -86,18 +88,18 @@ class Adjudicated:
         return pl.concat([voted, rows.select(voted.columns)])
 
 
-NOTHING_DECIDED = Adjudicated(frozenset(), pl.DataFrame())
+NO_ADJUDICATION = Adjudication(frozenset(), pl.DataFrame())
 
 
-def adjudicated(source: Study, view: View, clusters: pl.DataFrame) -> Adjudicated:
+def collect_adjudication(source: Study, view: View, clusters: pl.DataFrame) -> Adjudication:
     """The decisions of a study about the texts of a view, held against the clusters of its marks.
 
     A cluster is decided when one of its marks is listed in a decision. Decisions left for discussion decide nothing.
     """
-    rows = _decided_texts(source, view)
-    decisions = [(id, document, decision) for id, document, cell in rows for decision in _decisions(cell)]
+    rows = _gold_annotation_rows(source, view)
+    decisions = [(id, document, decision) for id, document, cell in rows for decision in _settling_decisions(cell)]
     if not decisions:
-        return NOTHING_DECIDED
+        return NO_ADJUDICATION
     places = dict(clusters.select("mark", "cluster").iter_rows())
     numbers: dict[str, int] = {}
     members: set[int] = set()
@@ -111,10 +113,10 @@ def adjudicated(source: Study, view: View, clusters: pl.DataFrame) -> Adjudicate
     marks = source.marks.join(cells, on="id", maintain_order="left")
     texts = tuple(dict.fromkeys(document for _, document, _ in decisions))
     note = f"{len(decisions):,} errors in {len(texts):,} texts were decided by an adjudicator; they count as decided"
-    return Adjudicated(frozenset(members), marks, len(decisions), texts, (note,))
+    return Adjudication(frozenset(members), marks, len(decisions), texts, (note,))
 
 
-def _decided_texts(source: Study, view: View) -> Sequence[tuple[str, str, str]]:
+def _gold_annotation_rows(source: Study, view: View) -> Sequence[tuple[str, str, str]]:
     """Annotation, document and meta of every gold annotation, drafts too, that may have decisions."""
     golden = source.annotators.filter(pl.col("kind") == "gold")["id"].implode()
     documents = view.study.documents["id"].implode()
@@ -125,13 +127,13 @@ def _decided_texts(source: Study, view: View) -> Sequence[tuple[str, str, str]]:
 
 
 @functools.lru_cache(maxsize=4096)
-def _decisions(meta: str) -> tuple[Decision, ...]:
+def _settling_decisions(meta: str) -> tuple[Decision, ...]:
     """The decisions in the meta of a gold annotation that settle a dispute."""
-    return tuple(decision for decision in _stored_decisions(meta) if decision.what in SETTLES)
+    return tuple(decision for decision in _stored_decisions(meta) if decision.what in SETTLING_DECISIONS)
 
 
 def _stored_decisions(meta: str) -> Iterator[Decision]:
-    stored = frames.entries(meta).get("adjudication")
+    stored = frames.parse_json_object(meta).get("adjudication")
     for decision in stored.values() if isinstance(stored, dict) else ():
         try:
             yield Decision.model_validate(decision)
@@ -142,7 +144,7 @@ def _stored_decisions(meta: str) -> Iterator[Decision]:
 def decision_counts(study: Study, annotator: str) -> tuple[int, int]:
     """How many decisions, and about how many texts, the handed-in annotations of a gold annotator hold."""
     work = study.work().annotations.filter((pl.col("annotator") == annotator) & pl.col("meta").is_not_null())
-    counts = [len(_decisions(meta)) for meta in work["meta"]]
+    counts = [len(_settling_decisions(meta)) for meta in work["meta"]]
     return sum(counts), sum(count > 0 for count in counts)
 
 

@@ -13,26 +13,39 @@ import polars as pl
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding, Signature
-from finecomb.statistics.comparisons.system_ranking import LEVEL
+from finecomb.statistics.comparisons.system_ranking import SIGNIFICANCE_LEVEL
 from finecomb.statistics.gold.mark_matching import Bools, Floats
-from finecomb.statistics.gold.scores import JudgeComparison, Scores, ratios
-from finecomb.statistics.inference.permutation import adjusted
-from finecomb.statistics.inference.resampling import document_weights, estimated, few_documents, p_value
+from finecomb.statistics.gold.scores import JudgeComparison, Scores, score_ratios
+from finecomb.statistics.inference.permutation import adjust_p_values
+from finecomb.statistics.inference.resampling import (
+    document_weights,
+    estimate_with_interval,
+    few_documents_reason,
+    p_value,
+)
 from finecomb.statistics.selection.view import ANY
 
-Kind = Literal["right", "label", "boundary", "boundary and label", "other reading", "missed", "extra"]
-KINDS: tuple[Kind, ...] = ("right", "boundary", "label", "boundary and label", "other reading", "missed", "extra")
-MISSED: Kind = "missed"
-EXTRA: Kind = "extra"
-_ALWAYS_EXACT = 13  # documents: so many are few enough to look at every arrangement
+PairingType = Literal["right", "label", "boundary", "boundary and label", "other reading", "missed", "extra"]
+PAIRING_TYPES: tuple[PairingType, ...] = (
+    "right",
+    "boundary",
+    "label",
+    "boundary and label",
+    "other reading",
+    "missed",
+    "extra",
+)
+MISSED: PairingType = "missed"
+EXTRA: PairingType = "extra"
+_MAX_EXACT_DOCUMENTS = 13  # documents: so many are few enough to look at every arrangement
 
 
-class Case(NamedTuple):
+class MarkPairing(NamedTuple):
     """One gold mark, the judge's mark it was paired with, or either of them alone."""
 
     judge: str
     document: str
-    kind: Kind
+    kind: PairingType
     gold: str
     """The words that gold marks; empty for an extra mark."""
     gold_label: str
@@ -45,57 +58,61 @@ class Case(NamedTuple):
     """Where in the text, for order; -1 for what has no place."""
 
 
-def cases(judged: JudgeComparison) -> Iterator[Case]:
+def mark_pairings(judged: JudgeComparison) -> Iterator[MarkPairing]:
     """Every gold mark and every mark of the judge once, in text order."""
     order = {id: at for at, id in enumerate(judged.judge.documents)}
-    yield from sorted(_cases(judged), key=lambda case: (order[case.document], case.start, case.kind))
+    yield from sorted(_unsorted_pairings(judged), key=lambda case: (order[case.document], case.start, case.kind))
 
 
-def _cases(judged: JudgeComparison) -> Iterator[Case]:
+def _unsorted_pairings(judged: JudgeComparison) -> Iterator[MarkPairing]:
     gold, marks = (list(frame.iter_rows(named=True)) for frame in (judged.gold, judged.judge.marks))
     name, matching = judged.judge.name, judged.matching
     paired = set(matching.partner[matching.partner >= 0].tolist())
     for at, one in enumerate(gold):
         partner = int(matching.partner[at])
         other = marks[partner] if partner >= 0 else None
-        kind = _kind(one, other) if other else MISSED
+        kind = _pairing_type(one, other) if other else MISSED
         kind = "other reading" if partner < 0 and matching.credit[at] else kind
-        yield _case(name, kind, one, other)
+        yield _build_pairing(name, kind, one, other)
     for at, mark in enumerate(marks):
         if at not in paired and not matching.right[at]:
-            yield _case(name, EXTRA, None, mark)
+            yield _build_pairing(name, EXTRA, None, mark)
 
 
-def _kind(gold: dict[str, Any], mark: dict[str, Any]) -> Kind:
+def _pairing_type(gold: dict[str, Any], mark: dict[str, Any]) -> PairingType:
     spans, labels = gold["spans"] == mark["spans"], gold["label"] == mark["label"]
     if spans:
         return "right" if labels else "label"
     return "boundary" if labels else "boundary and label"
 
 
-def _case(judge: str, kind: Kind, gold: dict[str, Any] | None, mark: dict[str, Any] | None) -> Case:
+def _build_pairing(
+    judge: str, kind: PairingType, gold: dict[str, Any] | None, mark: dict[str, Any] | None
+) -> MarkPairing:
     some = gold or mark
     assert some is not None
     start = some["spans"][0]["start"] if some["spans"] else -1
     words = ["" if row is None else " … ".join(row["quotes"]) for row in (gold, mark)]
     labels = ["" if row is None else str(row["label"]) for row in (gold, mark)]
     ids = ["" if row is None else str(row["id"]) for row in (gold, mark)]
-    return Case(judge, str(some["document"]), kind, words[0], labels[0], words[1], labels[1], ids[0], ids[1], start)
+    return MarkPairing(
+        judge, str(some["document"]), kind, words[0], labels[0], words[1], labels[1], ids[0], ids[1], start
+    )
 
 
 def disagreements(scores: Scores) -> list[dict[str, object]]:
     """Every case that is not right, as rows."""
     hidden = {"gold_mark", "predicted_mark", "start"}
-    wrong_cases = (case for judged in scores.judged for case in cases(judged) if case.kind != "right")
+    wrong_cases = (case for judged in scores.judged for case in mark_pairings(judged) if case.kind != "right")
     return [{name: value for name, value in case._asdict().items() if name not in hidden} for case in wrong_cases]
 
 
-def kinds_table(scores: Scores) -> list[dict[str, object]]:
+def pairing_type_table(scores: Scores) -> list[dict[str, object]]:
     """How many marks are right, wrong in boundary, in label, in both, missed and extra; shares are of gold marks."""
     rows: list[dict[str, object]] = []
     for judged in scores.judged:
-        counted = [case.kind for case in cases(judged)]
-        for kind in KINDS:
+        counted = [case.kind for case in mark_pairings(judged)]
+        for kind in PAIRING_TYPES:
             count = counted.count(kind)
             share = count / len(judged.gold) if len(judged.gold) and kind != EXTRA else math.nan
             rows.append({"judge": judged.judge.name, "kind": kind, "count": count, "share of gold": share})
@@ -106,9 +123,9 @@ def confusion(scores: Scores) -> list[dict[str, object]]:
     """Gold labels in rows, the judge's in columns, over paired marks; the last column and row are missed and extra."""
     rows: list[dict[str, object]] = []
     for judged in scores.judged:
-        judge_cases = list(cases(judged))
+        judge_cases = list(mark_pairings(judged))
         pairs = pl.DataFrame(
-            {"gold": [c.gold_label or EXTRA for c in judge_cases], "said": [_said(c) for c in judge_cases]}
+            {"gold": [c.gold_label or EXTRA for c in judge_cases], "said": [_judge_label(c) for c in judge_cases]}
         )
         counts = {(gold, answer): n for gold, answer, n in pairs.group_by("gold", "said").len().iter_rows()}
         labels = [
@@ -121,7 +138,7 @@ def confusion(scores: Scores) -> list[dict[str, object]]:
     return rows
 
 
-def _said(case: Case) -> str:
+def _judge_label(case: MarkPairing) -> str:
     return case.gold_label if case.kind == "other reading" else case.predicted_label or MISSED
 
 
@@ -142,12 +159,12 @@ def compare_judges(scores: Scores, label: str = ANY, draws: int = 10_000, seed: 
     findings = [
         finding
         for one, other in itertools.combinations(scores.judged, 2)
-        for finding in _difference(one, other, label, dict(scores.fields), draws, seed)
+        for finding in _compare_two_judges(one, other, label, dict(scores.fields), draws, seed)
     ]
     corrected: list[Finding] = []
     for name in ("recall", "precision", "f1"):
         same_measure = [finding for finding in findings if finding.columns["measure"] == name]
-        p = adjusted(np.array([finding.columns["p"] for finding in same_measure], dtype=np.float64))
+        p = adjust_p_values(np.array([finding.columns["p"] for finding in same_measure], dtype=np.float64))
         corrected += [
             Finding({**finding.columns, "p_adjusted": float(adjusted_p)}, finding.estimate)
             for finding, adjusted_p in zip(same_measure, p, strict=True)
@@ -163,22 +180,22 @@ def best_judges(scores: Scores, draws: int = 10_000, seed: int = 0) -> set[tuple
     beaten: Counter[tuple[str, str]] = Counter()
     for finding in compare_judges(scores, draws=draws, seed=seed):
         p, value = finding.columns["p_adjusted"], finding.estimate.value
-        if isinstance(p, float) and p < LEVEL:
+        if isinstance(p, float) and p < SIGNIFICANCE_LEVEL:
             beaten[str(finding.columns["a" if value > 0 else "b"]), str(finding.columns["measure"])] += 1
     return {winner for winner, count in beaten.items() if count == len(scores.judged) - 1}
 
 
-def _difference(
+def _compare_two_judges(
     one: JudgeComparison, other: JudgeComparison, label: str, signature_fields: dict[str, object], draws: int, seed: int
 ) -> Iterator[Finding]:
     common = [id for id in one.judge.documents if id in set(other.judge.documents)]
-    a, b = (_sums(comparison, label, common) for comparison in (one, other))
+    a, b = (_document_sums(comparison, label, common) for comparison in (one, other))
     rng = np.random.default_rng(seed)
-    difference = ratios(a.sum(axis=0)) - ratios(b.sum(axis=0))
-    exact = len(common) <= _ALWAYS_EXACT
-    null = _swapped(a, b, _arrangements(len(common), exact, draws, rng))
+    difference = score_ratios(a.sum(axis=0)) - score_ratios(b.sum(axis=0))
+    exact = len(common) <= _MAX_EXACT_DOCUMENTS
+    null = _permuted_differences(a, b, _swap_patterns(len(common), exact, draws, rng))
     weights = document_weights(len(common), draws, rng)
-    drawn = ratios(weights @ a) - ratios(weights @ b)
+    drawn = score_ratios(weights @ a) - score_ratios(weights @ b)
     for at, name in enumerate(("recall", "precision", "f1")):
         value = float(difference[at])
         why = "undefined for one of the two" if math.isnan(value) else ""
@@ -192,23 +209,25 @@ def _difference(
         }
         signature = Signature.of(**{**fields, "test": "exact" if exact else "permutation"})
         columns = {"a": one.judge.name, "b": other.judge.name, "measure": name, "label": label, "p": p}
-        yield Finding(columns, estimated(value, drawn[:, at], signature, why, few_documents(len(common))))
+        yield Finding(
+            columns, estimate_with_interval(value, drawn[:, at], signature, why, few_documents_reason(len(common)))
+        )
 
 
-def _sums(judged: JudgeComparison, label: str, documents: list[str]) -> Floats:
+def _document_sums(judged: JudgeComparison, label: str, documents: list[str]) -> Floats:
     positions = {id: at for at, id in enumerate(judged.judge.documents)}
     sums: Floats = judged.sums[judged.labels.index(label)][[positions[id] for id in documents]]
     return sums
 
 
-def _arrangements(documents: int, exact: bool, draws: int, rng: np.random.Generator) -> Bools:
+def _swap_patterns(documents: int, exact: bool, draws: int, rng: np.random.Generator) -> Bools:
     """Which documents are swapped, (arrangements, documents)."""
     if exact:
         return np.array(list(itertools.product([False, True], repeat=documents)), dtype=bool)
     return rng.random((draws, documents)) < 0.5
 
 
-def _swapped(a: Floats, b: Floats, swap: Bools) -> Floats:
+def _permuted_differences(a: Floats, b: Floats, swap: Bools) -> Floats:
     """Differences of the ratios when the judges are swapped on some documents, (arrangements, 3)."""
     moved = swap.astype(np.float64) @ (b - a)
-    return ratios(a.sum(axis=0) + moved) - ratios(b.sum(axis=0) - moved)
+    return score_ratios(a.sum(axis=0) + moved) - score_ratios(b.sum(axis=0) - moved)

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from finecomb.core.frames import spans_of
+from finecomb.core.frames import parse_spans
 from finecomb.core.records import Mark
-from finecomb.core.span import union
-from finecomb.statistics.gold.decisions import SETTLES, Decision
-from finecomb.statistics.gold.gold_merge import SPLIT, clustered_marks, gold
+from finecomb.core.span import merge_spans
+from finecomb.statistics.gold.decisions import SETTLING_DECISIONS, Decision
+from finecomb.statistics.gold.gold_merge import SPLIT, cluster_marks, gold
 from finecomb.statistics.selection.view import NO_TYPE, View
 
 
@@ -60,7 +60,7 @@ class Dispute:
 # --- disputes ----------------------------------------------------------------------------------------------------
 
 
-def disputes(view: View, align: str = "auto") -> dict[str, tuple[Dispute, ...]]:
+def find_disputes(view: View, align: str = "auto") -> dict[str, tuple[Dispute, ...]]:
     """The disputes of each text of a view that somebody read, in text order.
 
     Marks are normalised and aligned as `finecomb.statistics.gold.gold_merge.gold` does it. `auto` goes by the marks'
@@ -68,13 +68,13 @@ def disputes(view: View, align: str = "auto") -> dict[str, tuple[Dispute, ...]]:
     where one has an item, and by overlap in others.
     """
     disputes_by_document: dict[str, tuple[Dispute, ...]] = dict.fromkeys(view.study.documents["id"], ())
-    for by, documents in _by_alignment(view, align):
+    for by, documents in _documents_by_alignment(view, align):
         if len(documents):
-            disputes_by_document |= _aligned(view.of(documents), by)
+            disputes_by_document |= _aligned_disputes(view.of(documents), by)
     return disputes_by_document
 
 
-def _by_alignment(view: View, align: str) -> Iterator[tuple[str, pl.Series]]:
+def _documents_by_alignment(view: View, align: str) -> Iterator[tuple[str, pl.Series]]:
     every = view.study.documents["id"]
     if align != "auto":
         yield align, every
@@ -84,10 +84,10 @@ def _by_alignment(view: View, align: str) -> Iterator[tuple[str, pl.Series]]:
     yield "overlap", every.filter(~tied)
 
 
-def _aligned(view: View, by: str) -> dict[str, tuple[Dispute, ...]]:
+def _aligned_disputes(view: View, by: str) -> dict[str, tuple[Dispute, ...]]:
     merge = gold(view, min_votes=1, align=by)
     marks = {
-        mark.id: _plain(mark)
+        mark.id: _restore_missing_label(mark)
         for annotation_record in merge.view.study.iter_annotations()
         for mark in annotation_record.marks
     }
@@ -106,7 +106,7 @@ def _aligned(view: View, by: str) -> dict[str, tuple[Dispute, ...]]:
         )
         dispute = Dispute(_key(opinions), opinions, readers, next(merged))
         named = label != SPLIT and (label != NO_TYPE or unlabelled)
-        disputes_by_document[document].append(replace(dispute, agreed=named and _agreed(dispute)))
+        disputes_by_document[document].append(replace(dispute, agreed=named and _is_unanimous(dispute)))
     return {document: tuple(columns) for document, columns in disputes_by_document.items()}
 
 
@@ -125,14 +125,14 @@ def dispute_counts(view: View, align: str = "auto") -> dict[str, DisputeCount]:
     For lists of many texts: frames are counted, and a record is made of no mark.
     """
     counts = dict.fromkeys(view.study.documents["id"], DisputeCount())
-    for by, documents in _by_alignment(view, align):
+    for by, documents in _documents_by_alignment(view, align):
         if len(documents):
-            counts |= _counted(view.of(documents), by)
+            counts |= _aligned_dispute_counts(view.of(documents), by)
     return counts
 
 
-def _counted(view: View, by: str) -> dict[str, DisputeCount]:
-    normal, clusters, errors = clustered_marks(view, by, min_votes=1)
+def _aligned_dispute_counts(view: View, by: str) -> dict[str, DisputeCount]:
+    normal, clusters, errors = cluster_marks(view, by, min_votes=1)
     marks = normal.view.study.marks.select("label", "spans", mark="id")
     opinions = clusters.select("cluster", "annotator", "mark").join(marks, on="mark", how="left", maintain_order="left")
     same = opinions.group_by("cluster").agg(
@@ -146,13 +146,13 @@ def _counted(view: View, by: str) -> dict[str, DisputeCount]:
     agreed = Counter(
         document
         for document, cells in rows.filter(by_all).select("document", "spans").iter_rows()
-        if len({tuple(union(spans_of(cell))) for cell in cells}) == 1
+        if len({tuple(merge_spans(parse_spans(cell))) for cell in cells}) == 1
     )
     totals = rows.group_by("document").len().iter_rows()
     return {document: DisputeCount(total, agreed[document]) for document, total in totals}
 
 
-def _plain(mark: Mark) -> Mark:
+def _restore_missing_label(mark: Mark) -> Mark:
     """As annotators made it: a view calls the absence of a label by a name."""
     return mark.model_copy(update={"label": None}) if mark.label == NO_TYPE else mark
 
@@ -163,8 +163,8 @@ def _key(opinions: Iterable[Opinion]) -> str:
     ).hexdigest()
 
 
-def _agreed(dispute: Dispute) -> bool:
-    same = {(opinion.mark.label, tuple(union(opinion.mark.spans))) for opinion in dispute.opinions}
+def _is_unanimous(dispute: Dispute) -> bool:
+    same = {(opinion.mark.label, tuple(merge_spans(opinion.mark.spans))) for opinion in dispute.opinions}
     return len(same) == 1 and dispute.votes == dispute.readers >= 2
 
 
@@ -183,7 +183,7 @@ class DisputeDecision:
     @property
     def settled(self) -> bool:
         """Whether nothing is left to be said; what was left for discussion is not settled."""
-        return self.decision is not None and self.decision.what in SETTLES
+        return self.decision is not None and self.decision.what in SETTLING_DECISIONS
 
 
 def dispute_decisions(disputed: Sequence[Dispute], decisions: Mapping[str, Decision]) -> tuple[DisputeDecision, ...]:
@@ -197,7 +197,7 @@ def dispute_decisions(disputed: Sequence[Dispute], decisions: Mapping[str, Decis
     joined: dict[str, list[tuple[Dispute, Opinion]]] = {key: [] for key in decisions}
     states: list[DisputeDecision] = []
     for dispute in disputed:
-        owners = [_owner(opinion, claims) for opinion in dispute.opinions]
+        owners = [_decided_dispute_key(opinion, claims) for opinion in dispute.opinions]
         first = next((owner for owner in owners if owner is not None), None)
         if first is None:
             states.append(DisputeDecision(dispute))
@@ -205,21 +205,23 @@ def dispute_decisions(disputed: Sequence[Dispute], decisions: Mapping[str, Decis
             if first is not None:
                 joined[owner or first].append((dispute, opinion))
     readers = max((dispute.readers for dispute in disputed), default=0)
-    states += [_decided(key, decisions[key], members, readers) for key, members in joined.items()]
+    states += [_build_dispute_decision(key, decisions[key], members, readers) for key, members in joined.items()]
     return tuple(sorted(states, key=lambda state: state.dispute.start))
 
 
-def _owner(opinion: Opinion, claims: Mapping[str, str]) -> str | None:
+def _decided_dispute_key(opinion: Opinion, claims: Mapping[str, str]) -> str | None:
     """The key of the decided dispute that an opinion belongs to."""
     piece = opinion.mark.id.removeprefix(opinion.origin)  # of a mark that a rule has split
     ids = (opinion.mark.id, *(f"{id}{piece}" for id in opinion.mark.made_from))
     return next((claims[id] for id in ids if id in claims), None)
 
 
-def _decided(key: str, decision: Decision, members: Sequence[tuple[Dispute, Opinion]], readers: int) -> DisputeDecision:
+def _build_dispute_decision(
+    key: str, decision: Decision, members: Sequence[tuple[Dispute, Opinion]], readers: int
+) -> DisputeDecision:
     opinions = tuple(opinion for _, opinion in members)
     claimed = dict.fromkeys(decision.readings, key)
-    later = sum(_owner(opinion, claimed) is None for opinion in opinions)
+    later = sum(_decided_dispute_key(opinion, claimed) is None for opinion in opinions)
     whole = members[0][0] if members else Dispute(key, (), readers)
     same = {opinion.mark.id for opinion in whole.opinions} == {opinion.mark.id for opinion in opinions}
     return DisputeDecision(replace(whole, key=key, opinions=opinions, agreed=whole.agreed and same), decision, later)

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from finecomb.core.errors import FinecombError, apart, did_you_mean
-from finecomb.core.frames import entries, entry, meta, names_in
+from finecomb.core.errors import FinecombError, did_you_mean, diff_excerpt
+from finecomb.core.frames import json_entry, json_entry_names, meta_entry, parse_json_object
 from finecomb.core.protocol import Protocol
 from finecomb.core.study import Study
 from finecomb.core.text_hash import text_hash
@@ -26,9 +26,9 @@ from finecomb.statistics.gold.gold_merge import SPLIT
 from finecomb.statistics.selection.view import NO_TYPE, Filters, view
 
 Ints = NDArray[np.int64]
-Unread = Literal["empty", "leave-out"]
+UnreadPolicy = Literal["empty", "leave-out"]
 
-MARKS = ["id", "document", "label", "spans", "quotes", "alternatives", "answers"]
+MARK_COLUMNS = ["id", "document", "label", "spans", "quotes", "alternatives", "answers"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +62,20 @@ class ScoredPair:
 
     def by(self, names: Sequence[str]) -> pl.DataFrame:
         """Document ids with the meta columns asked for."""
-        meta_names = names_in(self.documents["meta"])
+        meta_names = json_entry_names(self.documents["meta"])
         for name in names:
             if name not in meta_names:
                 raise FinecombError(f"--by {name}: documents have no meta of that name{did_you_mean(name, meta_names)}")
-        return self.documents.select("id", *[meta(name) for name in names])
+        return self.documents.select("id", *[meta_entry(name) for name in names])
 
 
-def scored_pair(
+def pair_gold_with_judges(
     gold: Study,
     predicted: Study | None = None,
     gold_annotator: str = "",
     judges: Sequence[str] = (),
     protocol: str = "",
-    unread: Unread = "empty",
+    unread: UnreadPolicy = "empty",
     repairs: Repairs = "declared",
 ) -> ScoredPair:
     """Gold of one study and the judges of another, or of the same one when there is no other.
@@ -88,17 +88,17 @@ def scored_pair(
     if unread not in ("empty", "leave-out"):
         raise FinecombError(f"unread texts are 'empty' or 'leave-out', not {unread!r}")
     other = gold if predicted is None else predicted
-    truth = gold_annotator or the_gold_annotator(gold)
-    same_texts(gold, other)
+    truth = gold_annotator or find_gold_annotator(gold)
+    require_same_texts(gold, other)
     gold_view = view(gold, Filters(protocol=protocol, annotators=(truth,)))
     if gold_view.protocol is None:
         raise FinecombError("gold has no protocol, so nothing says which labels there are")
-    named = tuple(judges) or tuple(_judges(other, truth, predicted is not None))
+    named = tuple(judges) or tuple(_default_judges(other, truth, predicted is not None))
     judge_view = view(other, Filters(protocol=protocol if predicted is None else "", annotators=named))
-    marks = _marks(gold_view.study, gold.documents)
+    marks = _marks_in_text_order(gold_view.study, gold.documents)
     notes: list[str] = list(_gold_notes(gold, truth))
     scored = [
-        _judge(
+        _build_judge(
             name, judge_view.study.only(pl.col("annotator") == name), gold, other, gold_view.study, truth, unread, notes
         )
         for name in sorted(set(named))
@@ -109,9 +109,9 @@ def scored_pair(
     if strange:
         notes.append(f"labels that gold's protocol {gold_view.protocol.id} does not have: {', '.join(strange)}")
     if repairs == "smallest":
-        scored = [_with_repairs(judge, marks, gold.documents) for judge in scored]
-    _note_marks(marks, scored, notes)
-    notes += _fitting_notes(scored, other)
+        scored = [_infer_repairs(judge, marks, gold.documents) for judge in scored]
+    _add_mark_notes(marks, scored, notes)
+    notes += _training_overlap_notes(scored, other)
     fields = {**gold_view.fields, "who": None, "gold_annotator": truth, "unread": unread if unread != "empty" else None}
     fields |= {"repairs": repairs if repairs != "declared" else None}
     return ScoredPair(
@@ -119,7 +119,7 @@ def scored_pair(
     )
 
 
-def _with_repairs(judge: Judge, gold: pl.DataFrame, documents: pl.DataFrame) -> Judge:
+def _infer_repairs(judge: Judge, gold: pl.DataFrame, documents: pl.DataFrame) -> Judge:
     """A judge with the alternatives that its marks and gold's show beside each other: one name, or two numbers."""
     texts = dict(documents.select("id", "text").iter_rows())
     sides = [frame.with_columns(annotator=pl.lit(name)) for name, frame in (("gold", gold), ("judge", judge.marks))]
@@ -128,7 +128,7 @@ def _with_repairs(judge: Judge, gold: pl.DataFrame, documents: pl.DataFrame) -> 
     return replace(judge, marks=with_alternatives(judge.marks, sets), gold_repairs=of_gold)
 
 
-def the_gold_annotator(study: Study) -> str:
+def find_gold_annotator(study: Study) -> str:
     """The only annotator of kind gold, else the only annotator there is."""
     kinds = study.annotators.filter(pl.col("id").is_in(study.annotations["annotator"].implode()))
     golden = kinds.filter(pl.col("kind") == "gold")["id"].to_list()
@@ -141,7 +141,7 @@ def the_gold_annotator(study: Study) -> str:
     return str(candidates[0])
 
 
-def _judges(study: Study, gold: str, is_other: bool) -> list[str]:
+def _default_judges(study: Study, gold: str, is_other: bool) -> list[str]:
     """Everybody who annotated but gold and scalar metrics; gold of another study when there is nobody else in it."""
     present = set(study.work().annotations["annotator"].unique()) - scalar_annotators(study)
     kinds = dict(study.annotators.select("id", "kind").iter_rows())
@@ -160,10 +160,10 @@ def _gold_notes(gold: Study, truth: str) -> Iterator[str]:
         yield f"gold was decided by an adjudicator: {decisions:,} decisions in {texts:,} texts"
 
 
-def _fitting_notes(judges: Sequence[Judge], study: Study) -> Iterator[str]:
+def _training_overlap_notes(judges: Sequence[Judge], study: Study) -> Iterator[str]:
     """A warning for each judge that was fitted on texts it is scored on."""
     for name, cell in study.annotators.select("id", "meta").iter_rows():
-        fitted = entries(cell).get("fitted_texts")
+        fitted = parse_json_object(cell).get("fitted_texts")
         judge = next((judge for judge in judges if judge.name == name), None)
         if judge is None or not isinstance(fitted, list) or not fitted:
             continue
@@ -179,7 +179,7 @@ def _fitting_notes(judges: Sequence[Judge], study: Study) -> Iterator[str]:
 
 def scalar_annotators(study: Study) -> set[str]:
     """Who gave each text a `score` and marked nothing."""
-    scored = set(study.annotations.filter(entry("answers", "score").is_not_null())["annotator"])
+    scored = set(study.annotations.filter(json_entry("answers", "score").is_not_null())["annotator"])
     return scored - _marking_annotators(study) if scored else scored
 
 
@@ -187,7 +187,7 @@ def _marking_annotators(study: Study) -> set[str]:
     return set(study.scan_marks().select(pl.col("annotator").unique()).collect(engine="streaming")["annotator"])
 
 
-def same_texts(gold: Study, predicted: Study) -> None:
+def require_same_texts(gold: Study, predicted: Study) -> None:
     """Refuse annotated texts that gold does not know, or knows in another version."""
     if predicted is gold:
         return
@@ -201,24 +201,24 @@ def same_texts(gold: Study, predicted: Study) -> None:
                 f"document {id!r} is annotated, but gold does not have it{did_you_mean(id, list(gold_texts)[:5000])}"
             )
         elif gold_texts[id] != text:
-            ours, theirs = apart(gold_texts[id], text)
+            ours, theirs = diff_excerpt(gold_texts[id], text)
             wrong.append(f"document {id!r} has another text than in gold: {theirs} where gold has {ours}")
     if wrong:
         raise FinecombError("\n".join(wrong))
 
 
-def _judge(
+def _build_judge(
     name: str,
     judge_work: Study,
     gold: Study,
     other: Study,
     truth: Study,
     truth_name: str,
-    unread: Unread,
+    unread: UnreadPolicy,
     notes: list[str],
 ) -> Judge:
     has, read = set(truth.annotations["document"]), set(judge_work.annotations["document"])
-    aside = _aside(gold, truth_name) - has | _aside(other, name) - read
+    aside = _excluded_documents(gold, truth_name) - has | _excluded_documents(other, name) - read
     counted = (has | read if unread == "empty" else has & read) - aside
     if not has & read:
         raise FinecombError(f"{name} has no annotation on any text that gold has; nothing can be compared")
@@ -230,17 +230,17 @@ def _judge(
             notes.append(f"{who} has no annotation on {len(missing):,} of {total:,} texts {whose}; {meaning}")
     if gone := len((has | read) & aside):
         notes.append(f"{gone:,} texts are left out for {name}: gold or {name} was set aside there")
-    marks = _marks(judge_work, gold.documents).filter(pl.col("document").is_in(sorted(counted)))
+    marks = _marks_in_text_order(judge_work, gold.documents).filter(pl.col("document").is_in(sorted(counted)))
     return Judge(name, marks, tuple(id for id in gold.documents["id"] if id in counted))
 
 
-def _aside(study: Study, annotator: str) -> set[str]:
+def _excluded_documents(study: Study, annotator: str) -> set[str]:
     """Texts on which an annotator's work was excluded or never handed in."""
     whole = study.annotations.filter((pl.col("annotator") == annotator) & (pl.col("phase") == "work"))
     return set(whole["document"]) - set(study.work().annotations.filter(pl.col("annotator") == annotator)["document"])
 
 
-def _marks(study: Study, documents: pl.DataFrame) -> pl.DataFrame:
+def _marks_in_text_order(study: Study, documents: pl.DataFrame) -> pl.DataFrame:
     """Marks in text order; the label of one without majority is `split`."""
     order = documents.select(document="id").with_row_index("place")
     edge = pl.col("spans").list.first()
@@ -249,10 +249,10 @@ def _marks(study: Study, documents: pl.DataFrame) -> pl.DataFrame:
     rows = rows.join(order, on="document", how="left", maintain_order="left").with_columns(
         start=edge.struct.field("start"), end=edge.struct.field("end")
     )
-    return rows.sort("place", "start", "end", "id", nulls_last=True).select(MARKS)
+    return rows.sort("place", "start", "end", "id", nulls_last=True).select(MARK_COLUMNS)
 
 
-def _note_marks(gold: pl.DataFrame, judges: Sequence[Judge], notes: list[str]) -> None:
+def _add_mark_notes(gold: pl.DataFrame, judges: Sequence[Judge], notes: list[str]) -> None:
     for name, marks in (("gold", gold), *((judge.name, judge.marks) for judge in judges)):
         if lost := int((marks["spans"].list.len() == 0).sum()):
             notes.append(

@@ -17,16 +17,16 @@ from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Signature
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotator, Answer, Answers
-from finecomb.core.span import Span, covered, touched, union
+from finecomb.core.span import Span, covered_length, covered_token_mask, merge_spans
 from finecomb.core.study import Study
 from finecomb.core.tokens import words
 from finecomb.statistics.agreement import mark_alignment as alignment
-from finecomb.statistics.agreement.minimal_corrections import Repairs, refuse_repairs_of_items, with_repairs
-from finecomb.statistics.gold.decisions import ERROR_COLUMNS, NOTHING_DECIDED, adjudicated
-from finecomb.statistics.gold.mark_normalisation import Normalisation, Normalised, normalise
+from finecomb.statistics.agreement.minimal_corrections import Repairs, apply_repair_mode, refuse_repairs_of_items
+from finecomb.statistics.gold.decisions import ERROR_COLUMNS, NO_ADJUDICATION, collect_adjudication
+from finecomb.statistics.gold.mark_normalisation import NormalisationChange, NormalisedView, normalise
 from finecomb.statistics.selection.view import NO_TYPE, View, as_view
 
-Size = Literal["widest", "narrowest", "majority", "union"]
+SpanSize = Literal["widest", "narrowest", "majority", "union"]
 MinVotes = int | Literal["majority"]
 MAJORITY: Literal["majority"] = "majority"
 Row = dict[str, Any]
@@ -48,7 +48,7 @@ class Gold:
     errors: pl.DataFrame
     """One row per cluster: cluster, document, label (or `split`, `no type`), top (votes for that label), votes,
     readers, needed (votes that gold asks for), kept, decided (by an adjudicator)."""
-    changes: tuple[Normalisation, ...]
+    changes: tuple[NormalisationChange, ...]
     """What was normalised and why."""
     align: str
     """How marks were aligned."""
@@ -70,7 +70,7 @@ def gold(
     study: Study | View,
     min_votes: MinVotes = 2,
     align: str = "auto",
-    size: Size = "majority",
+    size: SpanSize = "majority",
     decisions: Study | None = None,
     repairs: Repairs = "declared",
 ) -> Gold:
@@ -90,40 +90,40 @@ def gold(
     what was given. A text with fewer readers than votes needed gets an annotation set aside, since nothing could pass.
     """
     view = as_view(study)
-    _check(view, min_votes, size)
+    _check_options(view, min_votes, size)
     by = _alignment(view, align)
     refuse_repairs_of_items(repairs, by)
-    normal, clusters, errors = clustered_marks(view, by, min_votes, repairs)
+    normal, clusters, errors = cluster_marks(view, by, min_votes, repairs)
     source = decisions or (study if isinstance(study, Study) else None)
-    decided = adjudicated(source, view, clusters) if source is not None else NOTHING_DECIDED
+    decided = collect_adjudication(source, view, clusters) if source is not None else NO_ADJUDICATION
     errors = decided.errors(errors)
     fields = {"min_votes": min_votes, "align": by, "size": size, **normal.view.fields}
     annotations = _annotations(normal.view, min_votes, decided.texts, Signature.of(statistic=GOLD, **fields))
-    merger = _Merger(normal, clusters, size)
+    merger = _MarkMerger(normal, clusters, size)
     marks = decided.marks(merger.marks(errors.filter(pl.col("kept") & ~pl.col("decided"))), f"/{GOLD}")
     changes = (*normal.changes, *merger.resized)
     signature = Signature.of(statistic=GOLD, **fields, annotators=view.study.annotations["annotator"].n_unique())
     notes = tuple(_notes(annotations, normal.breaches if by == "item" else 0, min_votes)) + decided.notes
-    gold_study = _study(view.study, annotations, marks)
+    gold_study = _build_gold_study(view.study, annotations, marks)
     return Gold(gold_study, normal.view, clusters, errors, changes, by, signature, notes)
 
 
-def clustered_marks(
+def cluster_marks(
     view: View, by: str, min_votes: MinVotes, repairs: Repairs = "declared"
-) -> tuple[Normalised, pl.DataFrame, pl.DataFrame]:
+) -> tuple[NormalisedView, pl.DataFrame, pl.DataFrame]:
     """The marks after the protocol's rules, the clusters that are one error, and the errors with their votes.
 
     What `gold` begins with; frames as in `Gold.clusters` and `Gold.errors`, before anybody's decisions.
     """
     normal = normalise(view, guidelines=by != "item")
-    normal = replace(normal, view=with_repairs(normal.view, repairs))
-    clusters = _weighed(alignment.align(normal.view, by), normal.view)
-    return normal, clusters, _errors(clusters, normal.view, min_votes)
+    normal = replace(normal, view=apply_repair_mode(normal.view, repairs))
+    clusters = _add_vote_weights(alignment.align(normal.view, by), normal.view)
+    return normal, clusters, _tally_votes(clusters, normal.view, min_votes)
 
 
-def _check(view: View, min_votes: MinVotes, size: str) -> None:
-    if size not in SIZES:
-        raise FinecombError(f"a size cannot be {size!r}{did_you_mean(size, SIZES)}")
+def _check_options(view: View, min_votes: MinVotes, size: str) -> None:
+    if size not in SPAN_MERGERS:
+        raise FinecombError(f"a size cannot be {size!r}{did_you_mean(size, SPAN_MERGERS)}")
     if isinstance(min_votes, str) and min_votes != MAJORITY:
         raise FinecombError(f"an error needs a number of votes or `majority`, not {min_votes!r}")
     if isinstance(min_votes, int) and min_votes < 1:
@@ -140,13 +140,13 @@ def _alignment(view: View, align: str) -> str:
     return "item" if view.study.marks["item"].null_count() < len(view.study.marks) else "overlap"
 
 
-def _study(source: Study, annotations: pl.DataFrame, marks: pl.DataFrame) -> Study:
-    annotators = frames.frame(frames.ANNOTATORS, [frames.annotator_row(Annotator(id=GOLD, kind="gold"))])
-    units = frames.frame(frames.UNITS, [])
+def _build_gold_study(source: Study, annotations: pl.DataFrame, marks: pl.DataFrame) -> Study:
+    annotators = frames.build_frame(frames.ANNOTATORS, [frames.annotator_row(Annotator(id=GOLD, kind="gold"))])
+    units = frames.build_frame(frames.UNITS, [])
     return Study(source.settings, source.protocols, source.documents, annotators, annotations, units, marks)
 
 
-def votes_needed(readers: int, min_votes: MinVotes) -> int:
+def required_vote_count(readers: int, min_votes: MinVotes) -> int:
     """How many of a text's readers must have marked an error; a majority is more than half, and two at least.
 
     >>> [votes_needed(readers, "majority") for readers in (1, 2, 3, 4, 5)]
@@ -163,7 +163,7 @@ def _annotations(view: View, min_votes: MinVotes, decided: Sequence[str], signat
     texts = order.join(work, on="document", how="left", maintain_order="left")
     rows = []
     for document, ids, readers in texts.iter_rows():
-        needed = votes_needed(readers, min_votes)
+        needed = required_vote_count(readers, min_votes)
         reason = (
             f"{readers} of the {needed} readers that gold needs" if readers < needed and document not in decided else ""
         )
@@ -180,11 +180,11 @@ def _annotations(view: View, min_votes: MinVotes, decided: Sequence[str], signat
             "meta": frames.json_cell({"gold": str(signature), "readers": readers}),
         }
         rows.append(tuple(row.get(name) for name in frames.ANNOTATIONS))
-    return frames.frame(frames.ANNOTATIONS, rows)
+    return frames.build_frame(frames.ANNOTATIONS, rows)
 
 
 def _notes(annotations: pl.DataFrame, breaches: int, min_votes: MinVotes) -> Iterator[str]:
-    least = votes_needed(1, min_votes)
+    least = required_vote_count(1, min_votes)
     short = annotations.filter(pl.col("excluded").is_not_null())["document"].to_list()
     if short:
         listed = ", ".join(short[:5]) + (", ..." if len(short) > 5 else "")
@@ -196,7 +196,7 @@ def _notes(annotations: pl.DataFrame, breaches: int, min_votes: MinVotes) -> Ite
 # --- votes -------------------------------------------------------------------------------------------------------
 
 
-def _weighed(clusters: pl.DataFrame, view: View) -> pl.DataFrame:
+def _add_vote_weights(clusters: pl.DataFrame, view: View) -> pl.DataFrame:
     """How many readers each mark stands for: one, or the votes of pooled readers; a second mark of one reader none."""
     votes = view.study.marks.select("votes", mark="id")
     kinds = view.study.annotators.select("kind", annotator="id")
@@ -207,7 +207,7 @@ def _weighed(clusters: pl.DataFrame, view: View) -> pl.DataFrame:
     return rows.with_columns(weight=weight.cast(pl.Int64)).drop("votes", "kind")
 
 
-def _errors(clusters: pl.DataFrame, view: View, min_votes: MinVotes) -> pl.DataFrame:
+def _tally_votes(clusters: pl.DataFrame, view: View, min_votes: MinVotes) -> pl.DataFrame:
     """One row per cluster with its votes, and the label that more than half of those who marked it gave."""
     readers = view.study.annotations.group_by("document").agg(readers=pl.col("readers").fill_null(1).sum())
     given = clusters.group_by("cluster", "document", "label", maintain_order=True).agg(top=pl.col("weight").sum())
@@ -226,10 +226,10 @@ def _errors(clusters: pl.DataFrame, view: View, min_votes: MinVotes) -> pl.DataF
 # --- one mark of many --------------------------------------------------------------------------------------------
 
 
-class _Merger:
+class _MarkMerger:
     """Makes the marks of gold; apart from the rest so that what was resized can be told."""
 
-    def __init__(self, normal: Normalised, clusters: pl.DataFrame, size: Size) -> None:
+    def __init__(self, normal: NormalisedView, clusters: pl.DataFrame, size: SpanSize) -> None:
         assert normal.view.protocol is not None
         self.protocol, self.origins, self.size = normal.view.protocol, normal.origins, size
         self.texts = frames.part_texts(normal.view.study.documents)
@@ -237,7 +237,7 @@ class _Merger:
         columns = clusters.select("mark", "cluster", "weight", "reading_of", "label")
         marks = normal.view.study.marks.drop("label")  # another reading of an error has the label of the first
         self.members = columns.join(marks, left_on="mark", right_on="id", maintain_order="left")
-        self.resized: list[Normalisation] = []
+        self.resized: list[NormalisationChange] = []
 
     def marks(self, errors: pl.DataFrame) -> pl.DataFrame:
         """Gold's marks frame: one row for each error, text by text."""
@@ -248,13 +248,13 @@ class _Merger:
         for member in members.iter_rows(named=True):
             groups.setdefault(member["cluster"], []).append(member)
         cells = (self._row(error, groups[error["cluster"]]) for error in rows.iter_rows(named=True))
-        return frames.frame(frames.MARKS, [tuple(row.get(name) for name in frames.MARKS) for row in cells])
+        return frames.build_frame(frames.MARKS, [tuple(row.get(name) for name in frames.MARKS) for row in cells])
 
     def _row(self, error: Row, members: Sequence[Row]) -> Row:
         """The gold mark of an error, as a row of `MARKS`."""
         document = error["document"]
         label = None if error["label"] in (SPLIT, NO_TYPE) else error["label"]
-        answers = [frames.answers_in(member["answers"]) for member in members]
+        answers = [frames.parse_answers(member["answers"]) for member in members]
         items = {member["item"] for member in members}
         origins = dict.fromkeys(self.origins.get(member["mark"], member["mark"]) for member in members)
         return {
@@ -264,7 +264,7 @@ class _Merger:
             "annotator": GOLD,
             "protocol": self.protocol.id,
             "label": label,
-            "answers": frames.json_cell(merged_answers(answers, self.protocol, label)),
+            "answers": frames.json_cell(merge_answers(answers, self.protocol, label)),
             **_antecedents([member for member in members if member["label"] == label] or members),
             "votes": error["votes"],
             "label_votes": frames.json_cell(_label_votes(members)) if error["label"] == SPLIT else None,
@@ -280,7 +280,7 @@ class _Merger:
     def _place(self, document: str, members: Sequence[Row]) -> Row:
         """Spans and quotes of the size asked for; every mark of another size is a change."""
         located = [
-            (member, frames.spans_of(member["spans"]))
+            (member, frames.parse_spans(member["spans"]))
             for member in members
             if member["spans"] and member["reading_of"] is None
         ]
@@ -294,13 +294,15 @@ class _Merger:
         weights = [member["weight"] for member, _ in located]
         same = len(set(sizes)) == 1
         spans = (
-            sizes[0] if same else SIZES[self.size](sizes, weights, lambda part: self.texts.get((document, part), ""))
+            sizes[0]
+            if same
+            else SPAN_MERGERS[self.size](sizes, weights, lambda part: self.texts.get((document, part), ""))
         )
         quotes = [span.of(self.texts.get((document, span.part), "")) for span in spans]
         for member, other in located:
-            if union(other) != union(spans):
+            if merge_spans(other) != merge_spans(spans):
                 words = (" … ".join(member["quotes"]), " … ".join(quotes))
-                self.resized.append(Normalisation(document, member["annotator"], member["mark"], "size", *words))
+                self.resized.append(NormalisationChange(document, member["annotator"], member["mark"], "size", *words))
         return {"spans": frames.spans_cell(spans), "quotes": frames.list_cell(quotes), "unlocated": ""}
 
 
@@ -315,7 +317,7 @@ def _antecedents(members: Sequence[Row]) -> Row:
 
 def _alternatives(members: Sequence[Row]) -> str | None:
     """Every alternative of the marks once, as JSON."""
-    sets = [choice for member in members for choice in frames.values_of(member["alternatives"])]
+    sets = [choice for member in members for choice in frames.parse_json_list(member["alternatives"])]
     return frames.json_cell(tuple({frames.list_cell(choice): choice for choice in sets}.values()))
 
 
@@ -326,7 +328,7 @@ def _label_votes(members: Sequence[Row]) -> dict[str, int]:
     return dict(votes)
 
 
-def merged_answers(given: Sequence[Answers], protocol: Protocol, label: str | None) -> Answers:
+def merge_answers(given: Sequence[Answers], protocol: Protocol, label: str | None) -> Answers:
     """What was answered about one error: words that differ side by side, of anything else the most frequent answer.
 
     Of answers equally frequent the first counts. Answers to questions that the label does not ask stay behind.
@@ -342,41 +344,41 @@ def merged_answers(given: Sequence[Answers], protocol: Protocol, label: str | No
 # --- sizes -------------------------------------------------------------------------------------------------------
 
 Spans = tuple[Span, ...]
-TextOf = Callable[[str], str]
+PartTextLookup = Callable[[str], str]
 """The words of a part of a text by its name."""
 _tokens = functools.lru_cache(maxsize=16)(words)  # the errors of a text come one after another
 
 
-def _widest(sizes: Sequence[Spans], weights: Sequence[int], text_of: TextOf) -> Spans:
-    return min(sizes, key=lambda spans: (-covered(spans), spans))
+def _widest_spans(sizes: Sequence[Spans], weights: Sequence[int], text_of: PartTextLookup) -> Spans:
+    return min(sizes, key=lambda spans: (-covered_length(spans), spans))
 
 
-def _narrowest(sizes: Sequence[Spans], weights: Sequence[int], text_of: TextOf) -> Spans:
-    return min(sizes, key=lambda spans: (covered(spans), spans))
+def _narrowest_spans(sizes: Sequence[Spans], weights: Sequence[int], text_of: PartTextLookup) -> Spans:
+    return min(sizes, key=lambda spans: (covered_length(spans), spans))
 
 
-def _all(sizes: Sequence[Spans], weights: Sequence[int], text_of: TextOf) -> Spans:
-    return tuple(sorted(union(itertools.chain.from_iterable(sizes))))
+def _union_spans(sizes: Sequence[Spans], weights: Sequence[int], text_of: PartTextLookup) -> Spans:
+    return tuple(sorted(merge_spans(itertools.chain.from_iterable(sizes))))
 
 
-def _majority(sizes: Sequence[Spans], weights: Sequence[int], text_of: TextOf) -> Spans:
+def _majority_spans(sizes: Sequence[Spans], weights: Sequence[int], text_of: PartTextLookup) -> Spans:
     """Runs of the tokens that more than half of the marks touch; the widest mark where there is none."""
     runs: list[Span] = []
     for part in dict.fromkeys(span.part for spans in sizes for span in spans):
         offsets = _tokens(text_of(part))
         shares = [
-            weight * touched([span for span in spans if span.part == part], offsets)
+            weight * covered_token_mask([span for span in spans if span.part == part], offsets)
             for spans, weight in zip(sizes, weights, strict=True)
         ]
         chosen = np.flatnonzero(np.sum(shares, axis=0) * 2 > sum(weights))
         for run in np.split(chosen, np.flatnonzero(np.diff(chosen) > 1) + 1) if len(chosen) else ():
             runs.append(Span(int(offsets[run[0], 0]), int(offsets[run[-1], 1]), part))
-    return tuple(sorted(runs)) or _widest(sizes, weights, text_of)
+    return tuple(sorted(runs)) or _widest_spans(sizes, weights, text_of)
 
 
-SIZES: dict[str, Callable[[Sequence[Spans], Sequence[int], TextOf], Spans]] = {
-    "widest": _widest,
-    "narrowest": _narrowest,
-    "majority": _majority,
-    "union": _all,
+SPAN_MERGERS: dict[str, Callable[[Sequence[Spans], Sequence[int], PartTextLookup], Spans]] = {
+    "widest": _widest_spans,
+    "narrowest": _narrowest_spans,
+    "majority": _majority_spans,
+    "union": _union_spans,
 }

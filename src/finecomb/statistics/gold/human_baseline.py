@@ -16,15 +16,15 @@ import polars as pl
 from finecomb.core.estimate import Signature
 from finecomb.core.study import Study
 from finecomb.statistics.gold.gold_merge import gold
-from finecomb.statistics.gold.scores import Match, Score, resampled, score, scored
+from finecomb.statistics.gold.scores import Match, Score, bootstrap_ratios, build_score, score
 from finecomb.statistics.inference.resampling import Floats
 from finecomb.statistics.selection.view import ANY, View
 
-ONE_PERSON = "one person"
-_MOST_TEXTS = 2000  # that are merged again with one reader less; of a larger study fewer readers take their turn
+SINGLE_ANNOTATOR = "one person"
+_MAX_MERGED_TEXTS = 2000  # that are merged again with one reader less; of a larger study fewer readers take their turn
 
 
-def one_person(
+def single_annotator_baseline(
     view: View, texts: Collection[str], standard: Study | None = None, match: Match = "optimal", draws: int = 1000,
     seed: int = 0,
 ) -> Score | None:  # fmt: skip
@@ -34,26 +34,26 @@ def one_person(
     many texts not everybody takes a turn on each of them; who does moves on from text to text.
     """
     people = view.of(pl.Series("document", list(texts), pl.String))
-    turns = _turns(people.study, 1 if standard else 3)
+    turns = _leave_one_out_turns(people.study, 1 if standard else 3)
     sums: dict[str, Floats] = {}
-    for number in range(_number_of_turns(turns)):
+    for number in range(_turn_count(turns)):
         person = people.study.only(pl.col("id").is_in(turns.filter(turn=number)["id"].implode()))
         others = people.study.only(~pl.col("id").is_in(person.annotations["id"].implode()))
         truth = standard or gold(replace(people, study=others)).study
-        for document, amounts in _sums(truth, person, match).items():
+        for document, amounts in _score_sums_by_document(truth, person, match).items():
             sums[document] = sums.get(document, 0) + amounts
     if not sums:
         return None
     table = np.stack(list(sums.values()))[None]  # (1, documents, 4)
     signature = Signature.of(
-        statistic=ONE_PERSON, against="gold" if standard else "the other people", match=match, **people.fields,
-        turns=_number_of_turns(turns), documents=len(sums), draws=draws, seed=seed,
+        statistic=SINGLE_ANNOTATOR, against="gold" if standard else "the other people", match=match, **people.fields,
+        turns=_turn_count(turns), documents=len(sums), draws=draws, seed=seed,
     )  # fmt: skip
-    columns = {"judge": ONE_PERSON, "label": ANY, "match": match}
-    return scored(table[0], resampled(table, draws, seed)[0], columns, signature)
+    columns = {"judge": SINGLE_ANNOTATOR, "label": ANY, "match": match}
+    return build_score(table[0], bootstrap_ratios(table, draws, seed)[0], columns, signature)
 
 
-def _turns(study: Study, least: int) -> pl.DataFrame:
+def _leave_one_out_turns(study: Study, least: int) -> pl.DataFrame:
     """Which reader of each text takes which turn: id of the annotation, document, turn; texts with `least` readers."""
     rows = study.annotations.select("id", "document")
     place = pl.col("document").rank("dense") + pl.int_range(pl.len()).over("document")
@@ -61,15 +61,15 @@ def _turns(study: Study, least: int) -> pl.DataFrame:
     return rows.with_columns(turn).filter(pl.len().over("document") >= least)
 
 
-def _number_of_turns(turns: pl.DataFrame) -> int:
+def _turn_count(turns: pl.DataFrame) -> int:
     texts = max(1, turns["document"].n_unique())
     longest = turns.group_by("document").len()["len"].max() if len(turns) else 0
-    return min(int(str(longest)), max(1, _MOST_TEXTS // texts))
+    return min(int(str(longest)), max(1, _MAX_MERGED_TEXTS // texts))
 
 
-def _sums(truth: Study, person: Study, match: Match) -> dict[str, Floats]:
+def _score_sums_by_document(truth: Study, person: Study, match: Match) -> dict[str, Floats]:
     """Gold, predicted, matched and right marks of each text that both have read."""
-    named = pl.lit(ONE_PERSON).alias("annotator")
+    named = pl.lit(SINGLE_ANNOTATOR).alias("annotator")
     annotator = person.annotators.head(1).with_columns(id=named)
     judge = replace(
         person,
@@ -78,5 +78,5 @@ def _sums(truth: Study, person: Study, match: Match) -> dict[str, Floats]:
         marks=person.marks.with_columns(named),
         units=person.units.with_columns(named),
     )
-    comparison = score(truth, judge, match, by=(), judges=(ONE_PERSON,), unread="leave-out", draws=0).judged[0]
+    comparison = score(truth, judge, match, by=(), judges=(SINGLE_ANNOTATOR,), unread="leave-out", draws=0).judged[0]
     return dict(zip(comparison.judge.documents, comparison.sums[0], strict=True))

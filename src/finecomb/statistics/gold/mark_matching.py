@@ -12,16 +12,16 @@ import polars as pl
 import scipy  # its parts load when first used: start-up stays quick
 from numpy.typing import NDArray
 
-from finecomb.core.frames import values_of
+from finecomb.core.frames import parse_json_list
 from finecomb.statistics.gold.gold_and_judges import Ints
-from finecomb.statistics.measures.span_pairs import Line, mark_pairs, span_pairs
+from finecomb.statistics.measures.span_pairs import SpanArrays, mark_pairs, span_pairs
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class MarkArrays:
     """Marks of one side in text order, as arrays."""
 
     document: Ints
@@ -41,9 +41,9 @@ class Marks:
         return len(self.document)
 
 
-def marks_of(
+def build_mark_arrays(
     frame: pl.DataFrame, documents: dict[str, int], labels: dict[str, int], parts: dict[tuple[str, str], int]
-) -> Marks:
+) -> MarkArrays:
     """Arrays of a frame with the columns document, label and spans; `parts` is filled with those it meets."""
     spans = (
         frame.select("document", "spans", owner=pl.int_range(pl.len()))
@@ -53,7 +53,7 @@ def marks_of(
     )
     keys = [parts.setdefault(key, len(parts)) for key in zip(spans["document"], spans["part"], strict=True)]
     start, end, owner = (spans[name].to_numpy().astype(np.int64) for name in ("start", "end", "owner"))
-    return Marks(
+    return MarkArrays(
         document=np.array([documents[id] for id in frame["document"]], dtype=np.int64),
         label=np.array([labels.get(label, -1) for label in frame["label"]], dtype=np.int64),
         length=np.bincount(owner, end - start, len(frame)).astype(np.int64),
@@ -67,7 +67,7 @@ def marks_of(
 # --- candidates --------------------------------------------------------------------------------------------------
 
 
-class Candidates(NamedTuple):
+class CandidatePairs(NamedTuple):
     """Pairs of a gold mark and a judge's mark that claim a common place, in the order of gold, then of the judge."""
 
     gold: Ints
@@ -75,29 +75,30 @@ class Candidates(NamedTuple):
     shared: Floats
     """Characters that both cover."""
 
-    def only(self, selection: Bools | Ints) -> Candidates:
+    def only(self, selection: Bools | Ints) -> CandidatePairs:
         """Some of them, in order."""
-        return Candidates(self.gold[selection], self.mark[selection], self.shared[selection])
+        return CandidatePairs(self.gold[selection], self.mark[selection], self.shared[selection])
 
-    def turned(self) -> Candidates:
+    def swap_sides(self) -> CandidatePairs:
         """The same with the sides changed over, in the order of the judge, then of gold."""
         order = np.lexsort((self.gold, self.mark))
-        return Candidates(self.mark[order], self.gold[order], self.shared[order])
+        return CandidatePairs(self.mark[order], self.gold[order], self.shared[order])
 
 
-def candidates(gold: Marks, judge: Marks) -> Candidates:
+def find_candidate_pairs(gold: MarkArrays, judge: MarkArrays) -> CandidatePairs:
     """Every pair that shares a character; an omission meets what it lies in or touches."""
     last = np.zeros(max(gold.part.max(initial=-1), judge.part.max(initial=-1)) + 2, dtype=np.int64)
     for marks in (gold, judge):
         np.maximum.at(last, marks.part + 1, marks.end + 1)
     origins = np.cumsum(last)
     one, other = (
-        Line(marks.start + origins[marks.part], marks.end + origins[marks.part], marks.owner) for marks in (gold, judge)
+        SpanArrays(marks.start + origins[marks.part], marks.end + origins[marks.part], marks.owner)
+        for marks in (gold, judge)
     )
-    return Candidates(*mark_pairs(span_pairs(one, other), one, other))
+    return CandidatePairs(*mark_pairs(span_pairs(one, other), one, other))
 
 
-def iou(pairs: Candidates, gold: Marks, judge: Marks) -> Floats:
+def iou(pairs: CandidatePairs, gold: MarkArrays, judge: MarkArrays) -> Floats:
     """Characters shared over characters covered by either; 1 for omissions at one place."""
     both = gold.length[pairs.gold] + judge.length[pairs.mark] - pairs.shared
     return np.where(both > 0, pairs.shared / np.where(both > 0, both, 1), 1.0)
@@ -110,7 +111,7 @@ def iou(pairs: Candidates, gold: Marks, judge: Marks) -> Floats:
 class Alternatives:
     """Other sets to mark what a mark marks: each is a set of marks that must all be found."""
 
-    marks: Marks
+    marks: MarkArrays
     """The marks of every alternative."""
     sets: dict[int, list[list[int]]]
     """For a mark with alternatives, by its place: the marks of each."""
@@ -118,7 +119,7 @@ class Alternatives:
     """Of each such mark, in the form of a study's frame."""
 
 
-def alternatives_of(
+def collect_alternatives(
     gold: pl.DataFrame, documents: dict[str, int], labels: dict[str, int], parts: dict[tuple[str, str], int]
 ) -> Alternatives:
     """The alternatives of marks, of gold or of a judge, as marks of their own."""
@@ -126,22 +127,24 @@ def alternatives_of(
     sets: dict[int, list[list[int]]] = {}
     having = gold.with_row_index("at").filter(pl.col("alternatives").is_not_null())
     for at, document, alternatives in having.select("at", "document", "alternatives").iter_rows():
-        for members in values_of(alternatives):
+        for members in parse_json_list(alternatives):
             sets.setdefault(at, []).append(list(range(len(rows), len(rows) + len(members))))
             rows += [
-                {"document": document, "label": alternative["label"], "spans": _on_frame(alternative["spans"])}
+                {"document": document, "label": alternative["label"], "spans": _span_structs(alternative["spans"])}
                 for alternative in members
             ]
     kinds = {name: gold.schema[name] for name in ("document", "label", "spans")}
-    marks = marks_of(pl.DataFrame(rows, schema=kinds, orient="row"), documents, labels, parts)
+    marks = build_mark_arrays(pl.DataFrame(rows, schema=kinds, orient="row"), documents, labels, parts)
     return Alternatives(marks, sets, [row["spans"] for row in rows])
 
 
-_NONE = np.zeros(0, dtype=np.int64)
-NO_ALTERNATIVES = Alternatives(Marks(_NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE), {}, [])
+_EMPTY_INTS = np.zeros(0, dtype=np.int64)
+NO_ALTERNATIVES = Alternatives(
+    MarkArrays(_EMPTY_INTS, _EMPTY_INTS, _EMPTY_INTS, _EMPTY_INTS, _EMPTY_INTS, _EMPTY_INTS, _EMPTY_INTS), {}, []
+)
 
 
-def _on_frame(spans: list[list[Any]]) -> list[dict[str, Any]]:
+def _span_structs(spans: list[list[Any]]) -> list[dict[str, Any]]:
     return [{"part": part[0] if part else "text", "start": start, "end": end} for *part, start, end in spans]
 
 
@@ -149,38 +152,38 @@ def _on_frame(spans: list[list[Any]]) -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class MatchingProblem:
     """One judge beside gold, ready for any rule."""
 
-    gold: Marks
-    judge: Marks
-    pairs: Candidates
+    gold: MarkArrays
+    judge: MarkArrays
+    pairs: CandidatePairs
     alternatives: Alternatives
-    others: Candidates
+    others: CandidatePairs
     """Candidates of the alternatives instead of gold marks."""
     judge_alternatives: Alternatives
-    judge_others: Candidates
+    judge_others: CandidatePairs
     """Candidates of gold marks and the alternatives of the judge's marks."""
 
-    def same_label(self) -> Compared:
+    def with_same_label(self) -> MatchingProblem:
         """Only pairs that agree on a label; marks without one pair with nothing."""
         others, theirs = self.alternatives.marks, self.judge_alternatives.marks
-        return self._only(
-            _same_label(self.pairs, self.gold, self.judge),
-            _same_label(self.others, others, self.judge),
-            _same_label(self.judge_others, self.gold, theirs),
+        return self._select_pairs(
+            _same_label_mask(self.pairs, self.gold, self.judge),
+            _same_label_mask(self.others, others, self.judge),
+            _same_label_mask(self.judge_others, self.gold, theirs),
         )
 
-    def exactly(self) -> Compared:
+    def with_same_spans(self) -> MatchingProblem:
         """Only pairs that cover the same characters."""
         others, theirs = self.alternatives.marks, self.judge_alternatives.marks
-        return self._only(
+        return self._select_pairs(
             iou(self.pairs, self.gold, self.judge) == 1,
             iou(self.others, others, self.judge) == 1,
             iou(self.judge_others, self.gold, theirs) == 1,
         )
 
-    def _only(self, pairs: Bools, others: Bools, judge_others: Bools) -> Compared:
+    def _select_pairs(self, pairs: Bools, others: Bools, judge_others: Bools) -> MatchingProblem:
         return replace(
             self,
             pairs=self.pairs.only(pairs),
@@ -189,7 +192,7 @@ class Compared:
         )
 
 
-def _same_label(pairs: Candidates, gold: Marks, judge: Marks) -> Bools:
+def _same_label_mask(pairs: CandidatePairs, gold: MarkArrays, judge: MarkArrays) -> Bools:
     same: Bools = (gold.label[pairs.gold] == judge.label[pairs.mark]) & (gold.label[pairs.gold] >= 0)
     return same
 
@@ -210,35 +213,35 @@ class Matching:
     """The judge's marks of which an alternative found gold marks: which one."""
 
 
-Rule = Callable[[Compared, Ints], Matching]
+Rule = Callable[[MatchingProblem, Ints], Matching]
 
 
-def compare_marks(
-    gold: Marks, judge: Marks, alternatives: Alternatives, judge_alternatives: Alternatives | None = None
-) -> Compared:
+def build_matching_problem(
+    gold: MarkArrays, judge: MarkArrays, alternatives: Alternatives, judge_alternatives: Alternatives | None = None
+) -> MatchingProblem:
     """All candidates of one judge."""
     theirs = judge_alternatives or NO_ALTERNATIVES
-    pairs, others = candidates(gold, judge), candidates(alternatives.marks, judge)
-    return Compared(gold, judge, pairs, alternatives, others, theirs, candidates(gold, theirs.marks))
+    pairs, others = find_candidate_pairs(gold, judge), find_candidate_pairs(alternatives.marks, judge)
+    return MatchingProblem(gold, judge, pairs, alternatives, others, theirs, find_candidate_pairs(gold, theirs.marks))
 
 
-def task(compared: Compared, scope: Ints) -> Matching:
+def match_shared_task(compared: MatchingProblem, scope: Ints) -> Matching:
     """The shared task's rule: gold from left to right, each takes the first mark not yet taken that it meets.
 
     One to one within a `scope` of gold marks; marks of different scopes may take the same one. A gold mark that finds
     none tries its alternatives, each mark of which must find one of its own.
     """
-    return _left_to_right(compared, scope, compared.pairs)
+    return _match_left_to_right(compared, scope, compared.pairs)
 
 
-def exact(compared: Compared, scope: Ints) -> Matching:
+def match_exact(compared: MatchingProblem, scope: Ints) -> Matching:
     """The same, but only marks that cover the same characters meet."""
-    strict = compared.exactly()
-    return _left_to_right(strict, scope, strict.pairs)
+    strict = compared.with_same_spans()
+    return _match_left_to_right(strict, scope, strict.pairs)
 
 
-def _left_to_right(compared: Compared, scope: Ints, pairs: Candidates) -> Matching:
-    choices = _grouped(pairs, len(compared.gold))
+def _match_left_to_right(compared: MatchingProblem, scope: Ints, pairs: CandidatePairs) -> Matching:
+    choices = _candidates_by_mark(pairs, len(compared.gold))
     partner = np.full(len(compared.gold), -1, dtype=np.int64)
     used: set[tuple[int, int]] = set()
     for at, candidates_here in enumerate(choices):
@@ -248,16 +251,16 @@ def _left_to_right(compared: Compared, scope: Ints, pairs: Candidates) -> Matchi
                 used.add((key, mark))
                 partner[at] = mark
                 break
-    return _with_alternatives(compared, scope, partner)
+    return _match_alternatives(compared, scope, partner)
 
 
-def optimal(compared: Compared, scope: Ints) -> Matching:
+def match_optimal(compared: MatchingProblem, scope: Ints) -> Matching:
     """As many pairs as can be made one to one, and among such choices the one that overlaps most (summed IoU)."""
     quality = iou(compared.pairs, compared.gold, compared.judge)
-    return _with_alternatives(compared, scope, _assigned(compared, scope, quality))
+    return _match_alternatives(compared, scope, _assign_partners(compared, scope, quality))
 
 
-def _assigned(compared: Compared, scope: Ints, quality: Floats, count_first: bool = True) -> Ints:
+def _assign_partners(compared: MatchingProblem, scope: Ints, quality: Floats, count_first: bool = True) -> Ints:
     """Pairs that nobody contests at once, the rest document by document and scope by scope."""
     pairs = compared.pairs
     partner = np.full(len(compared.gold), -1, dtype=np.int64)
@@ -269,12 +272,12 @@ def _assigned(compared: Compared, scope: Ints, quality: Floats, count_first: boo
     problem = compared.gold.document[pairs.gold] * scopes + scope[pairs.gold]
     order = np.flatnonzero(~alone)[np.argsort(problem[~alone], kind="stable")]
     for contested in np.split(order, np.flatnonzero(np.diff(problem[order])) + 1) if len(order) else ():
-        gold, mark = _best(pairs.gold[contested], pairs.mark[contested], quality[contested], count_first)
+        gold, mark = _best_assignment(pairs.gold[contested], pairs.mark[contested], quality[contested], count_first)
         partner[gold] = mark
     return partner
 
 
-def _best(gold: Ints, mark: Ints, quality: Floats, count_first: bool) -> tuple[Ints, Ints]:
+def _best_assignment(gold: Ints, mark: Ints, quality: Floats, count_first: bool) -> tuple[Ints, Ints]:
     """The one-to-one choice among pairs; with `count_first` one more pair always weighs more than better ones."""
     rows, row = np.unique(gold, return_inverse=True)
     columns, column = np.unique(mark, return_inverse=True)
@@ -285,14 +288,14 @@ def _best(gold: Ints, mark: Ints, quality: Floats, count_first: bool) -> tuple[I
     return rows[a[real]], columns[b[real]]
 
 
-def overlap(compared: Compared, scope: Ints) -> Matching:
+def match_overlap(compared: MatchingProblem, scope: Ints) -> Matching:
     """Not one to one: a gold mark is found, and a judge's mark right, when it meets any mark of the other side."""
     partner = np.full(len(compared.gold), -1, dtype=np.int64)
     partner[compared.pairs.gold[::-1]] = compared.pairs.mark[::-1]  # the first is kept
     right = np.zeros(len(compared.judge))
     right[compared.pairs.mark] = 1
     alternative_used: dict[int, int] = {}
-    choices = _grouped(compared.others, len(compared.alternatives.marks))
+    choices = _candidates_by_mark(compared.others, len(compared.alternatives.marks))
     for at, sets in compared.alternatives.sets.items():
         for number, members in enumerate(sets) if partner[at] < 0 else ():
             if all(choices[member] for member in members):
@@ -301,7 +304,7 @@ def overlap(compared: Compared, scope: Ints) -> Matching:
                 break
     credit = (partner >= 0).astype(np.float64)
     credit[list(alternative_used)] = 1
-    meetings = _grouped(compared.judge_others.turned(), len(compared.judge_alternatives.marks))
+    meetings = _candidates_by_mark(compared.judge_others.swap_sides(), len(compared.judge_alternatives.marks))
     judge_used: dict[int, int] = {}
     for at, sets in compared.judge_alternatives.sets.items():
         for number, members in enumerate(sets) if not right[at] else ():
@@ -313,37 +316,41 @@ def overlap(compared: Compared, scope: Ints) -> Matching:
     return Matching(credit, right, partner, alternative_used, judge_used)
 
 
-def partial(compared: Compared, scope: Ints) -> Matching:
+def match_partial_credit(compared: MatchingProblem, scope: Ints) -> Matching:
     """Pairs as in `optimal`, each worth the share of its own characters that the other covers."""
-    return _with_shares(compared, optimal(compared, scope), _share)
+    return _apply_partial_credit(compared, match_optimal(compared, scope), _covered_share)
 
 
-def mpp(compared: Compared, scope: Ints) -> Matching:
+def match_mpp(compared: MatchingProblem, scope: Ints) -> Matching:
     """Pairs as in `partial`, but chosen one to one so that their shares add up to the most, however many they are.
 
     After "match with partial overlap and partial credit" of Perrella, Morales Agostinho and Zaragoza (2026).
     """
     pairs = compared.pairs
-    shares = [_share(pairs.shared, side.length[at]) for side, at in _sides(compared, pairs)]
-    partner = _assigned(compared, scope, (shares[0] + shares[1]) / 2, count_first=False)
-    return _with_shares(compared, _with_alternatives(compared, scope, partner), _share)
+    shares = [_covered_share(pairs.shared, side.length[at]) for side, at in _both_sides(compared, pairs)]
+    partner = _assign_partners(compared, scope, (shares[0] + shares[1]) / 2, count_first=False)
+    return _apply_partial_credit(compared, _match_alternatives(compared, scope, partner), _covered_share)
 
 
-def _sides(compared: Compared, pairs: Candidates) -> tuple[tuple[Marks, Ints], tuple[Marks, Ints]]:
+def _both_sides(
+    compared: MatchingProblem, pairs: CandidatePairs
+) -> tuple[tuple[MarkArrays, Ints], tuple[MarkArrays, Ints]]:
     return (compared.gold, pairs.gold), (compared.judge, pairs.mark)
 
 
-def _share(shared: Floats, length: Ints) -> Floats:
+def _covered_share(shared: Floats, length: Ints) -> Floats:
     """The share of a mark's own characters that its partner covers; all of an omission."""
     return np.where(length > 0, shared / np.maximum(length, 1), 1.0)
 
 
-def by_iou(compared: Compared, scope: Ints) -> Matching:
+def match_iou_credit(compared: MatchingProblem, scope: Ints) -> Matching:
     """Pairs as in `optimal`, each worth its IoU."""
-    return _with_shares(compared, optimal(compared, scope), None)
+    return _apply_partial_credit(compared, match_optimal(compared, scope), None)
 
 
-def _with_shares(compared: Compared, matching: Matching, share: Callable[[Floats, Ints], Floats] | None) -> Matching:
+def _apply_partial_credit(
+    compared: MatchingProblem, matching: Matching, share: Callable[[Floats, Ints], Floats] | None
+) -> Matching:
     """A matching whose pairs are worth a share instead of 1: `share` of each side, or without it their IoU."""
     at = np.flatnonzero(matching.partner >= 0)
     keys = compared.pairs.gold * max(len(compared.judge), 1) + compared.pairs.mark
@@ -357,17 +364,17 @@ def _with_shares(compared: Compared, matching: Matching, share: Callable[[Floats
 
 
 RULES: dict[str, Rule] = {
-    "task": task,
-    "optimal": optimal,
-    "overlap": overlap,
-    "exact": exact,
-    "partial": partial,
-    "iou": by_iou,
-    "mpp": mpp,
+    "task": match_shared_task,
+    "optimal": match_optimal,
+    "overlap": match_overlap,
+    "exact": match_exact,
+    "partial": match_partial_credit,
+    "iou": match_iou_credit,
+    "mpp": match_mpp,
 }
 
 
-def _grouped(pairs: Candidates, size: int) -> list[list[int]]:
+def _candidates_by_mark(pairs: CandidatePairs, size: int) -> list[list[int]]:
     """The candidates of each gold mark."""
     groups: list[list[int]] = [[] for _ in range(size)]
     for one, other in zip(pairs.gold.tolist(), pairs.mark.tolist(), strict=True):
@@ -375,9 +382,9 @@ def _grouped(pairs: Candidates, size: int) -> list[list[int]]:
     return groups
 
 
-def _with_alternatives(compared: Compared, scope: Ints, partner: Ints) -> Matching:
+def _match_alternatives(compared: MatchingProblem, scope: Ints, partner: Ints) -> Matching:
     """Let marks that found nothing try their alternatives, gold's first; each member takes a mark that nobody has."""
-    choices = _grouped(compared.others, len(compared.alternatives.marks))
+    choices = _candidates_by_mark(compared.others, len(compared.alternatives.marks))
     used = {(int(scope[at]), int(partner[at])) for at in np.flatnonzero(partner >= 0)}
     alternative_used: dict[int, int] = {}
     for at, sets in compared.alternatives.sets.items():
@@ -395,16 +402,16 @@ def _with_alternatives(compared: Compared, scope: Ints, partner: Ints) -> Matchi
     credit[list(alternative_used)] = 1
     right = np.zeros(len(compared.judge))
     right[[mark for _, mark in used]] = 1
-    judge_used = _by_judge_alternatives(compared, scope, credit, used)
+    judge_used = _match_judge_alternatives(compared, scope, credit, used)
     right[list(judge_used)] = 1
     return Matching(credit, right, partner, alternative_used, judge_used)
 
 
-def _by_judge_alternatives(
-    compared: Compared, scope: Ints, credit: Floats, used: set[tuple[int, int]]
+def _match_judge_alternatives(
+    compared: MatchingProblem, scope: Ints, credit: Floats, used: set[tuple[int, int]]
 ) -> dict[int, int]:
     """The judge's marks that are right by an alternative all of whose members find gold marks; those get credit."""
-    meetings = _grouped(compared.judge_others.turned(), len(compared.judge_alternatives.marks))
+    meetings = _candidates_by_mark(compared.judge_others.swap_sides(), len(compared.judge_alternatives.marks))
     judge_used: dict[int, int] = {}
     for at, sets in compared.judge_alternatives.sets.items():
         for number, members in enumerate(sets):

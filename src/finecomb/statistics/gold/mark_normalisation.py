@@ -10,7 +10,16 @@ from typing import Any, NamedTuple
 import polars as pl
 import regex
 
-from finecomb.core.frames import SPANS, STRINGS, entries, json_cell, list_cell, part_texts, spans_cell, spans_of
+from finecomb.core.frames import (
+    SPANS,
+    STRINGS,
+    json_cell,
+    list_cell,
+    parse_json_object,
+    parse_spans,
+    part_texts,
+    spans_cell,
+)
 from finecomb.core.protocol import Guideline, Protocol, Trim
 from finecomb.core.safe_patterns import full_match
 from finecomb.core.span import Span
@@ -20,7 +29,7 @@ Texts = Mapping[tuple[str, str], str]
 """The words of a document's part, by document and part."""
 
 
-class Normalisation(NamedTuple):
+class NormalisationChange(NamedTuple):
     """One thing that was changed on the way to gold, and by which rule."""
 
     document: str
@@ -33,11 +42,11 @@ class Normalisation(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Normalised:
+class NormalisedView:
     """A view whose marks follow the protocol's rules."""
 
     view: View
-    changes: tuple[Normalisation, ...]
+    changes: tuple[NormalisationChange, ...]
     origins: dict[str, str]
     """For each mark that a rule made by splitting another: the id of that other."""
     breaches: int
@@ -59,7 +68,7 @@ _OwnedClaim = tuple[_Claim, Sequence[str]]
 """A claim with its document and annotator."""
 
 
-def normalise(view: View, guidelines: bool = True) -> Normalised:
+def normalise(view: View, guidelines: bool = True) -> NormalisedView:
     """Trim every span and, with `guidelines`, apply the protocol's rules: relabel a weekday, split `30-20` in two.
 
     What somebody marked by itself is not trimmed from the marks around it: the "a" of "a steal". What a correction
@@ -67,32 +76,34 @@ def normalise(view: View, guidelines: bool = True) -> Normalised:
     """
     assert view.protocol is not None
     if view.protocol.trim == Trim() and not view.protocol.guidelines:
-        return Normalised(view, (), {}, 0)
+        return NormalisedView(view, (), {}, 0)
     columns = ("id", "label", "spans", "quotes", "answers", "document", "annotator")
     rows = [
-        (_Claim(id, label, spans_of(spans), tuple(quotes), answers), owner)
+        (_Claim(id, label, parse_spans(spans), tuple(quotes), answers), owner)
         for id, label, spans, quotes, answers, *owner in view.study.marks.select(columns).iter_rows()
     ]
-    trimmed_claims = _all_trimmed(rows, part_texts(view.study.documents), view.protocol.trim)
-    evidence = _wrong_groups(zip(trimmed_claims, rows, strict=True), view.protocol)
-    changes: list[Normalisation] = []
+    trimmed_claims = _trim_claims(rows, part_texts(view.study.documents), view.protocol.trim)
+    evidence = _corrected_groups_by_location(zip(trimmed_claims, rows, strict=True), view.protocol)
+    changes: list[NormalisationChange] = []
     edits: dict[int, tuple[_Claim, ...]] = {}
     breaches = 0
     for at, ((claim, owner), trimmed_claim) in enumerate(zip(rows, trimmed_claims, strict=True)):
-        rule, guided = _guided(trimmed_claim, view.protocol, evidence.get(_place(trimmed_claim, owner[0]), frozenset()))
+        rule, guided = _apply_guidelines(
+            trimmed_claim, view.protocol, evidence.get(_split_location(trimmed_claim, owner[0]), frozenset())
+        )
         steps = [("trim", claim, (trimmed_claim,)), (rule, trimmed_claim, guided)]
         breaches += guided != (trimmed_claim,)
         for name, before, after in steps if guidelines else steps[:1]:
             if after != (before,):
                 changes.append(_change(owner, before, name, after))
                 edits[at] = after
-    marks = _edited(view.study.marks, edits)
+    marks = _replace_rows(view.study.marks, edits)
     given = {at: rows[at][0].id for at in edits}
     origins = {claim.id: given[at] for at, claims in edits.items() for claim in claims if claim.id != given[at]}
-    return Normalised(replace(view, study=replace(view.study, marks=marks)), tuple(changes), origins, breaches)
+    return NormalisedView(replace(view, study=replace(view.study, marks=marks)), tuple(changes), origins, breaches)
 
 
-def _edited(marks: pl.DataFrame, edits: Mapping[int, Sequence[_Claim]]) -> pl.DataFrame:
+def _replace_rows(marks: pl.DataFrame, edits: Mapping[int, Sequence[_Claim]]) -> pl.DataFrame:
     """The frame of marks with other rows in place of those edited."""
     if not edits:
         return marks
@@ -114,14 +125,14 @@ def _cells(claim: _Claim) -> tuple[str, str | None, str, str, str | None]:
     return claim.id, claim.label, spans_cell(claim.spans), list_cell(claim.quotes), claim.answers
 
 
-def _change(owner: Sequence[Any], before: _Claim, rule: str, after: tuple[_Claim, ...]) -> Normalisation:
+def _change(owner: Sequence[Any], before: _Claim, rule: str, after: tuple[_Claim, ...]) -> NormalisationChange:
     """What a rule did to a mark of that document and annotator."""
-    words = " + ".join(_described(claim, before.label) for claim in after)
+    words = " + ".join(_describe_claim(claim, before.label) for claim in after)
     document, annotator = owner
-    return Normalisation(document, annotator, before.id, rule, _described(before, after[0].label), words)
+    return NormalisationChange(document, annotator, before.id, rule, _describe_claim(before, after[0].label), words)
 
 
-def _described(claim: _Claim, other: str | None) -> str:
+def _describe_claim(claim: _Claim, other: str | None) -> str:
     """The words, and the label where that is what changes."""
     return " … ".join(claim.quotes) + (f" ({claim.label})" if claim.label != other else "")
 
@@ -129,7 +140,7 @@ def _described(claim: _Claim, other: str | None) -> str:
 # --- sizes -------------------------------------------------------------------------------------------------------
 
 
-def trimmed(span: Span, text: str, trim: Trim) -> Span:
+def trim_span(span: Span, text: str, trim: Trim) -> Span:
     """The span without the protocol's leading words and trailing characters; unchanged when nothing would be left.
 
     >>> text = "won at the Arena."
@@ -149,30 +160,32 @@ def trimmed(span: Span, text: str, trim: Trim) -> Span:
     return Span(start, start + len(words_left), span.part) if words_left else span
 
 
-def _all_trimmed(rows: Sequence[_OwnedClaim], texts: Texts, trim: Trim) -> list[_Claim]:
+def _trim_claims(rows: Sequence[_OwnedClaim], texts: Texts, trim: Trim) -> list[_Claim]:
     """Every claim without what the protocol trims; words that somebody marked by themselves stay on all marks."""
     if trim == Trim():
         return [claim for claim, _ in rows]
     bare: dict[tuple[str, str], list[Span]] = {}
     for claim, (document, _) in rows:
         for span, quote in zip(claim.spans, claim.quotes, strict=False):
-            if _is_bare(quote, trim):
+            if _is_only_trimmable(quote, trim):
                 bare.setdefault((document, span.part), []).append(span)
-    return [_trimmed(claim, document, texts, trim, bare) for claim, (document, _) in rows]
+    return [_trim_claim(claim, document, texts, trim, bare) for claim, (document, _) in rows]
 
 
-def _is_bare(quote: str, trim: Trim) -> bool:
+def _is_only_trimmable(quote: str, trim: Trim) -> bool:
     """Whether a mark has nothing but words and characters that the protocol trims from others."""
     return not any(
         word not in trim.leading for word in re.sub(f"[{re.escape(trim.trailing)} ]+", " ", quote).lower().split()
     )
 
 
-def _trimmed(
+def _trim_claim(
     claim: _Claim, document: str, texts: Texts, trim: Trim, bare: Mapping[tuple[str, str], Sequence[Span]]
 ) -> _Claim:
     spans = tuple(
-        _shorter(span, texts.get((document, span.part), ""), trim, bare.get((document, span.part), ()), claim)
+        _trim_unmarked_edges(
+            span, texts.get((document, span.part), ""), trim, bare.get((document, span.part), ()), claim
+        )
         for span in claim.spans
     )
     if spans == claim.spans:
@@ -181,9 +194,9 @@ def _trimmed(
     return claim._replace(spans=spans, quotes=quotes)
 
 
-def _shorter(span: Span, text: str, trim: Trim, bare: Sequence[Span], claim: _Claim) -> Span:
+def _trim_unmarked_edges(span: Span, text: str, trim: Trim, bare: Sequence[Span], claim: _Claim) -> Span:
     """The trimmed span, unless somebody marked only what would go, or a correction shows that it is what is wrong."""
-    shorter = trimmed(span, text, trim)
+    shorter = trim_span(span, text, trim)
     if shorter == span:
         return span
     edges = (Span(span.start, shorter.start, span.part), Span(shorter.end, span.end, span.part))
@@ -195,7 +208,7 @@ def _shorter(span: Span, text: str, trim: Trim, bare: Sequence[Span], claim: _Cl
 
 def _corrects_determiner(claim: _Claim, rest: str, trim: Trim) -> bool:
     """Whether a correction changes the words before `rest`: to a number, or to another of those words."""
-    words = str(entries(claim.answers).get("correction", "")).lower().split()
+    words = str(parse_json_object(claim.answers).get("correction", "")).lower().split()
     if not words or len(claim.spans) != 1:
         return False
     if _NUMBER.fullmatch(words[0]):
@@ -210,34 +223,38 @@ _NUMBER = re.compile(
 
 # --- guidelines --------------------------------------------------------------------------------------------------
 
-SplitPlace = tuple[str, Span | None]
+SplitLocation = tuple[str, Span | None]
 """A document and the words that a rule splits there."""
 
 
-def _place(claim: _Claim, document: str) -> SplitPlace:
+def _split_location(claim: _Claim, document: str) -> SplitLocation:
     return document, claim.spans[0] if len(claim.spans) == 1 else None
 
 
-def _wrong_groups(claims: Iterable[tuple[_Claim, _OwnedClaim]], protocol: Protocol) -> dict[SplitPlace, frozenset[int]]:
+def _corrected_groups_by_location(
+    claims: Iterable[tuple[_Claim, _OwnedClaim]], protocol: Protocol
+) -> dict[SplitLocation, frozenset[int]]:
     """For words that a rule splits: the pieces that anybody's correction changes."""
-    wrong: dict[SplitPlace, frozenset[int]] = {}
+    wrong: dict[SplitLocation, frozenset[int]] = {}
     if any(rule.action == "split" for rule in protocol.guidelines):
         for claim, (_, (document, _)) in claims:
-            rule, match = _fitting(claim, protocol)
+            rule, match = _first_matching_guideline(claim, protocol)
             if rule is not None and match is not None and rule.action == "split":
-                place = _place(claim, document)
+                place = _split_location(claim, document)
                 wrong[place] = wrong.get(place, frozenset()) | _corrected_groups(claim, match, rule)
     return wrong
 
 
 def _corrected_groups(claim: _Claim, match: regex.Match[str], rule: Guideline) -> frozenset[int]:
     """The pieces that a correction of the same form changes; none where there is no such correction."""
-    corrected = full_match(rule.quote, str(entries(claim.answers).get("correction", "")))
+    corrected = full_match(rule.quote, str(parse_json_object(claim.answers).get("correction", "")))
     groups = range(1, len(match.groups()) + 1)
     return frozenset(group for group in groups if corrected and corrected[group] != match[group])
 
 
-def _fitting(claim: _Claim, protocol: Protocol) -> tuple[Guideline, regex.Match[str]] | tuple[None, None]:
+def _first_matching_guideline(
+    claim: _Claim, protocol: Protocol
+) -> tuple[Guideline, regex.Match[str]] | tuple[None, None]:
     """The first guideline that fits a mark, and how."""
     for rule in protocol.guidelines if len(claim.spans) == 1 else ():
         match = full_match(rule.quote, claim.quotes[0])
@@ -246,23 +263,23 @@ def _fitting(claim: _Claim, protocol: Protocol) -> tuple[Guideline, regex.Match[
     return None, None
 
 
-def _guided(claim: _Claim, protocol: Protocol, wrong: frozenset[int]) -> tuple[str, tuple[_Claim, ...]]:
+def _apply_guidelines(claim: _Claim, protocol: Protocol, wrong: frozenset[int]) -> tuple[str, tuple[_Claim, ...]]:
     """The first guideline that fits, and what it makes of a mark; `wrong` are the pieces that others corrected."""
-    rule, match = _fitting(claim, protocol)
+    rule, match = _first_matching_guideline(claim, protocol)
     if rule is None or match is None:
         return "", (claim,)
     if rule.action == "split":
-        return rule.name, tuple(_split(claim, match, rule, wrong)) or (claim,)
+        return rule.name, tuple(_split_claim(claim, match, rule, wrong)) or (claim,)
     return rule.name, (claim._replace(label=rule.to),)
 
 
-def _split(claim: _Claim, match: regex.Match[str], rule: Guideline, wrong: frozenset[int]) -> Iterator[_Claim]:
+def _split_claim(claim: _Claim, match: regex.Match[str], rule: Guideline, wrong: frozenset[int]) -> Iterator[_Claim]:
     """One mark for each group that the rule's expression captured; a correction of the same form is split likewise.
 
     Pieces that the mark's own correction leaves as they are were right. A mark without such a correction means the
     pieces that others corrected there, and all of them where nobody did.
     """
-    span, answers = claim.spans[0], entries(claim.answers)
+    span, answers = claim.spans[0], parse_json_object(claim.answers)
     corrected = full_match(rule.quote, str(answers.get("correction", "")))
     every = frozenset(range(1, len(match.groups()) + 1))
     for group in sorted(_corrected_groups(claim, match, rule) if corrected else wrong or every):

@@ -13,21 +13,21 @@ from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
-from finecomb.core.frames import meta
+from finecomb.core.frames import meta_entry
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.agreement import agree
 from finecomb.statistics.agreement.minimal_corrections import Repairs
 from finecomb.statistics.agreement.rating_matrix import CONVENTIONS, NO_ERROR
-from finecomb.statistics.gold.gold_merge import MAJORITY, SPLIT, Gold, MinVotes, Size, gold, votes_needed
-from finecomb.statistics.gold.scores import Score, resampled, score, scored
-from finecomb.statistics.inference.resampling import estimated, no_interval, ratio, resampled_sums
+from finecomb.statistics.gold.gold_merge import MAJORITY, SPLIT, Gold, MinVotes, SpanSize, gold, required_vote_count
+from finecomb.statistics.gold.scores import Score, bootstrap_ratios, build_score, score
+from finecomb.statistics.inference.resampling import estimate_with_interval, no_interval_reason, ratio, resampled_sums
 from finecomb.statistics.measures.counts import meta_names
 from finecomb.statistics.selection.view import NO_TYPE, View, as_view
 
 Row = dict[str, object]
-Counted = NDArray[np.float64]  # (texts,)
+TextCounts = NDArray[np.float64]  # (texts,)
 AGREEMENTS = ("kappa-fleiss", "kappa-fleiss-variable", "alpha")
-_MOST_SUBSETS = 200
+_MAX_SUBSETS = 200
 
 
 def _labels(merged: Gold) -> list[str]:
@@ -47,7 +47,7 @@ def errors_table(merged: Gold) -> list[Row]:
     """Errors in gold by label: how many, how many everybody agreed on, and votes."""
     errors = merged.kept
     rows: list[Row] = []
-    for label in [*_labels(merged), *_also(merged), "any"]:
+    for label in [*_labels(merged), *_untyped_labels(merged), "any"]:
         labelled = errors if label == "any" else errors.filter(pl.col("label") == label)
         agreed = labelled.filter((pl.col("top") == pl.col("readers")) & (pl.col("label") != SPLIT))
         whole = len(labelled.filter(pl.col("votes") >= pl.col("readers")))
@@ -57,7 +57,7 @@ def errors_table(merged: Gold) -> list[Row]:
     return rows
 
 
-def _also(merged: Gold) -> list[str]:
+def _untyped_labels(merged: Gold) -> list[str]:
     """`no type` and `split`, where errors have them."""
     return [name for name in (NO_TYPE, SPLIT) if name in set(merged.kept["label"])]
 
@@ -72,7 +72,7 @@ def confusion_table(merged: Gold) -> list[Row]:
     minority = votes.filter(pl.col("label") != pl.col("majority"))
     labels = _labels(merged)
     rows: list[Row] = []
-    for name in [*labels, *_also(merged)]:
+    for name in [*labels, *_untyped_labels(merged)]:
         labelled = errors.filter(pl.col("label") == name)
         other_labels = dict(
             minority.filter(pl.col("majority") == name).group_by("label").agg(pl.col("weight").sum()).iter_rows()
@@ -88,14 +88,16 @@ def rates_table(merged: Gold, by: str = "model", draws: int = 1000, seed: int = 
     """Table 2: errors per text of each system, by label; `total` is all errors whose label has a majority."""
     texts = merged.study.work().annotations.select("document").unique(maintain_order=True)
     if by in meta_names(merged.study):
-        texts = texts.join(merged.study.documents.select(meta(by), document="id"), on="document", maintain_order="left")
+        texts = texts.join(
+            merged.study.documents.select(meta_entry(by), document="id"), on="document", maintain_order="left"
+        )
         groups = texts.partition_by(by, as_dict=True, maintain_order=True)
     else:
         groups = {("all",): texts}
     findings = []
     for (system,), system_texts in sorted(groups.items(), key=lambda pair: str(pair[0])):
-        for label in ["total", *_labels(merged), *_also(merged)]:
-            counted = _per_text(merged, system_texts["document"], label)
+        for label in ["total", *_labels(merged), *_untyped_labels(merged)]:
+            counted = _errors_per_text(merged, system_texts["document"], label)
             signature = Signature.of(
                 statistic="rate",
                 label=label,
@@ -109,13 +111,15 @@ def rates_table(merged: Gold, by: str = "model", draws: int = 1000, seed: int = 
     return findings
 
 
-def _mean(counted: Counted, signature: Signature, draws: int, seed: int) -> Estimate:
+def _mean(counted: TextCounts, signature: Signature, draws: int, seed: int) -> Estimate:
     sums = np.stack([counted, np.ones(len(counted))], axis=1)
     totals = resampled_sums(sums, draws, np.random.default_rng(seed))
-    return estimated(float(counted.mean()), ratio(*totals.T), signature, without=no_interval(counted))
+    return estimate_with_interval(
+        float(counted.mean()), ratio(*totals.T), signature, without=no_interval_reason(counted)
+    )
 
 
-def _per_text(merged: Gold, documents: pl.Series, label: str) -> Counted:
+def _errors_per_text(merged: Gold, documents: pl.Series, label: str) -> TextCounts:
     chosen = pl.col("label") != SPLIT if label == "total" else pl.col("label") == label
     counts = dict(merged.kept.filter(chosen).group_by("document").len().iter_rows())
     return np.array([counts.get(id, 0) for id in documents], dtype=np.float64)
@@ -150,7 +154,7 @@ def annotators_table(merged: Gold, draws: int = 1000, seed: int = 0) -> list[Sco
         signature = Signature.of(
             statistic="annotator-against-gold", align=merged.align, documents=len(texts), draws=draws, seed=seed
         )
-        rows.append(scored(sums, resampled(sums[None], draws, seed)[0], {"annotator": name}, signature))
+        rows.append(build_score(sums, bootstrap_ratios(sums[None], draws, seed)[0], {"annotator": name}, signature))
     return rows
 
 
@@ -163,9 +167,9 @@ def cost_table(merged: Gold) -> list[Finding]:
     no_price = "" if settings.price is not None else "study.yaml gives no price"
     no_time = "" if not math.isnan(hours) else "not all annotations say how long they took"
     kinds = [
-        (f"{settings.money} per text", paid / texts, no_price),
+        (f"{settings.effective_currency} per text", paid / texts, no_price),
         (
-            f"{settings.money} per error",
+            f"{settings.effective_currency} per error",
             paid / errors if errors else math.nan,
             no_price or ("" if errors else "no errors"),
         ),
@@ -185,7 +189,7 @@ def changes_table(merged: Gold) -> list[Row]:
     return [change._asdict() for change in merged.changes]
 
 
-def rest_table(merged: Gold) -> list[Row]:
+def undecided_table(merged: Gold) -> list[Row]:
     """What is left for adjudication: errors without a majority label, and errors with too few votes."""
     marks = merged.view.study.marks.select(pl.col("quotes").list.join(" … "), mark="id")
     rows = merged.rest.join(merged.clusters.select("cluster", "mark", "annotator", given="label"), on="cluster")
@@ -206,7 +210,7 @@ def subsets_table(
     size: int,
     min_votes: MinVotes = MAJORITY,
     align: str = "auto",
-    spans: Size = "majority",
+    spans: SpanSize = "majority",
     draws: int = 1000,
     seed: int = 0,
     repairs: Repairs = "declared",
@@ -219,7 +223,7 @@ def subsets_table(
     """
     view = as_view(study)
     people = sorted(view.study.annotations["annotator"].unique())
-    least = votes_needed(1, min_votes)
+    least = required_vote_count(1, min_votes)
     if not least <= size < len(people):
         raise FinecombError(f"subsets of {size}: expected from {least} (the votes needed) to {len(people) - 1}")
     whole = gold(view, min_votes, align, spans, repairs=repairs)
@@ -233,23 +237,23 @@ def subsets_table(
         sums.append(scores.judged[0].sums[0])
     pooled = Signature.of(statistic="subsets", size=size, subsets=len(rows), min_votes=min_votes, seed=seed)
     whole_sums = np.concatenate(sums)
-    nothing = resampled(whole_sums[None], 0, seed)[0]  # subsets share texts, so an interval would be too narrow
-    return [*rows, scored(whole_sums, nothing, {"annotators": f"all {len(rows)} subsets"}, pooled)]
+    nothing = bootstrap_ratios(whole_sums[None], 0, seed)[0]  # subsets share texts, so an interval would be too narrow
+    return [*rows, build_score(whole_sums, nothing, {"annotators": f"all {len(rows)} subsets"}, pooled)]
 
 
 def _subsets(people: Sequence[str], size: int, seed: int) -> Iterator[tuple[str, ...]]:
-    if math.comb(len(people), size) <= _MOST_SUBSETS:
+    if math.comb(len(people), size) <= _MAX_SUBSETS:
         yield from itertools.combinations(people, size)
         return
     rng = np.random.default_rng(seed)
-    for _ in range(_MOST_SUBSETS):
+    for _ in range(_MAX_SUBSETS):
         yield tuple(people[at] for at in sorted(rng.choice(len(people), size, replace=False)))
 
 
 # --- our alignment beside the source's ---------------------------------------------------------------------------
 
 
-def recovered(given: Gold, ours: Gold) -> tuple[int, int]:
+def count_recovered_errors(given: Gold, ours: Gold) -> tuple[int, int]:
     """How many errors of `given` are in `ours` as well, made from exactly the same marks; and how many there are."""
     source_errors, our_errors = (
         {frozenset(ids) for ids in merged.study.marks["made_from"]} for merged in (given, ours)
@@ -257,12 +261,12 @@ def recovered(given: Gold, ours: Gold) -> tuple[int, int]:
     return len(source_errors & our_errors), len(source_errors)
 
 
-def recovered_notes(merged: Gold, study: Study | View) -> list[str]:
+def recovered_error_notes(merged: Gold, study: Study | View) -> list[str]:
     """Where the source says which marks are one error, but another alignment was asked for: how far the two agree."""
     view = as_view(study)
     if merged.align == "item" or view.study.marks["item"].null_count() == len(view.study.marks):
         return []
     votes = merged.signature["min_votes"]
-    both, total = recovered(gold(view, MAJORITY if votes == MAJORITY else int(votes), "item"), merged)
+    both, total = count_recovered_errors(gold(view, MAJORITY if votes == MAJORITY else int(votes), "item"), merged)
     share = f"{both:,} of the {total:,} errors that the source's items give come out mark for mark"
     return [f"aligned by {merged.align}, {share}"]

@@ -9,19 +9,19 @@ import polars as pl
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding
 from finecomb.core.study import Study
-from finecomb.statistics.gold.gold_and_judges import same_texts, scalar_annotators, the_gold_annotator
-from finecomb.statistics.inference.metric_correlation import metrics
+from finecomb.statistics.gold.gold_and_judges import find_gold_annotator, require_same_texts, scalar_annotators
+from finecomb.statistics.inference.metric_correlation import metric_correlations
 
-ERRORS = "errors"
+ERROR_COUNT_QUESTION = "errors"
 
 
-def has_scores(study: Study) -> bool:
+def has_only_scalar_scores(study: Study) -> bool:
     """Whether a study holds scalar predictions only: scores by some, and no marks by anybody but gold."""
     golden = study.annotators.filter(pl.col("kind") == "gold")["id"]
     return bool(scalar_annotators(study)) and not set(study.marks["annotator"]) - set(golden)
 
 
-def scalar_scores(
+def scalar_metric_correlations(
     gold: Study,
     predicted: Study | None = None,
     question: str = "",
@@ -36,17 +36,17 @@ def scalar_scores(
     The metrics are held against the answers to `question` or, without one, against the number of errors in gold: a
     metric of quality should then correlate negatively.
     """
-    whole = gold if predicted is None else _joined(gold, predicted)
+    whole = gold if predicted is None else _join_studies(gold, predicted)
     if question:
-        return metrics(whole, question, given, draws, seed)
-    truth = gold_annotator or the_gold_annotator(gold)
+        return metric_correlations(whole, question, given, draws, seed)
+    truth = gold_annotator or find_gold_annotator(gold)
     if not len(gold.marks.filter(pl.col("annotator") == truth)):
         raise FinecombError(f"{truth} has no marks to count; say what people answered with --question")
-    return metrics(_with_counts(whole, truth), ERRORS, given, draws, seed)
+    return metric_correlations(_add_error_count_answers(whole, truth), ERROR_COUNT_QUESTION, given, draws, seed)
 
 
-def _joined(gold: Study, predicted: Study) -> Study:
-    same_texts(gold, predicted)
+def _join_studies(gold: Study, predicted: Study) -> Study:
+    require_same_texts(gold, predicted)
     both = {
         name: pl.concat([getattr(gold, name), getattr(predicted, name)]) for name in ("annotations", "marks", "units")
     }
@@ -54,7 +54,7 @@ def _joined(gold: Study, predicted: Study) -> Study:
     return replace(gold, annotators=people, **both)
 
 
-def _with_counts(study: Study, gold: str) -> Study:
+def _add_error_count_answers(study: Study, gold: str) -> Study:
     """Gold's annotations answer how many errors there are."""
     counts = study.marks.group_by("annotation").agg(n=pl.len())
     rows = study.annotations.join(counts, left_on="id", right_on="annotation", how="left", maintain_order="left")

@@ -12,39 +12,39 @@ import polars as pl
 
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Estimate, Signature
-from finecomb.core.frames import entry
+from finecomb.core.frames import json_entry
 from finecomb.core.records import Settings
 from finecomb.core.span import TEXT
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.minimal_corrections import REPAIRS, Repairs, with_alternatives
-from finecomb.statistics.gold.gold_and_judges import Ints, Judge, ScoredPair, Unread, scored_pair
+from finecomb.statistics.gold.gold_and_judges import Ints, Judge, ScoredPair, UnreadPolicy, pair_gold_with_judges
 from finecomb.statistics.gold.mark_matching import (
     RULES,
     Alternatives,
     Bools,
-    Compared,
     Floats,
-    Marks,
+    MarkArrays,
     Matching,
+    MatchingProblem,
     Rule,
-    alternatives_of,
-    compare_marks,
-    marks_of,
-    task,
+    build_mark_arrays,
+    build_matching_problem,
+    collect_alternatives,
+    match_shared_task,
 )
-from finecomb.statistics.inference.resampling import estimated, few_documents, ratio, seeded_batches
-from finecomb.statistics.measures.unit_grid import Grid, Level, lay
+from finecomb.statistics.inference.resampling import estimate_with_interval, few_documents_reason, ratio, seeded_batches
+from finecomb.statistics.measures.unit_grid import Grid, Level, build_grid
 from finecomb.statistics.selection.view import ANY
 
 Match = Literal["task", "optimal", "overlap", "exact", "partial", "iou", "mpp", "token", "char", "wmt25", "sentence"]
 Category = Literal["both", "gold"]
 Average = Literal["micro", "macro"]
 UNITS: dict[str, Level] = {"token": "token", "char": "char", "wmt25": "char", "sentence": "sentence"}
-OTHER_SEVERITY = 0.5
+OTHER_SEVERITY_CREDIT = 0.5
 """What a character with another severity than gold's is worth under `wmt25`."""
 MATCHES = (*RULES, *UNITS)
-TYPED = "typed"
-GOLD, PREDICTED, MATCHED, RIGHT = range(4)
+TYPED_ROW = "typed"
+GOLD_COLUMN, PREDICTED_COLUMN, MATCHED_COLUMN, RIGHT_COLUMN = range(4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Score:
 
     def row(self) -> dict[str, object]:
         """Flat, with the interval of each ratio beside it; `why` says why one is undefined."""
-        counts = {name: _whole(getattr(self, name)) for name in ("gold", "predicted", "matched", "right")}
+        counts = {name: _int_if_whole(getattr(self, name)) for name in ("gold", "predicted", "matched", "right")}
         ratios: dict[str, object] = {}
         for name in ("recall", "precision", "f1"):
             estimate: Estimate = getattr(self, name)
@@ -79,7 +79,7 @@ class Score:
         return {**self.columns, **counts, **ratios, "why": "; ".join(whys), "signature": str(self.recall.signature)}
 
 
-def _whole(number: float) -> float | int:
+def _int_if_whole(number: float) -> float | int:
     return int(number) if number == int(number) else number
 
 
@@ -125,7 +125,7 @@ class ScoreSettings(TypedDict, total=False):
     judges: Sequence[str]
     protocol: str
     tokens: str
-    unread: Unread
+    unread: UnreadPolicy
     average: Average
     repairs: Repairs
 
@@ -141,7 +141,7 @@ def score(
     judges: Sequence[str] = (),
     protocol: str = "",
     tokens: str = "words",
-    unread: Unread = "empty",
+    unread: UnreadPolicy = "empty",
     average: Average = "micro",
     repairs: Repairs = "declared",
     draws: int = 1000,
@@ -170,9 +170,9 @@ def score(
     for name, given, allowed in choices:
         if given not in allowed:
             raise FinecombError(f"{name} cannot be {given!r}{did_you_mean(given, allowed)}")
-    both = scored_pair(gold, predicted, gold_annotator, judges, protocol, unread, repairs)
-    grids = _Grids(both.documents, tokens)
-    judged = tuple(_judged(both, judge, match, category, grids) for judge in both.judges)
+    both = pair_gold_with_judges(gold, predicted, gold_annotator, judges, protocol, unread, repairs)
+    grids = _GridCache(both.documents, tokens)
+    judged = tuple(_compare_judge(both, judge, match, category, grids) for judge in both.judges)
     fields = {"match": match, "category": category, "tokens": tokens if match == "token" else None, **both.fields}
     fields |= {"average": average if average != "micro" else None}
     fields |= {"draws": draws, "seed": seed}
@@ -223,33 +223,33 @@ def _rank(f1: Mapping[str, Mapping[str, float]], judge: str, match: str) -> int:
 # --- counting ----------------------------------------------------------------------------------------------------
 
 
-def _judged(both: ScoredPair, judge: Judge, match: str, category: str, grids: _Grids) -> JudgeComparison:
+def _compare_judge(both: ScoredPair, judge: Judge, match: str, category: str, grids: _GridCache) -> JudgeComparison:
     gold_marks = both.gold.filter(pl.col("document").is_in(list(judge.documents)))
     gold_marks = with_alternatives(gold_marks, judge.gold_repairs)
     positions = {id: at for at, id in enumerate(judge.documents)}
     codes = {label: at for at, label in enumerate(both.labels)}
     parts: dict[tuple[str, str], int] = {}
-    truth, marks = (marks_of(frame, positions, codes, parts) for frame in (gold_marks, judge.marks))
-    alternatives, theirs = (alternatives_of(frame, positions, codes, parts) for frame in (gold_marks, judge.marks))
-    compared = compare_marks(truth, marks, alternatives, theirs)
+    truth, marks = (build_mark_arrays(frame, positions, codes, parts) for frame in (gold_marks, judge.marks))
+    alternatives, theirs = (collect_alternatives(frame, positions, codes, parts) for frame in (gold_marks, judge.marks))
+    compared = build_matching_problem(truth, marks, alternatives, theirs)
     if match == "task":
-        _refuse_overlaps(judge, marks)
-    rule = RULES.get(match, task)
+        _reject_overlaps(judge, marks)
+    rule = RULES.get(match, match_shared_task)
     everything = np.zeros(len(truth), dtype=np.int64)
     whole = rule(compared, everything)
     if match in UNITS:
         grid = grids.of(judge.documents, UNITS[match])
-        gold_as_found = resolved(gold_marks, alternatives, whole.alternative_used)
-        marks_as_found = resolved(judge.marks, theirs, whole.judge_alternative_used)
+        gold_as_found = substitute_alternatives(gold_marks, alternatives, whole.alternative_used)
+        marks_as_found = substitute_alternatives(judge.marks, theirs, whole.judge_alternative_used)
         sums = _unit_sums(both, marks_as_found, gold_as_found, grid, category, match == "wmt25")
     else:
         sums = _mark_sums(compared, rule, whole, len(judge.documents), len(both.labels), category)
     typed = sums[1:].sum(axis=0, keepdims=True)
     rows = np.concatenate([sums[:1], typed, sums[1:]])
-    return JudgeComparison(judge, gold_marks, whole, (ANY, TYPED, *both.labels), rows)
+    return JudgeComparison(judge, gold_marks, whole, (ANY, TYPED_ROW, *both.labels), rows)
 
 
-def _refuse_overlaps(judge: Judge, marks: Marks) -> None:
+def _reject_overlaps(judge: Judge, marks: MarkArrays) -> None:
     """The task's rule knows no mark inside another: a word belongs to one mistake only."""
     order = np.lexsort((marks.end, marks.start, marks.part))
     order = order[marks.end[order] > marks.start[order]]  # an omission covers no word
@@ -265,7 +265,7 @@ def _refuse_overlaps(judge: Judge, marks: Marks) -> None:
 
 
 def _mark_sums(
-    compared: Compared,
+    compared: MatchingProblem,
     rule: Rule,
     whole: Matching,
     documents: int,
@@ -275,14 +275,14 @@ def _mark_sums(
     """Counts of marks, (1 + labels, documents, 4), `any` first."""
     gold, judge = compared.gold, compared.judge
     scopes = np.maximum(gold.label, -1) + 1
-    same = rule(compared.same_label(), scopes) if how == "both" else rule(compared, scopes)
+    same = rule(compared.with_same_label(), scopes) if how == "both" else rule(compared, scopes)
     credit, right = same.credit, same.right if how == "both" else whole.right
     sums = np.zeros((1 + labels, documents, 4))
     for side, column, credit_of_any, label_credit in (
-        (gold, GOLD, np.ones(len(gold)), np.ones(len(gold))),
-        (judge, PREDICTED, np.ones(len(judge)), np.ones(len(judge))),
-        (gold, MATCHED, whole.credit, credit),
-        (judge, RIGHT, whole.right, right),
+        (gold, GOLD_COLUMN, np.ones(len(gold)), np.ones(len(gold))),
+        (judge, PREDICTED_COLUMN, np.ones(len(judge)), np.ones(len(judge))),
+        (gold, MATCHED_COLUMN, whole.credit, credit),
+        (judge, RIGHT_COLUMN, whole.right, right),
     ):
         labelled = side.label >= 0
         cell = side.label[labelled] * documents + side.document[labelled]
@@ -291,7 +291,7 @@ def _mark_sums(
     return sums
 
 
-def resolved(marks: pl.DataFrame, alternatives: Alternatives, used: Mapping[int, int]) -> pl.DataFrame:
+def substitute_alternatives(marks: pl.DataFrame, alternatives: Alternatives, used: Mapping[int, int]) -> pl.DataFrame:
     """Marks of gold or of a judge, with the alternative by which one was found in place of the mark's own spans."""
     if not used:
         return marks
@@ -301,7 +301,7 @@ def resolved(marks: pl.DataFrame, alternatives: Alternatives, used: Mapping[int,
     return marks.with_columns(spans=pl.Series(spans, dtype=marks.schema["spans"]))
 
 
-class _Grids:
+class _GridCache:
     """Texts cut into units, once for all judges of the same texts."""
 
     def __init__(self, documents: pl.DataFrame, tokens: str) -> None:
@@ -313,7 +313,7 @@ class _Grids:
         if documents not in self.made:
             texts = self.documents.filter(pl.col("id").is_in(list(documents)))
             study = replace(Study.from_items([Settings()]), documents=texts)
-            self.made[documents] = lay(study, level, self.tokens)
+            self.made[documents] = build_grid(study, level, self.tokens)
         return self.made[documents]
 
 
@@ -321,31 +321,31 @@ def _unit_sums(
     both: ScoredPair, marks: pl.DataFrame, gold: pl.DataFrame, grid: Grid, how: str, by_severity: bool = False
 ) -> Floats:
     """Counts of tokens, characters or sentences, each once, (1 + labels, documents, 4)."""
-    truth, marked = (_covered(frame, grid, both.labels) for frame in (gold, marks))
-    crossed = list(_crossed(truth, marked, how))
+    truth, marked = (_covered_units_by_label(frame, grid, both.labels) for frame in (gold, marks))
+    crossed = list(_units_by_outcome(truth, marked, how))
     if by_severity:
-        worth = np.where(_same_severity(gold, marks, grid), 1.0, OTHER_SEVERITY)
-        crossed[MATCHED], crossed[RIGHT] = crossed[MATCHED] * worth, crossed[RIGHT] * worth
+        worth = np.where(_same_severity(gold, marks, grid), 1.0, OTHER_SEVERITY_CREDIT)
+        crossed[MATCHED_COLUMN], crossed[RIGHT_COLUMN] = crossed[MATCHED_COLUMN] * worth, crossed[RIGHT_COLUMN] * worth
     return np.stack([grid.per_document(units) for units in crossed], axis=-1)
 
 
 def _same_severity(gold: pl.DataFrame, judge: pl.DataFrame, grid: Grid) -> Bools:
     """Which units have a severity that both sides give them, (units,); a mark without one has the severity ``."""
     same = np.zeros(len(grid), dtype=bool)
-    severity = entry("answers", "severity").fill_null("")
+    severity = json_entry("answers", "severity").fill_null("")
     sides = [frame.with_columns(severity) for frame in (gold, judge)]
     for value in set(sides[0]["severity"]) & set(sides[1]["severity"]):
-        one, other = (_covered(side.filter(pl.col("severity") == value), grid, ())[0] for side in sides)
+        one, other = (_covered_units_by_label(side.filter(pl.col("severity") == value), grid, ())[0] for side in sides)
         same |= one & other
     return same
 
 
-def _covered(frame: pl.DataFrame, grid: Grid, labels: Sequence[str]) -> Bools:
+def _covered_units_by_label(frame: pl.DataFrame, grid: Grid, labels: Sequence[str]) -> Bools:
     """Which units are marked at all, and with each label, (1 + labels, units)."""
     spans = frame.select("document", "label", "spans").filter(pl.col("spans").list.len() > 0)
     spans = spans.explode("spans").unnest("spans").filter(pl.col("part") == TEXT)
     at = grid.index(spans["document"])
-    first, last = grid.ranges(at, spans["start"].to_numpy(), spans["end"].to_numpy())
+    first, last = grid.unit_ranges(at, spans["start"].to_numpy(), spans["end"].to_numpy())
     codes = {label: row + 1 for row, label in enumerate(labels)}
     row = np.array([codes.get(label, 0) for label in spans["label"]], dtype=np.int64)
     edges = np.zeros((1 + len(labels), len(grid) + 1), dtype=np.int64)
@@ -356,7 +356,7 @@ def _covered(frame: pl.DataFrame, grid: Grid, labels: Sequence[str]) -> Bools:
     return depth
 
 
-def _crossed(gold: Bools, judge: Bools, how: str) -> Iterator[Floats]:
+def _units_by_outcome(gold: Bools, judge: Bools, how: str) -> Iterator[Floats]:
     """Gold, predicted, matched and right units of every row."""
     others = (judge, gold) if how == "both" else (judge[:1], gold[:1])
     yield from (units.astype(np.float64) for units in (gold, judge, gold & others[0], judge & others[1]))
@@ -376,18 +376,18 @@ def _rows(
 ) -> Iterator[Score]:
     """One row for each label and combination of document meta."""
     names = [name for name in by if name != "label"]
-    labels = [ANY] if fields_of_all["category"] == "gold" else [ANY, TYPED]
+    labels = [ANY] if fields_of_all["category"] == "gold" else [ANY, TYPED_ROW]
     labels += judged.labels[2:] if "label" in by else []
     rows = [judged.labels.index(label) for label in labels]
     for columns, at in _groups(both, judged.judge, names):
         where = "+".join(f"{name}={value}" for name, value in columns.items()) or None
         sums = judged.sums[rows][:, at]
         average: Average = "macro" if fields_of_all["average"] == "macro" else "micro"
-        drawn = resampled(sums, draws, seed) if average == "micro" else resampled_means(sums, draws, seed)
+        drawn = bootstrap_ratios(sums, draws, seed) if average == "micro" else bootstrap_mean_ratios(sums, draws, seed)
         for label, label_sums, resamples in zip(labels, sums, drawn, strict=True):
             fields = {"statistic": "score", "label": label, **fields_of_all, "where": where, "documents": len(at)}
             row_columns = {"judge": judged.judge.name, **columns, "label": label, "match": match}
-            yield scored(label_sums, resamples, row_columns, Signature.of(**fields), average)
+            yield build_score(label_sums, resamples, row_columns, Signature.of(**fields), average)
 
 
 def _groups(both: ScoredPair, judge: Judge, names: Sequence[str]) -> Iterator[tuple[dict[str, object], Ints]]:
@@ -400,30 +400,33 @@ def _groups(both: ScoredPair, judge: Judge, names: Sequence[str]) -> Iterator[tu
         yield dict(zip(names, key, strict=True)), parts[key]["at"].to_numpy().astype(np.int64)
 
 
-def ratios(sums: Floats) -> Floats:
+def score_ratios(sums: Floats) -> Floats:
     """Recall, precision and F1, (..., 3), of sums (..., 4); F1 is 0 where both others are, NaN where one is NaN."""
-    recall, precision = ratio(sums[..., MATCHED], sums[..., GOLD]), ratio(sums[..., RIGHT], sums[..., PREDICTED])
+    recall, precision = (
+        ratio(sums[..., MATCHED_COLUMN], sums[..., GOLD_COLUMN]),
+        ratio(sums[..., RIGHT_COLUMN], sums[..., PREDICTED_COLUMN]),
+    )
     total = recall + precision
     f1 = np.where(total == 0, 0.0, ratio(2 * recall * precision, np.nan_to_num(total)))
     return np.stack([recall, precision, np.where(np.isnan(total), np.nan, f1)], axis=-1)
 
 
-def resampled(sums: Floats, draws: int, seed: int) -> Floats:
+def bootstrap_ratios(sums: Floats, draws: int, seed: int) -> Floats:
     """Recall, precision and F1 of each draw, (labels, draws, 3), from the sums of documents, (labels, documents, 4)."""
     labels, documents, _ = sums.shape
     flat = np.moveaxis(sums, 1, 0).reshape(documents, labels * 4)  # one product for all labels
     totals = np.concatenate([weights @ flat for weights in seeded_batches(documents, draws, seed)])
-    return ratios(np.moveaxis(totals.reshape(len(totals), labels, 4), 1, 0))
+    return score_ratios(np.moveaxis(totals.reshape(len(totals), labels, 4), 1, 0))
 
 
 def document_ratios(sums: Floats) -> Floats:
     """Recall, precision and F1 of each document, (..., documents, 3): 1 where nobody marked, 0 where one side did."""
-    values = np.nan_to_num(ratios(sums), nan=0.0)
-    nothing = (sums[..., GOLD] == 0) & (sums[..., PREDICTED] == 0)
+    values = np.nan_to_num(score_ratios(sums), nan=0.0)
+    nothing = (sums[..., GOLD_COLUMN] == 0) & (sums[..., PREDICTED_COLUMN] == 0)
     return np.where(nothing[..., None], 1.0, values)
 
 
-def resampled_means(sums: Floats, draws: int, seed: int) -> Floats:
+def bootstrap_mean_ratios(sums: Floats, draws: int, seed: int) -> Floats:
     """Mean recall, precision and F1 of the documents of each draw, (labels, draws, 3)."""
     values = document_ratios(sums)
     means = [
@@ -433,17 +436,17 @@ def resampled_means(sums: Floats, draws: int, seed: int) -> Floats:
     return np.concatenate(means, axis=1)
 
 
-def scored(
+def build_score(
     sums: Floats, drawn: Floats, columns: Mapping[str, object], signature: Signature, average: Average = "micro"
 ) -> Score:
     """A row from the sums of each document, (documents, 4), and the ratios of each draw, (draws, 3)."""
     total = sums.sum(axis=0)
-    values = ratios(total) if average == "micro" else document_ratios(sums).mean(axis=0)
-    no_gold = "gold marks nothing here" if not total[GOLD] else ""
-    no_marks = "nothing was submitted here" if not total[PREDICTED] else ""
+    values = score_ratios(total) if average == "micro" else document_ratios(sums).mean(axis=0)
+    no_gold = "gold marks nothing here" if not total[GOLD_COLUMN] else ""
+    no_marks = "nothing was submitted here" if not total[PREDICTED_COLUMN] else ""
     whys = (no_gold, no_marks, no_gold or no_marks) if average == "micro" else ("", "", "")
     recall, precision, f1 = (
-        estimated(float(value), drawn[:, at], signature, why, few_documents(len(sums)))
+        estimate_with_interval(float(value), drawn[:, at], signature, why, few_documents_reason(len(sums)))
         for at, (value, why) in enumerate(zip(values, whys, strict=True))
     )
     gold, predicted, matched, right = map(float, total)

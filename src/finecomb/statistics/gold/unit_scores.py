@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError
-from finecomb.core.frames import entries
+from finecomb.core.frames import parse_json_object
 from finecomb.core.span import TEXT
 from finecomb.core.study import Study
 from finecomb.statistics.gold.gold_and_judges import Judge
@@ -21,7 +21,7 @@ from finecomb.statistics.selection.view import ANY
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 PRECISIONS = (0.5, 0.6, 0.7, 0.8, 0.9)
-BINS = 10
+BIN_COUNT = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +34,14 @@ class ScoredUnits:
     truth: Bools
 
 
-def recall_table(scores: Scores, predicted: Study) -> list[dict[str, object]]:
+def recall_at_precision_table(scores: Scores, predicted: Study) -> list[dict[str, object]]:
     """Recall of each label where at least so much of what is over a threshold is right, and that threshold.
 
     For `any` and for every label with its own score. Recall is NaN where no threshold is that precise. `area` is that
     under the ROC curve: the chance that a unit with an error scores higher than one without.
     """
     rows: list[dict[str, object]] = []
-    for units in _every(scores, predicted):
+    for units in _all_scored_units(scores, predicted):
         columns: dict[str, object] = {"judge": units.judge, "label": units.label, "units": len(units.truth)}
         columns |= {"gold": int(units.truth.sum()), "area": area_under_curve(units.scores, units.truth)}
         for precision in PRECISIONS:
@@ -55,12 +55,12 @@ def recall_table(scores: Scores, predicted: Study) -> list[dict[str, object]]:
 def calibration_table(scores: Scores, predicted: Study) -> list[dict[str, object]]:
     """For every tenth of the scale from 0 to 1: units with such a score, their mean score, and how many are errors."""
     rows: list[dict[str, object]] = []
-    for units in _every(scores, predicted):
-        place = np.minimum((units.scores * BINS).astype(np.int64), BINS - 1)
-        for number in range(BINS):
+    for units in _all_scored_units(scores, predicted):
+        place = np.minimum((units.scores * BIN_COUNT).astype(np.int64), BIN_COUNT - 1)
+        for number in range(BIN_COUNT):
             inside = place == number
             if inside.any():
-                tenth = f"{number / BINS:.1f}-{(number + 1) / BINS:.1f}"
+                tenth = f"{number / BIN_COUNT:.1f}-{(number + 1) / BIN_COUNT:.1f}"
                 rows.append({
                     "judge": units.judge, "label": units.label, "score": tenth, "units": int(inside.sum()),
                     "mean score": float(units.scores[inside].mean()),
@@ -69,7 +69,7 @@ def calibration_table(scores: Scores, predicted: Study) -> list[dict[str, object
     return rows
 
 
-def _every(scores: Scores, predicted: Study) -> Iterator[ScoredUnits]:
+def _all_scored_units(scores: Scores, predicted: Study) -> Iterator[ScoredUnits]:
     gold = _gold_spans(scores.pair.gold)
     units = [unit for judge in scores.pair.judges for unit in _units(judge, predicted, gold)]
     if not units:
@@ -90,11 +90,14 @@ def _gold_spans(marks: pl.DataFrame) -> dict[str, list[tuple[int, int, str]]]:
 def _units(judge: Judge, predicted: Study, gold: dict[str, list[tuple[int, int, str]]]) -> Iterator[ScoredUnits]:
     chosen = (pl.col("annotator") == judge.name) & pl.col("document").is_in(list(judge.documents))
     rows = [
-        (entries(cell), {label for first, last, label in gold.get(document, ()) if first < end and last > start})
+        (
+            parse_json_object(cell),
+            {label for first, last, label in gold.get(document, ()) if first < end and last > start},
+        )
         for document, start, end, cell in predicted.units.filter(chosen)
         .select("document", "start", "end", "scores")
         .iter_rows()
-        if entries(cell)
+        if parse_json_object(cell)
     ]
     labels = list(dict.fromkeys(name for values, _ in rows for name in values))
     if not rows:
@@ -126,7 +129,7 @@ def threshold_at_precision(scores: Floats, truth: Bools, precision: float) -> fl
     return float(scores[order][enough[-1]]) if len(enough) else math.inf
 
 
-def roc_points(scores: Floats, truth: Bools, points: Sequence[float]) -> list[float]:
+def true_positive_rates(scores: Floats, truth: Bools, points: Sequence[float]) -> list[float]:
     """The share of errors over the threshold where such shares of the others are over it too."""
     thresholds = [np.quantile(scores[~truth], 1 - point) if point else math.inf for point in points]
     return [float((scores[truth] >= threshold).mean()) for threshold in thresholds]

@@ -33,35 +33,35 @@ def t_test(values: ArrayLike, chance: float = 0.5, level: float = 0.95, fields: 
     >>> round(t_test([0.4, 0.6, 0.8, 0.6]).columns["p"], 3)
     0.308
     """
-    numbers = _clean(values)
+    numbers = _drop_nan(values)
     signature = Signature.of(statistic="t-test", chance=chance, values=len(numbers), **(fields or {}))
     columns = {"test": "one-sample t", "n": len(numbers)}
     if not len(numbers):
-        return _finding(columns, math.nan, signature=signature, why="no values")
+        return _test_finding(columns, math.nan, signature=signature, why="no values")
     mean = float(numbers.mean())
-    if _constant(numbers):
-        return _finding(columns, mean, signature=signature, why=NO_SPREAD)
+    if _is_constant(numbers):
+        return _test_finding(columns, mean, signature=signature, why=NO_SPREAD)
     test: Any = scipy.stats.ttest_1samp(numbers, chance)
     bounds = test.confidence_interval(level)
-    return _finding(columns, mean, bounds, signature, test.statistic, test.df, test.pvalue)
+    return _test_finding(columns, mean, bounds, signature, test.statistic, test.df, test.pvalue)
 
 
-def two_sample(first: ArrayLike, second: ArrayLike, level: float = 0.95, fields: Fields = None) -> Finding:
+def two_sample_t_test(first: ArrayLike, second: ArrayLike, level: float = 0.95, fields: Fields = None) -> Finding:
     """Two-sample t-test with one variance, two-sided; the estimate is mean of the first minus mean of the second.
 
     NaN when a group has fewer than two values; p is NaN when all values are equal within their groups.
     """
-    a, b = _clean(first), _clean(second)
+    a, b = _drop_nan(first), _drop_nan(second)
     signature = Signature.of(statistic="two-sample-t", values=f"{len(a)}+{len(b)}", **(fields or {}))
     columns = {"test": "two-sample t", "n": len(a) + len(b)}
     if min(len(a), len(b)) < 2:
-        return _finding(columns, math.nan, signature=signature, why="a group has fewer than two values")
+        return _test_finding(columns, math.nan, signature=signature, why="a group has fewer than two values")
     difference = float(a.mean() - b.mean())
-    if _constant(a) and _constant(b):
-        return _finding(columns, difference, signature=signature, why=NO_SPREAD)
+    if _is_constant(a) and _is_constant(b):
+        return _test_finding(columns, difference, signature=signature, why=NO_SPREAD)
     test: Any = scipy.stats.ttest_ind(a, b)
     bounds = test.confidence_interval(level)
-    return _finding(columns, difference, bounds, signature, test.statistic, test.df, test.pvalue)
+    return _test_finding(columns, difference, bounds, signature, test.statistic, test.df, test.pvalue)
 
 
 def cohen_d(first: ArrayLike, second: ArrayLike, level: float = 0.95, fields: Fields = None) -> Finding:
@@ -70,18 +70,20 @@ def cohen_d(first: ArrayLike, second: ArrayLike, level: float = 0.95, fields: Fi
     Cohen (1988), chapter 2; interval from the noncentral t (Steiger and Fouladi 1997).
     NaN when a group has fewer than two values, or all values are equal within their groups: then s = 0.
     """
-    a, b = _clean(first), _clean(second)
+    a, b = _drop_nan(first), _drop_nan(second)
     signature = Signature.of(statistic="cohen-d", values=f"{len(a)}+{len(b)}", **(fields or {}))
     columns = {"test": "Cohen's d", "n": len(a) + len(b)}
     if min(len(a), len(b)) < 2:
-        return _finding(columns, math.nan, signature=signature, why="a group has fewer than two values")
-    if _constant(a) and _constant(b):
-        return _finding(columns, math.nan, signature=signature, why="all values of a group are equal")
+        return _test_finding(columns, math.nan, signature=signature, why="a group has fewer than two values")
+    if _is_constant(a) and _is_constant(b):
+        return _test_finding(columns, math.nan, signature=signature, why="all values of a group are equal")
     test: Any = scipy.stats.ttest_ind(a, b)
     scale = math.sqrt(1 / len(a) + 1 / len(b))  # d = t * scale
-    low, high = noncentral(lambda nc: float(scipy.stats.nct.cdf(test.statistic, test.df, nc)), test.statistic, level)
+    low, high = noncentrality_interval(
+        lambda nc: float(scipy.stats.nct.cdf(test.statistic, test.df, nc)), test.statistic, level
+    )
     interval = (low * scale, high * scale)
-    return _finding(columns, test.statistic * scale, interval, signature, test.statistic, test.df, test.pvalue)
+    return _test_finding(columns, test.statistic * scale, interval, signature, test.statistic, test.df, test.pvalue)
 
 
 def anova(groups: Groups, level: float = 0.95, fields: Fields = None) -> Finding:
@@ -90,19 +92,19 @@ def anova(groups: Groups, level: float = 0.95, fields: Fields = None) -> Finding
     Interval from the noncentral F (Steiger 2004).
     NaN with fewer than two groups, a group of fewer than two values, or no variance within groups.
     """
-    samples = [_clean(values) for values in groups.values()]
+    samples = [_drop_nan(values) for values in groups.values()]
     signature = Signature.of(
         statistic="anova", values="+".join(str(len(sample)) for sample in samples), **(fields or {})
     )
     total = sum(map(len, samples))
     columns = {"test": "one-way ANOVA", "groups": len(samples), "n": total}
-    if why := _not_groups(samples):
-        return _finding(columns, math.nan, signature=signature, why=why)
+    if why := _undefined_groups_reason(samples):
+        return _test_finding(columns, math.nan, signature=signature, why=why)
     f, p = scipy.stats.f_oneway(*samples)
     df = (len(samples) - 1, total - len(samples))
-    low, high = noncentral(lambda nc: float(scipy.stats.ncf.cdf(f, *df, nc)), f * df[0], level, least=0)
+    low, high = noncentrality_interval(lambda nc: float(scipy.stats.ncf.cdf(f, *df, nc)), f * df[0], level, least=0)
     share = [nc / (nc + sum(df) + 1) for nc in (low, high)]  # eta squared in the population
-    return _finding(columns, f * df[0] / (f * df[0] + df[1]), (share[0], share[1]), signature, f, df, p)
+    return _test_finding(columns, f * df[0] / (f * df[0] + df[1]), (share[0], share[1]), signature, f, df, p)
 
 
 def tukey(groups: Groups, level: float = 0.95, fields: Fields = None) -> list[Finding]:
@@ -110,19 +112,19 @@ def tukey(groups: Groups, level: float = 0.95, fields: Fields = None) -> list[Fi
 
     The estimate is the difference of means with its simultaneous interval; p is adjusted for all pairs.
     """
-    names, samples = list(groups), [_clean(values) for values in groups.values()]
+    names, samples = list(groups), [_drop_nan(values) for values in groups.values()]
     signature = Signature.of(
         statistic="tukey-hsd", values="+".join(str(len(sample)) for sample in samples), **(fields or {})
     )
     pairs = list(itertools.combinations(range(len(names)), 2))
     columns = [{"test": "Tukey's HSD", "a": names[i], "b": names[j]} for i, j in pairs]
-    if why := _not_groups(samples):
-        return [_finding(pair, math.nan, signature=signature, why=why) for pair in columns]
+    if why := _undefined_groups_reason(samples):
+        return [_test_finding(pair, math.nan, signature=signature, why=why) for pair in columns]
     findings: Any = scipy.stats.tukey_hsd(*samples)
     bounds = findings.confidence_interval(level)
     df = sum(map(len, samples)) - len(samples)
     return [
-        _finding(
+        _test_finding(
             pair,
             float(findings.statistic[i, j]),
             (float(bounds.low[i, j]), float(bounds.high[i, j])),
@@ -148,24 +150,24 @@ def chi_square(table: ArrayLike, correct: bool = False, level: float = 0.95, fie
     columns = {"test": "chi-square", "n": int(counts.sum())}
     if min(counts.shape) < 2:
         why = "fewer than two rows or columns have counts"
-        return _finding(columns, math.nan, signature=signature, why=why)
+        return _test_finding(columns, math.nan, signature=signature, why=why)
     test = scipy.stats.chi2_contingency(counts, correction=correct)
     x, df, scale = float(test.statistic), int(test.dof), counts.sum() * (min(counts.shape) - 1)
-    low, high = noncentral(lambda nc: float(scipy.stats.ncx2.cdf(x, df, nc)), x, level, least=0)
+    low, high = noncentrality_interval(lambda nc: float(scipy.stats.ncx2.cdf(x, df, nc)), x, level, least=0)
     bounds = [min(1.0, math.sqrt(nc / scale)) for nc in (low, high)]  # V in the population
-    return _finding(columns, math.sqrt(x / scale), bounds, signature, x, df, test.pvalue)
+    return _test_finding(columns, math.sqrt(x / scale), bounds, signature, x, df, test.pvalue)
 
 
-def noncentral(
+def noncentrality_interval(
     cdf: Callable[[float], float], start: float, level: float = 0.95, least: float = -math.inf
 ) -> tuple[float, float]:
     """The noncentralities at which what was seen lies at the upper and at the lower end of what is expected."""
     tails = ((1 + level) / 2, (1 - level) / 2)
-    low, high = (_solved(cdf, tail, start, least) for tail in tails)
+    low, high = (_solve_noncentrality(cdf, tail, start, least) for tail in tails)
     return low, high
 
 
-def _solved(cdf: Callable[[float], float], tail: float, start: float, least: float) -> float:
+def _solve_noncentrality(cdf: Callable[[float], float], tail: float, start: float, least: float) -> float:
     """Where a falling function reaches `tail`, or `least` where it lies below already."""
 
     def excess(nc: float) -> float:
@@ -184,25 +186,25 @@ def _solved(cdf: Callable[[float], float], tail: float, start: float, least: flo
     return float(scipy.optimize.brentq(excess, low, high))
 
 
-def _clean(values: ArrayLike) -> Values:
+def _drop_nan(values: ArrayLike) -> Values:
     array = np.asarray(values, dtype=np.float64).ravel()
     return array[~np.isnan(array)]
 
 
-def _constant(values: Values) -> bool:
+def _is_constant(values: Values) -> bool:
     """Whether there is nothing to learn about their spread."""
     return len(values) < 2 or bool(np.ptp(values) <= 1e-12 * max(1.0, float(np.abs(values).max())))
 
 
-def _not_groups(groups: Sequence[Values]) -> str:
+def _undefined_groups_reason(groups: Sequence[Values]) -> str:
     if len(groups) < 2:
         return "fewer than two groups"
     if min(map(len, groups)) < 2:
         return "a group has fewer than two values"
-    return "all values are equal within their groups" if all(map(_constant, groups)) else ""
+    return "all values are equal within their groups" if all(map(_is_constant, groups)) else ""
 
 
-def _finding(
+def _test_finding(
     columns: Mapping[str, object],
     value: float,
     interval: Sequence[float] = (math.nan, math.nan),

@@ -21,19 +21,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError
-from finecomb.statistics.inference.mean_interval import interval, mean_spread
+from finecomb.statistics.inference.mean_interval import hall_interval, mean_error_moments
 
 Floats = NDArray[np.float64]
 Kind = Literal["bounded", "counts"]
-FIRST_COUNT = 30
+MIN_COUNT_TEXTS = 30
 """Texts after which a sequence for counts starts."""
-TIGHTEST = 100
+NARROWEST_TEXT_COUNT = 100
 """Texts at which a sequence for counts is as narrow as it can be made."""
 GRID = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class WatchedMean:
+class MonitoredMean:
     """The mean of the values so far, with an interval that holds at every moment."""
 
     kind: Kind
@@ -49,27 +49,29 @@ class WatchedMean:
         """Which kind of interval it is, in a sentence."""
         if self.kind == "bounded":
             return "may be watched: wrong at any time in at most 5% of studies"
-        return f"may be watched from {FIRST_COUNT} texts on: wrong at any time in about 5% of studies, approximately"
+        return (
+            f"may be watched from {MIN_COUNT_TEXTS} texts on: wrong at any time in about 5% of studies, approximately"
+        )
 
 
-def watched_mean(values: Floats, bounds: tuple[float, float] | None = None, level: float = 0.95) -> WatchedMean:
+def monitored_mean(values: Floats, bounds: tuple[float, float] | None = None, level: float = 0.95) -> MonitoredMean:
     """The sequence's interval after the last of `values`, which are in the order in which they came.
 
     With `bounds`, every value lies between them.
     """
     if bounds is not None:
-        return _bounded(values, bounds, level)
+        return _bounded_mean(values, bounds, level)
     n = len(values)
     mean = float(values.mean()) if n else math.nan
-    if n < FIRST_COUNT:
-        return WatchedMean("counts", n, mean, math.nan, math.nan, f"starts at {FIRST_COUNT} texts; there are {n}")
+    if n < MIN_COUNT_TEXTS:
+        return MonitoredMean("counts", n, mean, math.nan, math.nan, f"starts at {MIN_COUNT_TEXTS} texts; there are {n}")
     if np.ptp(values) == 0:
-        return WatchedMean("counts", n, mean, math.nan, math.nan, "all texts have the same value, so no interval")
-    low, high = interval(mean, mean_spread(values), quantile=boundary(n, level))
-    return WatchedMean("counts", n, mean, low, high)
+        return MonitoredMean("counts", n, mean, math.nan, math.nan, "all texts have the same value, so no interval")
+    low, high = hall_interval(mean, mean_error_moments(values), quantile=sequence_boundary(n, level))
+    return MonitoredMean("counts", n, mean, low, high)
 
 
-def boundary(texts: int, level: float = 0.95, tightest: int = TIGHTEST) -> float:
+def sequence_boundary(texts: int, level: float = 0.95, tightest: int = NARROWEST_TEXT_COUNT) -> float:
     r"""What stands in place of 1.96 after so many texts.
 
     $\sqrt{2 (t\rho^2 + 1) / (t\rho^2) \cdot \log(\sqrt{t\rho^2 + 1} / \alpha)}$, with $\rho$ such that it is smallest
@@ -81,7 +83,7 @@ def boundary(texts: int, level: float = 0.95, tightest: int = TIGHTEST) -> float
     return math.sqrt(2 * (scaled + 1) / scaled * math.log(math.sqrt(scaled + 1) / alpha))
 
 
-def _bounded(values: Floats, bounds: tuple[float, float], level: float) -> WatchedMean:
+def _bounded_mean(values: Floats, bounds: tuple[float, float], level: float) -> MonitoredMean:
     low, high = bounds
     if not low < high:
         raise FinecombError(f"bounds go from the smallest to the largest value, not from {low:g} to {high:g}")
@@ -89,10 +91,10 @@ def _bounded(values: Floats, bounds: tuple[float, float], level: float) -> Watch
         outside = values[(values < low) | (values > high)][0]
         raise FinecombError(f"{outside:g} lies outside the bounds {low:g} to {high:g}")
     if not len(values):
-        return WatchedMean("bounded", 0, math.nan, low, high, "no text yet")
+        return MonitoredMean("bounded", 0, math.nan, low, high, "no text yet")
     inside = betting_interval((values - low) / (high - low), level)
     scaled = [low + (high - low) * end for end in inside]
-    return WatchedMean("bounded", len(values), float(values.mean()), scaled[0], scaled[1])
+    return MonitoredMean("bounded", len(values), float(values.mean()), scaled[0], scaled[1])
 
 
 def betting_interval(values: Floats, level: float = 0.95) -> tuple[float, float]:
@@ -103,7 +105,7 @@ def betting_interval(values: Floats, level: float = 0.95) -> tuple[float, float]
     """
     alpha = 1 - level
     means = np.linspace(0, 1, GRID + 1)
-    wager = _wagers(values, alpha)
+    wager = _betting_fractions(values, alpha)
     with np.errstate(divide="ignore"):
         up = np.minimum(wager[:, None], 0.5 / means)
         down = np.minimum(wager[:, None], 0.5 / (1 - means))
@@ -116,7 +118,7 @@ def betting_interval(values: Floats, level: float = 0.95) -> tuple[float, float]
     return max(0.0, float(means[plausible[0]]) - step), min(1.0, float(means[plausible[-1]]) + step)
 
 
-def _wagers(values: Floats, alpha: float) -> Floats:
+def _betting_fractions(values: Floats, alpha: float) -> Floats:
     """What to wager on each value, from the values before it."""
     times = np.arange(1, len(values) + 1)
     mean = (0.5 + np.cumsum(values)) / (times + 1)

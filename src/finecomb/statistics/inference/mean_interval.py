@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class ErrorMoments:
     """What is known of the error of an estimate: enough for its interval."""
 
     variance: float
@@ -36,18 +36,18 @@ class Spread:
         """Third moment in standard deviations."""
         return self.third / self.variance**1.5 if self.variance > 0 else 0.0
 
-    def __add__(self, other: Spread) -> Spread:
+    def __add__(self, other: ErrorMoments) -> ErrorMoments:
         """The spread of a sum of independent parts; degrees of freedom after Satterthwaite."""
         variance = self.variance + other.variance
         parts = self.variance**2 / self.df + other.variance**2 / other.df
-        return Spread(variance, self.third + other.third, variance**2 / parts if parts > 0 else math.inf)
+        return ErrorMoments(variance, self.third + other.third, variance**2 / parts if parts > 0 else math.inf)
 
-    def __neg__(self) -> Spread:
+    def __neg__(self) -> ErrorMoments:
         """The spread of the estimate with its sign turned round."""
-        return Spread(self.variance, -self.third, self.df)
+        return ErrorMoments(self.variance, -self.third, self.df)
 
 
-def unbent(z: float, skewness: float) -> float:
+def invert_hall_transform(z: float, skewness: float) -> float:
     """The inverse of Hall's cubic: the t statistic that is mapped to `z`.
 
     >>> unbent(2.0, 0.0)
@@ -60,8 +60,8 @@ def unbent(z: float, skewness: float) -> float:
     return 3 / skewness * (float(np.cbrt(1 + skewness * (z - skewness / 6))) - 1)
 
 
-def interval(
-    value: float, spread: Spread, level: float = 0.95, quantile: float | None = None, signed: bool = False
+def hall_interval(
+    value: float, spread: ErrorMoments, level: float = 0.95, quantile: float | None = None, signed: bool = False
 ) -> tuple[float, float]:
     """Both ends of the interval of an estimate; NaN where it has no spread, since that says nothing about the error.
 
@@ -73,7 +73,10 @@ def interval(
         return math.nan, math.nan
     error = math.sqrt(spread.variance)
     reach = quantile if quantile is not None else t_quantile(level, spread.df)
-    low, high = value - error * unbent(reach, spread.skewness), value - error * unbent(-reach, spread.skewness)
+    low, high = (
+        value - error * invert_hall_transform(reach, spread.skewness),
+        value - error * invert_hall_transform(-reach, spread.skewness),
+    )
     return (min(low, value - error * reach), max(high, value + error * reach)) if signed else (low, high)
 
 
@@ -86,11 +89,11 @@ def t_quantile(level: float, df: float) -> float:
     )
 
 
-def mean_spread(values: Floats) -> Spread:
+def mean_error_moments(values: Floats) -> ErrorMoments:
     """The spread of the plain mean of independent values, with unbiased second and third moments."""
     n = len(values)
     if n < 2:
-        return Spread(math.nan, 0.0, 0.0)
+        return ErrorMoments(math.nan, 0.0, 0.0)
     centred = values - values.mean()
     third = float((centred**3).sum()) * n / ((n - 1) * (n - 2)) if n > 2 else 0.0
-    return Spread(float((centred**2).sum()) / (n - 1) / n, third / n**2, n - 1)
+    return ErrorMoments(float((centred**2).sum()) / (n - 1) / n, third / n**2, n - 1)

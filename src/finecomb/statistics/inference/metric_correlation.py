@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding, Signature
-from finecomb.core.frames import meta
+from finecomb.core.frames import meta_entry
 from finecomb.core.study import Study
-from finecomb.statistics.inference.resampling import estimated, ratio, resampled_positions
+from finecomb.statistics.inference.resampling import estimate_with_interval, ratio, resampled_positions
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class Scored(NamedTuple):
+class ScoredDocuments(NamedTuple):
     """One metric and the people on the same documents, each (..., documents); rows are draws."""
 
     metric: Floats
@@ -28,21 +28,21 @@ class Scored(NamedTuple):
     system: Ints
 
 
-def pearson(rows: Scored) -> Floats:
+def pearson(rows: ScoredDocuments) -> Floats:
     """Pearson's r of each row; NaN where one side does not vary."""
     x, y = (side - side.mean(axis=-1, keepdims=True) for side in (rows.metric, rows.human))
     return _cosine(x, y)
 
 
-def spearman(rows: Scored) -> Floats:
+def spearman(rows: ScoredDocuments) -> Floats:
     """Pearson's r of ranks, ties sharing their mean rank."""
     ranks = [scipy.stats.rankdata(side, axis=-1).astype(np.float64) for side in (rows.metric, rows.human)]
-    return pearson(Scored(ranks[0], ranks[1], rows.system))
+    return pearson(ScoredDocuments(ranks[0], ranks[1], rows.system))
 
 
-def partial(rows: Scored) -> Floats:
+def partial_correlation(rows: ScoredDocuments) -> Floats:
     """Pearson's r of what is left after each system's own means: partial correlation given the system."""
-    return _cosine(*(_within(side, rows.system) for side in (rows.metric, rows.human)))
+    return _cosine(*(_centre_by_system(side, rows.system) for side in (rows.metric, rows.human)))
 
 
 def _cosine(x: Floats, y: Floats) -> Floats:
@@ -50,7 +50,7 @@ def _cosine(x: Floats, y: Floats) -> Floats:
     return ratio((x * y).sum(axis=-1), np.where(spread > 1e-12, spread, 0.0))
 
 
-def _within(values: Floats, system: Ints) -> Floats:
+def _centre_by_system(values: Floats, system: Ints) -> Floats:
     """Values minus the mean of their system in the same row."""
     draws, systems = len(values), int(system.max(initial=0)) + 1
     cell = (system + systems * np.arange(draws)[:, None]).ravel()
@@ -60,43 +60,51 @@ def _within(values: Floats, system: Ints) -> Floats:
     return values - means
 
 
-CORRELATIONS: dict[str, Callable[[Scored], Floats]] = {"pearson": pearson, "spearman": spearman, "partial": partial}
+CORRELATIONS: dict[str, Callable[[ScoredDocuments], Floats]] = {
+    "pearson": pearson,
+    "spearman": spearman,
+    "partial": partial_correlation,
+}
 
 
-def metrics(study: Study, question: str, given: str = "model", draws: int = 1000, seed: int = 0) -> list[Finding]:
+def metric_correlations(
+    study: Study, question: str, given: str = "model", draws: int = 1000, seed: int = 0
+) -> list[Finding]:
     """Correlation of every scalar metric with the answers to `question`, whole, by rank, and given the system.
 
     A metric is an annotator of kind detector whose annotations answer `score`; people's answers to a document are
     averaged. Documents that lack one of the two are left out (column n). Intervals draw documents again. NaN with fewer
     than three documents or when one side does not vary. Pagnoni et al. (2021) use the partial correlation for FRANK.
     """
-    human, scores = _answers(study, question), _answers(study, "score")
+    human, scores = _numeric_answers(study, question), _numeric_answers(study, "score")
     if human.is_empty():
         names = study.answers.filter(pl.col("of") == "annotation")["question"].unique().sort().to_list()
         raise FinecombError(f"nobody answered {question!r} with a number{did_you_mean(question, names)}")
     means = human.group_by("document").agg(human=pl.col("number").mean())
-    systems = study.documents.select(document="id", system=meta(given).fill_null(""))
+    systems = study.documents.select(document="id", system=meta_entry(given).fill_null(""))
     rows = scores.join(means, on="document").join(systems, on="document")
     return [
         finding
         for (name,), scored in rows.partition_by("annotator", as_dict=True, maintain_order=True).items()
-        for finding in _correlated(str(name), scored, question, given, draws, seed)
+        for finding in _metric_findings(str(name), scored, question, given, draws, seed)
     ]
 
 
-def _answers(study: Study, question: str) -> pl.DataFrame:
+def _numeric_answers(study: Study, question: str) -> pl.DataFrame:
     answers = study.work().answers
     return answers.filter(
         (pl.col("of") == "annotation") & (pl.col("question") == question) & pl.col("number").is_not_null()
     )
 
 
-def _correlated(name: str, scored: pl.DataFrame, question: str, given: str, draws: int, seed: int) -> Iterator[Finding]:
+def _metric_findings(
+    name: str, scored: pl.DataFrame, question: str, given: str, draws: int, seed: int
+) -> Iterator[Finding]:
     n = len(scored)
     system = scored["system"].rank("dense").to_numpy().astype(np.int64) - 1
-    whole = Scored(scored["number"].to_numpy()[None], scored["human"].to_numpy()[None], system[None])
+    whole = ScoredDocuments(scored["number"].to_numpy()[None], scored["human"].to_numpy()[None], system[None])
     positions = resampled_positions(n, draws, np.random.default_rng(seed))
-    resampled = Scored(*(values[0][positions] for values in whole))
+    resampled = ScoredDocuments(*(values[0][positions] for values in whole))
     for statistic, correlation in CORRELATIONS.items():
         signature = Signature.of(
             statistic=f"metric:{statistic}", question=question, given=given if statistic == "partial" else None,
@@ -106,4 +114,4 @@ def _correlated(name: str, scored: pl.DataFrame, question: str, given: str, draw
         columns = {"measure": statistic, "metric": name, "n": n}
         why = "fewer than three documents" if n < 3 else "the metric or the answers do not vary"
         values = correlation(resampled) if len(positions) and not np.isnan(value) else np.zeros(0)
-        yield Finding(columns, estimated(value, values, signature, why))
+        yield Finding(columns, estimate_with_interval(value, values, signature, why))

@@ -10,7 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError
-from finecomb.statistics.inference.resampling import batch_sizes, difference_interval, interval, p_value, ratio
+from finecomb.statistics.inference.resampling import (
+    batch_sizes,
+    bootstrap_interval,
+    difference_interval,
+    p_value,
+    ratio,
+)
 
 Values = NDArray[np.float64]
 Correction = Literal["holm", "bonferroni", "none"]
@@ -30,7 +36,7 @@ class Difference(NamedTuple):
 _ALWAYS_EXACT = 10_000  # so many arrangements are listed in no time
 
 
-def paired(first: Values, second: Values, draws: int, rng: np.random.Generator) -> Difference:
+def paired_permutation_test(first: Values, second: Values, draws: int, rng: np.random.Generator) -> Difference:
     """Mean of `first - second`; under the null each difference could have had the other sign.
 
     Exact when there are no more than `draws` (or 10,000) arrangements, else p = (1 + hits) / (1 + draws) (Phipson and
@@ -42,11 +48,13 @@ def paired(first: Values, second: Values, draws: int, rng: np.random.Generator) 
         return Difference(float(d.mean()) if len(d) else math.nan, math.nan, math.nan, math.nan, exact=False)
     exact = 2 ** len(d) <= max(draws, _ALWAYS_EXACT)
     null = _all_signs(d) if exact else _random_signs(d, draws, rng)
-    low, high = interval(np.stack([d, np.ones(len(d))], axis=1), lambda s: ratio(s[:, 0], s[:, 1]), draws, rng)
+    low, high = bootstrap_interval(
+        np.stack([d, np.ones(len(d))], axis=1), lambda s: ratio(s[:, 0], s[:, 1]), draws, rng
+    )
     return Difference(float(d.mean()), p_value(null, float(d.mean()), exact), low, high, exact)
 
 
-def unpaired(first: Values, second: Values, draws: int, rng: np.random.Generator) -> Difference:
+def unpaired_permutation_test(first: Values, second: Values, draws: int, rng: np.random.Generator) -> Difference:
     """Mean of `first` minus mean of `second`; under the null each value could have been of the other group.
 
     Exact and Monte Carlo as in `paired`. The interval resamples each group. NaN with fewer than two values in a group.
@@ -89,7 +97,7 @@ def _random_splits(both: Values, n: int, draws: int, rng: np.random.Generator) -
     )
 
 
-def adjusted(p: Values, correction: Correction = "holm") -> Values:
+def adjust_p_values(p: Values, correction: Correction = "holm") -> Values:
     """p-values corrected for how many there are; NaN stays NaN and is no test.
 
     Holm (1979): the smallest times m, the next times m - 1, ..., never falling; Bonferroni: all times m; at most 1.

@@ -31,8 +31,8 @@ SAME_RESAMPLES = "all resamples give the same value, so no interval"
 NO_RESAMPLES = "no resamples were drawn, so no interval"
 UNDEFINED_RESAMPLES = "no resample has a value, so no interval"
 
-_CELLS = 2_000_000  # weights held at once
-MOST_KEPT = 40_000_000
+_MAX_WEIGHTS_IN_MEMORY = 2_000_000  # weights held at once
+MAX_CACHED_WEIGHTS = 40_000_000
 """Weights that are kept for further numbers; where there are more, they are drawn again in batches for each."""
 
 
@@ -55,7 +55,7 @@ def weight_batches(documents: int, draws: int, rng: np.random.Generator, size: i
 
 def batch_sizes(draws: int, width: int, size: int = 0) -> list[int]:
     """Numbers of draws that add up to `draws`, so that no more than a few million numbers are held at once."""
-    most = size or max(1, _CELLS // max(1, width))
+    most = size or max(1, _MAX_WEIGHTS_IN_MEMORY // max(1, width))
     return [min(most, draws - first) for first in range(0, draws, most)] or [0]
 
 
@@ -78,11 +78,11 @@ def seeded_weights(documents: int, draws: int, seed: int) -> Weights:
 
 def seeded_batches(documents: int, draws: int, seed: int) -> Iterator[Weights]:
     """The rows of `seeded_weights`: all at once, or in batches where they would take too much memory."""
-    if documents * draws <= MOST_KEPT:
+    if documents * draws <= MAX_CACHED_WEIGHTS:
         yield seeded_weights(documents, draws, seed)
         return
     rng = np.random.default_rng(seed)
-    yield from weight_batches(documents, draws, rng, size=max(1, MOST_KEPT // documents))
+    yield from weight_batches(documents, draws, rng, size=max(1, MAX_CACHED_WEIGHTS // documents))
 
 
 def study_and_resample_weights(documents: int, draws: int, seed: int) -> Weights:
@@ -130,22 +130,24 @@ class Resamples:
     def values(self, top: Floats, bottom: Floats, average: Average = "annotation") -> Floats:
         """sum(top) / sum(bottom) of each resample, (draws, labels), from amounts of shape (labels, annotations)."""
         if self.annotators is not None:
-            return np.stack([self._two_way(*amounts, average) for amounts in zip(top, bottom, strict=True)], axis=1)
-        tops, bottoms = averaged(self.per_document(top), self.per_document(bottom), average)
+            return np.stack(
+                [self._two_way_ratios(*amounts, average) for amounts in zip(top, bottom, strict=True)], axis=1
+            )
+        tops, bottoms = document_average_terms(self.per_document(top), self.per_document(bottom), average)
         return ratio(self.documents @ tops.T, self.documents @ bottoms.T)
 
-    def _two_way(self, top: Floats, bottom: Floats, average: Average) -> Floats:
+    def _two_way_ratios(self, top: Floats, bottom: Floats, average: Average) -> Floats:
         """One label: an annotation counts as often as its document times as often as its annotator was drawn."""
         assert self.annotators is not None
         shape = self.documents.shape[1], self.annotators.shape[1]
         cells = self.document * shape[1] + self.annotator
         tables = [np.bincount(cells, amounts, shape[0] * shape[1]).reshape(shape) for amounts in (top, bottom)]
         tops, bottoms = (self.annotators @ table.T for table in tables)  # (draws, documents)
-        tops, bottoms = averaged(tops, bottoms, average)
+        tops, bottoms = document_average_terms(tops, bottoms, average)
         return ratio((self.documents * tops).sum(axis=1), (self.documents * bottoms).sum(axis=1))
 
 
-def averaged(top: Floats, bottom: Floats, average: Average) -> tuple[Floats, Floats]:
+def document_average_terms(top: Floats, bottom: Floats, average: Average) -> tuple[Floats, Floats]:
     """What to add up over documents: the amounts themselves, or each document's mean and 1 where it has one."""
     if average != "document":
         return top, bottom
@@ -153,7 +155,7 @@ def averaged(top: Floats, bottom: Floats, average: Average) -> tuple[Floats, Flo
     return np.nan_to_num(means), np.isfinite(means).astype(np.float64)
 
 
-def resamples(
+def draw_resamples(
     document: Ints, annotator: Ints, draws: int, rng: np.random.Generator, resample: Resample = "documents"
 ) -> Resamples:
     """Draw whole documents with replacement and, for `two-way`, annotators as well and independently.
@@ -163,26 +165,26 @@ def resamples(
     """
     _, texts = np.unique(document, return_inverse=True)
     _, people = np.unique(annotator, return_inverse=True)
-    weights = document_weights(_size(texts), draws, rng)
+    weights = document_weights(_distinct_count(texts), draws, rng)
     return Resamples(
-        texts, people, weights, document_weights(_size(people), draws, rng) if resample == "two-way" else None
+        texts, people, weights, document_weights(_distinct_count(people), draws, rng) if resample == "two-way" else None
     )
 
 
-def document_resamples(documents: int, draws: int, seed: int) -> Resamples:
+def draw_document_resamples(documents: int, draws: int, seed: int) -> Resamples:
     """Resamples of documents that count once each."""
     numbers = np.arange(documents)
-    return resamples(numbers, np.zeros_like(numbers), draws, np.random.default_rng(seed))
+    return draw_resamples(numbers, np.zeros_like(numbers), draws, np.random.default_rng(seed))
 
 
-def _size(numbers: Ints) -> int:
+def _distinct_count(numbers: Ints) -> int:
     return int(numbers.max(initial=-1)) + 1
 
 
 # --- estimates ---------------------------------------------------------------------------------------------------
 
 
-def percentiles(values: Floats, confidence: float = CONFIDENCE) -> tuple[float, float]:
+def percentile_interval(values: Floats, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """Percentile interval of the resamples that have a value; NaN when none has."""
     defined = values[np.isfinite(values)]
     if not len(defined):
@@ -191,54 +193,56 @@ def percentiles(values: Floats, confidence: float = CONFIDENCE) -> tuple[float, 
     return float(low), float(high)
 
 
-def interval(
+def bootstrap_interval(
     sums: Sums, statistic: Callable[[Sums], Floats], draws: int, rng: np.random.Generator
 ) -> tuple[float, float]:
     """Percentile interval of `statistic`, a function of the sums of each resample, (draws, statistics) -> (draws,).
 
     (NaN, NaN) with fewer than two documents or when no resample gives a value.
     """
-    return percentiles(statistic(resampled_sums(sums, draws, rng)))
+    return percentile_interval(statistic(resampled_sums(sums, draws, rng)))
 
 
-def few_documents(documents: int) -> str:
+def few_documents_reason(documents: int) -> str:
     """Why so many documents give no interval, or nothing."""
     return FEW_DOCUMENTS if documents < 2 else ""
 
 
-def no_interval(values: Floats) -> str:
+def no_interval_reason(values: Floats) -> str:
     """Why resamples of documents with these values, (documents,), can give no honest interval, or nothing."""
     defined = values[np.isfinite(values)]
-    return few_documents(len(defined)) or (SAME_DOCUMENTS if np.ptp(defined) == 0 else "")
+    return few_documents_reason(len(defined)) or (SAME_DOCUMENTS if np.ptp(defined) == 0 else "")
 
 
-def undefined(signature: Signature, why: str) -> Estimate:
+def undefined_estimate(signature: Signature, why: str) -> Estimate:
     """An estimate without a value."""
     return Estimate(math.nan, math.nan, math.nan, signature, why)
 
 
-def estimated(value: float, values: Floats, signature: Signature, why: str = "", without: str = "") -> Estimate:
+def estimate_with_interval(
+    value: float, values: Floats, signature: Signature, why: str = "", without: str = ""
+) -> Estimate:
     """`value` with the percentile interval of the `values` of its resamples, and the reason for what is missing.
 
     `why` is the reason where `value` is undefined; `without` a reason, known beforehand, why there is no interval.
     """
     if math.isnan(value):
-        return undefined(signature, why)
-    if reason := without or _no_spread(values):
+        return undefined_estimate(signature, why)
+    if reason := without or _no_spread_reason(values):
         return Estimate(float(value), math.nan, math.nan, signature, reason)
-    return Estimate(float(value), *percentiles(values), signature)
+    return Estimate(float(value), *percentile_interval(values), signature)
 
 
-def estimated_sums(
+def estimate_from_sums(
     sums: Sums, statistic: Callable[[Sums], Floats], draws: int, seed: int, signature: Signature, why: str = ""
 ) -> Estimate:
     """A statistic of the sums of documents, (documents, statistics), with its interval over documents."""
     value = float(statistic(sums.sum(axis=0)[None])[0])
     values = statistic(resampled_sums(sums, draws, np.random.default_rng(seed)))
-    return estimated(value, values, signature, why, few_documents(len(sums)))
+    return estimate_with_interval(value, values, signature, why, few_documents_reason(len(sums)))
 
 
-def _no_spread(values: Floats) -> str:
+def _no_spread_reason(values: Floats) -> str:
     """Why the values of resamples give no interval, or nothing."""
     if not len(values):
         return NO_RESAMPLES
@@ -266,4 +270,4 @@ def p_value(null: Floats, observed: float, exact: bool = False) -> float:
 def difference_interval(first: Floats, second: Floats, draws: int, rng: np.random.Generator) -> tuple[float, float]:
     """Percentile interval of mean(first) - mean(second) when both groups are resampled."""
     means = [resampled_sums(values, draws, rng) / len(values) for values in (first, second)]
-    return percentiles(means[0] - means[1])
+    return percentile_interval(means[0] - means[1])

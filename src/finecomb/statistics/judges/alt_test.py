@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Signature
-from finecomb.statistics.inference.resampling import estimated, study_and_resample_weights
+from finecomb.statistics.inference.resampling import estimate_with_interval, study_and_resample_weights
 from finecomb.statistics.judges.score_rules import Answer, ScoreRule, score_rule
 
 Floats = NDArray[np.float64]
@@ -35,9 +35,9 @@ Item = Any
 Answers = Mapping[Item, Answer]
 Clusters = Mapping[Item, Hashable] | Callable[[Item], Hashable]
 
-FEWEST_ITEMS = 30
-FEWEST_CLUSTERS = 8
-EQUAL = "equal, not shown to be better"
+MIN_ITEMS = 30
+MIN_CLUSTERS = 8
+EQUAL_REASON = "equal, not shown to be better"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class AltTest:
 
 
 @dataclass(frozen=True, slots=True)
-class Contest:
+class PersonComparison:
     """One person and the judge on the items that both and somebody else answered."""
 
     person: str
@@ -132,13 +132,13 @@ class Contest:
         return self.human.astype(np.float64) - self.judge
 
 
-def contests(
+def compare_each_person(
     people: Mapping[str, Answers], judge: Answers, score: str | ScoreRule, clusters: Clusters | None = None
-) -> list[Contest]:
+) -> list[PersonComparison]:
     """Every person beside the judge, on the items that at least two people and the judge answered."""
     rule = score_rule(score)[1]
-    answered = _answered(people, judge)
-    text = _cluster_of(clusters)
+    answered = _answers_by_item(people, judge)
+    text = _cluster_lookup(clusters)
     numbers: dict[Hashable, int] = {}
     results = []
     for person, answers in people.items():
@@ -146,11 +146,11 @@ def contests(
         scores = [_pair_of_scores(item, person, answered[item], judge[item], rule) for item in items]
         pairs = np.array(scores, dtype=np.float64).reshape(len(items), 2)  # the judge's, the person's
         cluster = np.array([numbers.setdefault(text(item), len(numbers)) for item in items], dtype=np.int64)
-        results.append(Contest(person, pairs[:, 0] >= pairs[:, 1], pairs[:, 1] >= pairs[:, 0], cluster))
+        results.append(PersonComparison(person, pairs[:, 0] >= pairs[:, 1], pairs[:, 1] >= pairs[:, 0], cluster))
     return results
 
 
-def _answered(people: Mapping[str, Answers], judge: Answers) -> dict[Item, dict[str, Answer]]:
+def _answers_by_item(people: Mapping[str, Answers], judge: Answers) -> dict[Item, dict[str, Answer]]:
     """What each person answered to each item that the judge and two people answered."""
     answered: dict[Item, dict[str, Answer]] = {}
     for person, answers in people.items():
@@ -166,18 +166,18 @@ def _pair_of_scores(
     return rule(answer, others), rule(given[person], others)
 
 
-def _cluster_of(clusters: Clusters | None) -> Callable[[Item], Hashable]:
+def _cluster_lookup(clusters: Clusters | None) -> Callable[[Item], Hashable]:
     if clusters is None:
         return lambda item: item
     if callable(clusters):
         return clusters
 
-    def text(item: Item) -> Hashable:
+    def find_cluster(item: Item) -> Hashable:
         if item not in clusters:
             raise FinecombError(f"clusters do not say which text item {item!r} belongs to")
         return clusters[item]
 
-    return text
+    return find_cluster
 
 
 # --- the test ----------------------------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ def disadvantage_p(sums: Floats, sizes: Floats, epsilon: float, weights: Floats 
     return np.asarray(np.where(flat, np.where(mean < epsilon, 0.0, 1.0), p), dtype=np.float64)
 
 
-def rejected(p: Floats, q: float = 0.05) -> Bools:
+def benjamini_yekutieli(p: Floats, q: float = 0.05) -> Bools:
     """Which hypotheses the procedure of Benjamini and Yekutieli (2001) rejects, for p-values of shape (..., tests).
 
     NaN is never rejected and still counts as a test.
@@ -250,24 +250,26 @@ def alt_test(
         raise FinecombError(f"epsilon is a share from 0 up to 1, not {epsilon:g}")
     if len(people) < 2:
         raise FinecombError("one person only: the test compares each person with the others, so it needs two or more")
-    every = contests(people, judge, score, clusters)
+    every = compare_each_person(people, judge, score, clusters)
     if not any(len(contest.judge) for contest in every):
         raise FinecombError("people and judge share no item that two people answered, so nothing can be compared")
-    least = FEWEST_ITEMS if authors else least_items
-    tested, left_out = _tested(every, least)
+    least = MIN_ITEMS if authors else least_items
+    tested, left_out = _select_testable(every, least)
     fields = {"statistic": "alt-test", "score": score_rule(score)[0], "epsilon": epsilon, "q": q}
     fields |= {"authors": authors or None, "people": len(tested), "draws": draws, "seed": seed}
     if authors:
         return _authors_result(tested, left_out, epsilon, q, Signature.of(**fields))
-    return _result(tested, left_out, epsilon, q, draws, seed, Signature.of(**fields), _notes(tested, judge))
+    return _clustered_result(tested, left_out, epsilon, q, draws, seed, Signature.of(**fields), _notes(tested, judge))
 
 
-def _tested(every: Sequence[Contest], least: int | None) -> tuple[list[Contest], list[tuple[str, str]]]:
+def _select_testable(
+    every: Sequence[PersonComparison], least: int | None
+) -> tuple[list[PersonComparison], list[tuple[str, str]]]:
     """People with enough items, and why the others are left out."""
-    least_items = FEWEST_ITEMS if least is None else least
+    least_items = MIN_ITEMS if least is None else least
     texts = len(np.unique(np.concatenate([contest.cluster for contest in every])))
-    by_text = least is None and texts < FEWEST_ITEMS
-    reasons = [_too_few(contest, least_items, by_text) for contest in every]
+    by_text = least is None and texts < MIN_ITEMS
+    reasons = [_too_few_reason(contest, least_items, by_text) for contest in every]
     tested = [contest for contest, reason in zip(every, reasons, strict=True) if not reason]
     left_out = [(contest.person, reason) for contest, reason in zip(every, reasons, strict=True) if reason]
     if not tested:
@@ -275,18 +277,18 @@ def _tested(every: Sequence[Contest], least: int | None) -> tuple[list[Contest],
     return tested, left_out
 
 
-def _too_few(contest: Contest, least_items: int, by_text: bool) -> str:
+def _too_few_reason(contest: PersonComparison, least_items: int, by_text: bool) -> str:
     items, texts = len(contest.judge), len(np.unique(contest.cluster))
     if by_text:
-        few = texts < FEWEST_CLUSTERS
-        return f"{texts} doubly judged texts, fewer than {FEWEST_CLUSTERS}" if few else ""
+        few = texts < MIN_CLUSTERS
+        return f"{texts} doubly judged texts, fewer than {MIN_CLUSTERS}" if few else ""
     return f"{items} items, fewer than {least_items}" if items < least_items else ""
 
 
-def _notes(tested: Sequence[Contest], judge: Answers) -> tuple[str, ...]:
+def _notes(tested: Sequence[PersonComparison], judge: Answers) -> tuple[str, ...]:
     texts = len(np.unique(np.concatenate([contest.cluster for contest in tested])))
     notes = []
-    if texts < FEWEST_ITEMS:
+    if texts < MIN_ITEMS:
         notes.append(f"{texts} texts are few: a judge a little worse than people looks like one that is not")
     try:
         constant = len({str(answer) for answer in judge.values()}) == 1
@@ -298,25 +300,32 @@ def _notes(tested: Sequence[Contest], judge: Answers) -> tuple[str, ...]:
 
 
 def _authors_result(
-    tested: Sequence[Contest], left_out: Sequence[tuple[str, str]], epsilon: float, q: float, signature: Signature
+    tested: Sequence[PersonComparison],
+    left_out: Sequence[tuple[str, str]],
+    epsilon: float,
+    q: float,
+    signature: Signature,
 ) -> AltTest:
     """As the authors' program computes it: items independent, an undefined p is not rejected, no intervals."""
     p = np.array([_item_p(contest.difference, epsilon) for contest in tested])
-    wins = rejected(p, q)
+    wins = benjamini_yekutieli(p, q)
     shares = [float(contest.judge.mean()) for contest in tested]
     results = [
         PersonResult(
-            contest.person, len(contest.judge), len(contest.judge), _point(share, signature),
+            contest.person, len(contest.judge), len(contest.judge), _estimate_without_interval(share, signature),
             float(contest.difference.mean()), float(p[at]), bool(wins[at]),
             "no variance: p is undefined" if math.isnan(p[at]) else "",
         )
         for at, (contest, share) in enumerate(zip(tested, shares, strict=True))
     ]  # fmt: skip
-    rate, chance = _point(float(wins.mean()), signature), _point(float(np.mean(shares)), signature)
+    rate, chance = (
+        _estimate_without_interval(float(wins.mean()), signature),
+        _estimate_without_interval(float(np.mean(shares)), signature),
+    )
     return AltTest(tuple(results), rate, chance, epsilon, tuple(left_out))
 
 
-def _point(value: float, signature: Signature) -> Estimate:
+def _estimate_without_interval(value: float, signature: Signature) -> Estimate:
     return Estimate(value, math.nan, math.nan, signature)
 
 
@@ -338,23 +347,23 @@ class _ClusterSums:
     items: Floats
 
 
-def _cluster_sums(tested: Sequence[Contest]) -> _ClusterSums:
+def _cluster_sums(tested: Sequence[PersonComparison]) -> _ClusterSums:
     texts = np.unique(np.concatenate([contest.cluster for contest in tested]))
     places = [np.searchsorted(texts, contest.cluster) for contest in tested]
 
-    def summed(values: Sequence[Floats]) -> Floats:
+    def sum_by_text(values: Sequence[Floats]) -> Floats:
         rows = [np.bincount(at, column, len(texts)) for at, column in zip(places, values, strict=True)]
         return np.array(rows, dtype=np.float64)
 
     return _ClusterSums(
-        summed([contest.difference for contest in tested]),
-        summed([contest.judge.astype(np.float64) for contest in tested]),
-        summed([np.ones(len(contest.judge)) for contest in tested]),
+        sum_by_text([contest.difference for contest in tested]),
+        sum_by_text([contest.judge.astype(np.float64) for contest in tested]),
+        sum_by_text([np.ones(len(contest.judge)) for contest in tested]),
     )
 
 
-def _result(
-    tested: Sequence[Contest],
+def _clustered_result(
+    tested: Sequence[PersonComparison],
     left_out: Sequence[tuple[str, str]],
     epsilon: float,
     q: float,
@@ -366,10 +375,10 @@ def _result(
     sums = _cluster_sums(tested)
     weights = study_and_resample_weights(sums.items.shape[1], draws, seed)
     p = _p_values(sums, epsilon, weights)  # (1 + draws, people)
-    wins = rejected(p, q)
-    shares = _shares(sums, weights)
+    wins = benjamini_yekutieli(p, q)
+    shares = _advantage_shares(sums, weights)
     people = tuple(
-        _person(contest, sums, at, p[0, at], bool(wins[0, at]), _estimate(shares[:, at], signature), epsilon)
+        _person_result(contest, sums, at, p[0, at], bool(wins[0, at]), _estimate(shares[:, at], signature), epsilon)
         for at, contest in enumerate(tested)
     )
     rate, chance = _estimate(wins.mean(axis=1), signature), _estimate(_mean_defined(shares), signature)
@@ -385,7 +394,7 @@ def _p_values(sums: _ClusterSums, epsilon: float, weights: Floats) -> Floats:
     return np.stack(columns, axis=1)
 
 
-def _shares(sums: _ClusterSums, weights: Floats) -> Floats:
+def _advantage_shares(sums: _ClusterSums, weights: Floats) -> Floats:
     """How often the judge is at least as close, (draws, people); NaN where a draw has none of a person's texts."""
     top, bottom = weights @ sums.judge.T, weights @ sums.items.T
     shares: Floats = np.divide(top, bottom, out=np.full(top.shape, np.nan), where=bottom > 0)
@@ -399,16 +408,16 @@ def _mean_defined(values: Floats) -> Floats:
 
 def _estimate(values: Floats, signature: Signature) -> Estimate:
     """The first value, that of the study itself, with the interval of the others."""
-    return estimated(float(values[0]), values[1:], signature)
+    return estimate_with_interval(float(values[0]), values[1:], signature)
 
 
-def _person(
-    contest: Contest, sums: _ClusterSums, at: int, p: float, wins: bool, advantage: Estimate, epsilon: float
+def _person_result(
+    contest: PersonComparison, sums: _ClusterSums, at: int, p: float, wins: bool, advantage: Estimate, epsilon: float
 ) -> PersonResult:
     difference = contest.difference
     flat = np.ptp(difference) == 0
     equal = flat and not difference[0]
-    why = "" if not equal else "equal on every item" if epsilon else EQUAL
+    why = "" if not equal else "equal on every item" if epsilon else EQUAL_REASON
     texts = int((sums.items[at] > 0).sum())
     return PersonResult(
         contest.person, len(difference), texts, advantage, float(difference.mean()), float(p), wins, why

@@ -14,21 +14,21 @@ from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
-from finecomb.core.frames import entries
+from finecomb.core.frames import parse_json_object
 from finecomb.core.span import TEXT
 from finecomb.core.study import Study
-from finecomb.statistics.gold.disagreements import confusion, kinds_table
-from finecomb.statistics.gold.scores import GOLD, MATCHED, PREDICTED, Scores, score
-from finecomb.statistics.inference.resampling import estimated_sums, ratio
-from finecomb.statistics.judges.alt_test import FEWEST_CLUSTERS, AltTest, alt_test
-from finecomb.statistics.judges.estimates import estimate
-from finecomb.statistics.judges.judge_agreement import LESS, NO_LESS, judge_agreement
+from finecomb.statistics.gold.disagreements import confusion, pairing_type_table
+from finecomb.statistics.gold.scores import GOLD_COLUMN, MATCHED_COLUMN, PREDICTED_COLUMN, Scores, score
+from finecomb.statistics.inference.resampling import estimate_from_sums, ratio
+from finecomb.statistics.judges.alt_test import MIN_CLUSTERS, AltTest, alt_test
+from finecomb.statistics.judges.estimates import estimate_means
+from finecomb.statistics.judges.judge_agreement import LESS_AGREEMENT, NO_LESS_AGREEMENT, judge_agreement
 from finecomb.statistics.judges.judge_gamma import judge_gamma
 from finecomb.statistics.judges.mark_comparison import cost_rows, found_shares, label_bias, mark_table, severity_bias
-from finecomb.statistics.judges.reliability_probes import own_system, probes, self_preference
-from finecomb.statistics.judges.score_rules import characters, set_f1, typed_characters
-from finecomb.statistics.judges.text_values import PeopleAndJudges, fitted_on, people_and_judges
-from finecomb.statistics.judges.validity import JudgeBinding, JudgeContract, Verdict, judge_binding_of
+from finecomb.statistics.judges.reliability_probes import own_system, probe_findings, self_preference
+from finecomb.statistics.judges.score_rules import marked_characters, set_f1, typed_characters
+from finecomb.statistics.judges.text_values import PeopleAndJudges, select_people_and_judges, training_documents
+from finecomb.statistics.judges.validity import JudgeBinding, JudgeContract, Verdict, build_judge_binding
 from finecomb.statistics.measures.unit_grid import Level
 from finecomb.statistics.selection.view import ANY, Filters
 
@@ -94,7 +94,7 @@ class Calibration:
         return JudgeContract(
             binding=self.binding, verdict=self.verdict, labels=self.labels, systems=self.systems, texts=self.texts,
             people=len(self.people), epsilon=self.test.epsilon, winning_rate=self.test.winning_rate,
-            agreement=_finite(alpha_of(self.agreement, "judge")), made=made, days=days, paragraph=self.paragraph,
+            agreement=_value_or_zero(find_alpha(self.agreement, "judge")), made=made, days=days, paragraph=self.paragraph,
             signature=str(self.signature), by=self.by,
         )  # fmt: skip
 
@@ -104,14 +104,14 @@ class Calibration:
 
     def kinds(self) -> list[dict[str, object]]:
         """How many marks are right, wrong in boundary or label, missed and extra; nothing without gold."""
-        return kinds_table(self.scores) if self.scores else []
+        return pairing_type_table(self.scores) if self.scores else []
 
 
-def _finite(estimate: Estimate | None) -> float:
+def _value_or_zero(estimate: Estimate | None) -> float:
     return estimate.value if estimate is not None and math.isfinite(estimate.value) else 0.0
 
 
-def alpha_of(agreement: Sequence[Finding], who: str, label: str = ANY) -> Estimate | None:
+def find_alpha(agreement: Sequence[Finding], who: str, label: str = ANY) -> Estimate | None:
     """Alpha of people, judge or their difference at the first level."""
     wanted = {"measure": "alpha", "who": who, "label": label}
     return next((finding.estimate for finding in agreement if wanted.items() <= dict(finding.columns).items()), None)
@@ -126,25 +126,25 @@ def calibrate(
     on texts that the judge was fitted on.
     """
     options = options or CalibrationOptions()
-    everything = people_and_judges(study, [judge], options.people, filters)
-    sides = _shared(everything, judge)
-    _refuse_fitted(study, sides, judge)
-    test = _test(sides, judge, options)
+    everything = select_people_and_judges(study, [judge], options.people, filters)
+    sides = _select_shared_texts(everything, judge)
+    _reject_fitted_texts(study, sides, judge)
+    test = _run_alt_test(sides, judge, options)
     agreement = () if options.question else tuple(_agreement(sides, judge, options))
-    answer, held = judged(test, agreement)
+    answer, held = decide_verdict(test, agreement)
     calibration = Calibration(
         judge, answer, held, "", test, agreement, (), (), tuple(_probes(study, everything, judge, options)), (), None,
         len(sides.documents), sides.people,
         tuple(sorted({row[0] for row in sides.metas([options.by])})) if sides.has_meta(options.by) else (),
-        judge_binding(study, judge, sides.seen.protocol.id if sides.seen.protocol else ""), _notes(test),
+        read_judge_binding(study, judge, sides.seen.protocol.id if sides.seen.protocol else ""), _notes(test),
         test.rate.signature, by=options.by,
     )  # fmt: skip
     if not options.question:
-        calibration = _with_marks(calibration, study, sides, options, filters)
-    return replace(calibration, paragraph=paragraph(calibration))
+        calibration = _add_mark_results(calibration, study, sides, options, filters)
+    return replace(calibration, paragraph=write_verdict_paragraph(calibration))
 
 
-def _with_marks(
+def _add_mark_results(
     calibration: Calibration,
     study: Study,
     sides: PeopleAndJudges,
@@ -156,7 +156,7 @@ def _with_marks(
     marks = mark_table(sides, judge, options.by)
     labels = tuple(name for name in sides.seen.categories if name != ANY)
     scores = _scores(study, judge, options)
-    worth, why = _worth(study, judge, options, filters)
+    worth, why = _judge_worth(study, judge, options, filters)
     return replace(
         calibration,
         bias=(*label_bias(marks, labels, draws, seed), *severity_bias(marks, draws, seed)),
@@ -168,19 +168,21 @@ def _with_marks(
     )
 
 
-def _worth(
+def _judge_worth(
     study: Study, judge: str, options: CalibrationOptions, filters: Filters | None
 ) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     """What the judge adds to people's readings, or why that cannot be had."""
     try:
-        return estimate(study, [judge], people=options.people, filters=filters, tokens=options.tokens).findings, ()
+        return estimate_means(
+            study, [judge], people=options.people, filters=filters, tokens=options.tokens
+        ).findings, ()
     except FinecombError as error:
         return (), (f"what the judge is worth cannot be told: {error}",)
 
 
 def _probes(study: Study, sides: PeopleAndJudges, judge: str, options: CalibrationOptions) -> Iterator[Finding]:
     """Every probe in the study, and whether the judge spares texts of its own model."""
-    yield from probes(study, judge, options.tokens, options.draws, options.seed)
+    yield from probe_findings(study, judge, options.tokens, options.draws, options.seed)
     if system := options.own or own_system(study, judge, options.by):
         yield self_preference(sides, judge, system, options.by)
 
@@ -188,25 +190,25 @@ def _probes(study: Study, sides: PeopleAndJudges, judge: str, options: Calibrati
 # --- what is compared --------------------------------------------------------------------------------------------
 
 
-def _shared(sides: PeopleAndJudges, judge: str) -> PeopleAndJudges:
+def _select_shared_texts(sides: PeopleAndJudges, judge: str) -> PeopleAndJudges:
     """Only the texts that the judge and two people have read."""
     if len(sides.people) < 2:
         raise FinecombError("one person only: a judge is compared with how far people agree, which needs two or more")
     people = sides.seen.study.annotations.filter(pl.col("annotator").is_in(list(sides.people)))
     readers = people.group_by("document").agg(pl.col("annotator").n_unique().alias("n")).filter(pl.col("n") >= 2)
-    common = sorted(set(readers["document"]) & sides.read_by(judge))
+    common = sorted(set(readers["document"]) & sides.documents_read_by(judge))
     if not common:
         raise FinecombError(f"{judge} and two people have no text in common, so nothing can be compared")
-    if len(common) < FEWEST_CLUSTERS:
+    if len(common) < MIN_CLUSTERS:
         what = f"{judge} and two people have {len(common)} texts in common"
-        raise FinecombError(f"{what}; fewer than {FEWEST_CLUSTERS} say nothing: let them read more of the same texts")
+        raise FinecombError(f"{what}; fewer than {MIN_CLUSTERS} say nothing: let them read more of the same texts")
     work = sides.seen.of(pl.Series(common))
     present = set(work.study.annotations["annotator"])
     return PeopleAndJudges(work, tuple(name for name in sides.people if name in present), sides.judges)
 
 
-def _refuse_fitted(study: Study, sides: PeopleAndJudges, judge: str) -> None:
-    fitted = fitted_on(study, judge) & set(sides.documents)
+def _reject_fitted_texts(study: Study, sides: PeopleAndJudges, judge: str) -> None:
+    fitted = training_documents(study, judge) & set(sides.documents)
     if fitted:
         what = f"{judge} was fitted on {len(fitted)} of the {len(sides.documents)} texts it would be judged by"
         raise FinecombError(f"{what} ({min(fitted)!r}); take texts it has not seen")
@@ -217,19 +219,19 @@ def _agreement(sides: PeopleAndJudges, judge: str, options: CalibrationOptions) 
     return rows + (judge_gamma(sides, judge, options.margin, options.draws, options.seed) if options.gamma else [])
 
 
-def _test(sides: PeopleAndJudges, judge: str, options: CalibrationOptions) -> AltTest:
+def _run_alt_test(sides: PeopleAndJudges, judge: str, options: CalibrationOptions) -> AltTest:
     """The alternative annotator test on answers or marks; a text is one item."""
     if options.question:
         answers = _answers(sides, options.question)
         rule: Any = options.score or "accuracy"
     else:
         typed = (options.score or "typed-f1") == "typed-f1"
-        answers, rule = _mark_sets(sides, typed), mean_set_f1
+        answers, rule = _character_sets(sides, typed), mean_set_f1
         rule.__name__ = options.score or "typed-f1"
     people = {name: answers.get(name, {}) for name in sides.people}
     return alt_test(
         people, answers.get(judge, {}), rule, options.epsilon, draws=options.draws, seed=options.seed,
-        least_items=FEWEST_CLUSTERS,
+        least_items=MIN_CLUSTERS,
     )  # fmt: skip
 
 
@@ -238,7 +240,7 @@ def mean_set_f1(answer: frozenset[Any], others: Sequence[frozenset[Any]]) -> flo
     return sum(set_f1(answer, other) for other in others) / len(others)
 
 
-def _mark_sets(sides: PeopleAndJudges, typed: bool) -> dict[str, dict[str, frozenset[Any]]]:
+def _character_sets(sides: PeopleAndJudges, typed: bool) -> dict[str, dict[str, frozenset[Any]]]:
     """What everybody marked on every text that they read, as sets of characters; an empty one counts."""
     study = sides.seen.study
     spans: dict[tuple[str, str], list[tuple[int, int, str | None]]] = {
@@ -251,7 +253,7 @@ def _mark_sets(sides: PeopleAndJudges, typed: bool) -> dict[str, dict[str, froze
         spans[name, document].append((start, end, label))
     marks: dict[str, dict[str, frozenset[Any]]] = {}
     for (name, document), placed in spans.items():
-        marks.setdefault(name, {})[document] = typed_characters(placed) if typed else characters(placed)
+        marks.setdefault(name, {})[document] = typed_characters(placed) if typed else marked_characters(placed)
     return marks
 
 
@@ -259,7 +261,7 @@ def _answers(sides: PeopleAndJudges, question: str) -> dict[str, dict[str, Any]]
     rows = sides.seen.study.annotations.select("annotator", "document", "answers")
     given: dict[str, dict[str, Any]] = {}
     for name, document, cell in rows.iter_rows():
-        answer = entries(cell).get(question)
+        answer = parse_json_object(cell).get(question)
         if answer is not None:
             given.setdefault(name, {})[document] = answer
     if not given:
@@ -294,24 +296,26 @@ def _gold_overlap(study: Study, scores: Scores | None, options: CalibrationOptio
     signature = Signature.of(**{"statistic": "iou", **compared.fields, "draws": options.draws, "seed": options.seed})
     columns = {"measure": "overlap with gold (IoU)", "part": "characters", "value of": ANY}
     return [
-        Finding(columns, estimated_sums(sums, _iou, options.draws, options.seed, signature, "neither marked anything"))
+        Finding(
+            columns, estimate_from_sums(sums, _iou, options.draws, options.seed, signature, "neither marked anything")
+        )
     ]
 
 
 def _iou(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    return ratio(sums[:, MATCHED], sums[:, GOLD] + sums[:, PREDICTED] - sums[:, MATCHED])
+    return ratio(sums[:, MATCHED_COLUMN], sums[:, GOLD_COLUMN] + sums[:, PREDICTED_COLUMN] - sums[:, MATCHED_COLUMN])
 
 
-def judge_binding(study: Study, judge: str, protocol: str) -> JudgeBinding:
+def read_judge_binding(study: Study, judge: str, protocol: str) -> JudgeBinding:
     """What a judge is made of, as far as its annotator says so."""
-    facts = entries(dict(study.annotators.select("id", "meta").iter_rows()).get(judge))
-    return judge_binding_of(judge, facts, protocol)
+    facts = parse_json_object(dict(study.annotators.select("id", "meta").iter_rows()).get(judge))
+    return build_judge_binding(judge, facts, protocol)
 
 
 # --- the answer --------------------------------------------------------------------------------------------------
 
 
-def judged(test: AltTest, agreement: Sequence[Finding]) -> tuple[Verdict, tuple[str, ...]]:
+def decide_verdict(test: AltTest, agreement: Sequence[Finding]) -> tuple[Verdict, tuple[str, ...]]:
     """The verdict by fixed rules, and the labels for which agreement is no less than people's.
 
     `may stand in` where it wins against at least half of the people and its agreement is not less than people's;
@@ -324,11 +328,11 @@ def judged(test: AltTest, agreement: Sequence[Finding]) -> tuple[Verdict, tuple[
         if finding.columns["who"] == "difference" and finding.columns["measure"] == "alpha"
         and finding.columns["level"] == agreement[0].columns["level"]
     }  # fmt: skip
-    held = tuple(label for label, verdict in verdicts.items() if verdict == NO_LESS and label != ANY)
+    held = tuple(label for label, verdict in verdicts.items() if verdict == NO_LESS_AGREEMENT and label != ANY)
     overall = verdicts.get(ANY, "")
-    if test.passes and overall != LESS:
+    if test.passes and overall != LESS_AGREEMENT:
         return "may stand in", held
-    judge, people = (alpha_of(agreement, who) for who in ("judge", "people"))
+    judge, people = (find_alpha(agreement, who) for who in ("judge", "people"))
     chance = judge is not None and not judge.low > 0
     far = judge is not None and people is not None and judge.value < people.value / 2
     if test.winning_rate == 0 and (chance or far):
@@ -340,32 +344,34 @@ def _notes(test: AltTest) -> tuple[str, ...]:
     return (*test.notes, *(f"{person} is left out of the test: {reason}" for person, reason in test.left_out))
 
 
-def paragraph(calibration: Calibration) -> str:
+def write_verdict_paragraph(calibration: Calibration) -> str:
     """The answer in plain words: what it may do, why, and what is lost."""
     test = calibration.test
     close = f"It is at least as close to the others as a person is against {test.wins} of {len(test.people)} people"
     allowed = f"where {test.needed} are needed and {test.epsilon:g} is allowed for its lower cost"
     parts = [f"{calibration.judge}: {calibration.verdict}.", f"{close}, {allowed}."]
-    judge, people = (alpha_of(calibration.agreement, who) for who in ("judge", "people"))
+    judge, people = (find_alpha(calibration.agreement, who) for who in ("judge", "people"))
     if judge is not None and people is not None and math.isfinite(people.value) and math.isfinite(judge.value):
         parts.append(f"Agreement with a person (alpha) is {judge.short(2)}; of two people {people.short(2)}.")
     if calibration.labels:
         parts.append(f"By label it agrees no less than people for {', '.join(calibration.labels)}.")
-    parts.append(_loss(calibration))
-    parts.append(f"Measured on {calibration.texts} texts and {len(calibration.people)} people.{_few(calibration)}")
+    parts.append(_loss_sentence(calibration))
+    parts.append(
+        f"Measured on {calibration.texts} texts and {len(calibration.people)} people.{_small_sample_sentence(calibration)}"
+    )
     return " ".join(part for part in parts if part)
 
 
-def _few(calibration: Calibration) -> str:
+def _small_sample_sentence(calibration: Calibration) -> str:
     """What so few texts cannot show."""
-    difference = alpha_of(calibration.agreement, "difference")
+    difference = find_alpha(calibration.agreement, "difference")
     if calibration.texts >= 30 or difference is None or not math.isfinite(difference.low):
         return ""
     hidden = (difference.high - difference.low) / 2
     return f" That is few: a difference in alpha of less than {hidden:.2f} cannot be seen."
 
 
-def _loss(calibration: Calibration) -> str:
+def _loss_sentence(calibration: Calibration) -> str:
     """What is lost by using it: what it misses, and which way its counts are off."""
     share = next((finding.estimate for finding in calibration.found if finding.columns["part"] == "all"), None)
     ratio = next((finding.estimate for finding in calibration.bias if finding.columns["label"] == ANY), None)

@@ -12,7 +12,7 @@ from finecomb.statistics.judges.alt_test import AltTest, PersonResult
 from finecomb.statistics.judges.calibration import Calibration
 from finecomb.statistics.judges.validity import JudgeContract, Verdict
 
-CALIBRATIONS = "calibrations"
+CALIBRATIONS_FOLDER = "calibrations"
 """Folder of a study in which calibrations are kept, one file for each judge."""
 
 
@@ -29,12 +29,12 @@ class RecordedEstimate(Record):
     def of(cls, estimate: Estimate) -> RecordedEstimate:
         """An estimate with None in place of NaN."""
         return cls(
-            value=defined(estimate.value), low=defined(estimate.low), high=defined(estimate.high), why=estimate.why,
+            value=finite_or_none(estimate.value), low=finite_or_none(estimate.low), high=finite_or_none(estimate.high), why=estimate.why,
             signature=str(estimate.signature),
         )  # fmt: skip
 
 
-def defined(number: object) -> float | None:
+def finite_or_none(number: object) -> float | None:
     """A number, or None where it is none or not finite."""
     return float(number) if isinstance(number, int | float) and math.isfinite(number) else None
 
@@ -187,14 +187,14 @@ def calibration_record(calibration: Calibration, made: datetime, days: int = 30)
         systems=calibration.systems,
         texts=calibration.texts,
         people=len(calibration.people),
-        agreement=tuple(_comparisons(calibration.agreement)),
-        test=_test(calibration.test),
-        bias=tuple(_bias(finding) for finding in calibration.bias if finding not in severity),
+        agreement=tuple(_record_comparisons(calibration.agreement)),
+        test=_record_test(calibration.test),
+        bias=tuple(_record_bias(finding) for finding in calibration.bias if finding not in severity),
         severity=RecordedEstimate.of(severity[0].estimate) if severity else None,
-        found=tuple(_share(finding) for finding in calibration.found),
-        probes=tuple(_probe(finding) for finding in calibration.probes),
-        costs=tuple(_cost(row) for row in calibration.costs),
-        worth=tuple(_worth(finding) for finding in calibration.worth),
+        found=tuple(_record_share(finding) for finding in calibration.found),
+        probes=tuple(_record_probe(finding) for finding in calibration.probes),
+        costs=tuple(_record_cost(row) for row in calibration.costs),
+        worth=tuple(_record_worth(finding) for finding in calibration.worth),
         gold=tuple(
             RecordedScore(
                 label=str(row.columns["label"]),
@@ -220,7 +220,7 @@ def headline(calibration: Calibration) -> str:
     return answers[calibration.verdict]
 
 
-def _comparisons(agreement: Sequence[Finding]) -> Iterable[RecordedComparison]:
+def _record_comparisons(agreement: Sequence[Finding]) -> Iterable[RecordedComparison]:
     rows: dict[tuple[str, str, str], dict[str, Finding]] = {}
     for finding in agreement:
         level, measure, label, who = (str(finding.columns[name]) for name in ("level", "measure", "label", "who"))
@@ -231,55 +231,55 @@ def _comparisons(agreement: Sequence[Finding]) -> Iterable[RecordedComparison]:
         yield RecordedComparison(level=level, measure=measure, label=label, verdict=verdict, **estimates)
 
 
-def _test(test: AltTest) -> RecordedTest:
+def _record_test(test: AltTest) -> RecordedTest:
     return RecordedTest(
         epsilon=test.epsilon,
         needed=test.needed,
         wins=test.wins,
         winning_rate=RecordedEstimate.of(test.rate),
         advantage=RecordedEstimate.of(test.chance),
-        people=tuple(_contest(person) for person in test.people),
+        people=tuple(_record_contest(person) for person in test.people),
         left_out=tuple(RecordedOmission(person=person, why=why) for person, why in test.left_out),
     )
 
 
-def _contest(person: PersonResult) -> RecordedContest:
+def _record_contest(person: PersonResult) -> RecordedContest:
     return RecordedContest(
         person=person.person, items=person.items, texts=person.texts, advantage=RecordedEstimate.of(person.advantage),
-        p=defined(person.p), wins=person.wins, why=person.why,
+        p=finite_or_none(person.p), wins=person.wins, why=person.why,
     )  # fmt: skip
 
 
-def _bias(finding: Finding) -> RecordedBias:
+def _record_bias(finding: Finding) -> RecordedBias:
     return RecordedBias(label=str(finding.columns["label"]), ratio=RecordedEstimate.of(finding.estimate))
 
 
-def _share(finding: Finding) -> RecordedShare:
+def _record_share(finding: Finding) -> RecordedShare:
     part, value = (str(finding.columns[name]) for name in ("part", "value of"))
     return RecordedShare(part=part, value=value, share=RecordedEstimate.of(finding.estimate))
 
 
-def _probe(finding: Finding) -> RecordedProbe:
+def _record_probe(finding: Finding) -> RecordedProbe:
     names = ("probe", "what", "measure", "annotator")
     return RecordedProbe(
         **{name: str(finding.columns[name]) for name in names}, effect=RecordedEstimate.of(finding.estimate)
     )
 
 
-def _cost(row: Mapping[str, object]) -> RecordedCost:
+def _record_cost(row: Mapping[str, object]) -> RecordedCost:
     return RecordedCost(
         who=str(row["who"]), texts=int(str(row["texts read"])),
         confirmed=int(str(row["errors that others marked too"])),
-        seconds=defined(row["seconds"]), cost=defined(row["cost"]),
-        seconds_per_error=defined(row["seconds per error"]), cost_per_error=defined(row["cost per error"]),
+        seconds=finite_or_none(row["seconds"]), cost=finite_or_none(row["cost"]),
+        seconds_per_error=finite_or_none(row["seconds per error"]), cost_per_error=finite_or_none(row["cost per error"]),
     )  # fmt: skip
 
 
-def _worth(finding: Finding) -> RecordedWorth:
+def _record_worth(finding: Finding) -> RecordedWorth:
     columns = finding.columns
     return RecordedWorth(
         method=str(columns["method"]), value=RecordedEstimate.of(finding.estimate), read=int(str(columns["read"])),
-        texts=int(str(columns["texts"])), worth=defined(columns.get("worth")), added=defined(columns.get("added")),
-        added_low=defined(columns.get("added_low")), added_high=defined(columns.get("added_high")),
+        texts=int(str(columns["texts"])), worth=finite_or_none(columns.get("worth")), added=finite_or_none(columns.get("added")),
+        added_low=finite_or_none(columns.get("added_low")), added_high=finite_or_none(columns.get("added_high")),
         advice=str(columns.get("advice", "")),
     )  # fmt: skip

@@ -19,12 +19,12 @@ from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.records import Annotation, Document, Mark
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Study
-from finecomb.statistics.gold.gold_and_judges import the_gold_annotator
-from finecomb.statistics.inference.mean_interval import interval, mean_spread
-from finecomb.statistics.inference.resampling import estimated, ratio, study_and_resample_weights
+from finecomb.statistics.gold.gold_and_judges import find_gold_annotator
+from finecomb.statistics.inference.mean_interval import hall_interval, mean_error_moments
+from finecomb.statistics.inference.resampling import estimate_with_interval, ratio, study_and_resample_weights
 
 Floats = NDArray[np.float64]
-Judge = Callable[[Document], Annotation]
+JudgeFunction = Callable[[Document], Annotation]
 """A judge that can be run again: a document in, an annotation out."""
 
 
@@ -38,7 +38,7 @@ class Correction:
 
 
 @dataclass(frozen=True, slots=True)
-class CorrectedPlace:
+class CorrectedSpan:
     """A correction and where its words stand in the corrected text."""
 
     correction: Correction
@@ -50,7 +50,7 @@ class CorrectedText:
     """A document with its corrections written in."""
 
     document: Document
-    places: tuple[CorrectedPlace, ...]
+    places: tuple[CorrectedSpan, ...]
 
 
 def corrections(marks: Iterable[Mark]) -> Iterator[Correction]:
@@ -70,7 +70,7 @@ def corrected_text(document: Document, wanted: Iterable[Correction]) -> Correcte
             continue
         pieces += [document.text[reach : span.start], correction.words]
         start = span.start + shift
-        places.append(CorrectedPlace(correction, Span(start, start + len(correction.words))))
+        places.append(CorrectedSpan(correction, Span(start, start + len(correction.words))))
         shift += len(correction.words) - (span.end - span.start)
         reach = span.end
     text = "".join([*pieces, document.text[reach:]])
@@ -79,7 +79,7 @@ def corrected_text(document: Document, wanted: Iterable[Correction]) -> Correcte
 
 
 @dataclass(frozen=True, slots=True)
-class PlaceOutcome:
+class CorrectionOutcome:
     """What became of the judge's mark on one corrected error."""
 
     document: str
@@ -96,7 +96,7 @@ class PlaceOutcome:
 class Validation:
     """All corrected places, and marks on texts that people wrote."""
 
-    outcomes: tuple[PlaceOutcome, ...]
+    outcomes: tuple[CorrectionOutcome, ...]
     texts: tuple[str, ...]
     references: tuple[int, ...]
     """Marks of the judge on each reference."""
@@ -122,7 +122,7 @@ class ValidationTexts:
 
 def validation_texts(study: Study, gold: str = "") -> ValidationTexts:
     """The texts with corrections by gold; refused where no gold mark has one."""
-    truth = gold or the_gold_annotator(study)
+    truth = gold or find_gold_annotator(study)
     documents = {document.id: document for document in study.iter_documents()}
     protocol = ""
     pairs: list[tuple[Document, CorrectedText]] = []
@@ -146,7 +146,9 @@ def _reference_documents(documents: Iterable[Document]) -> Iterator[Document]:
             yield document.model_copy(update=changed)
 
 
-def validate(study: Study, judge: Judge, name: str, gold: str = "", draws: int = 1000, seed: int = 0) -> Validation:
+def validate(
+    study: Study, judge: JudgeFunction, name: str, gold: str = "", draws: int = 1000, seed: int = 0
+) -> Validation:
     """Run a judge on the texts as they are and as gold corrects them, and on references.
 
     Rows, by label: `vanished` (of the errors it marked, the share whose corrected words it leaves alone), `stayed`,
@@ -172,50 +174,52 @@ def _reference_findings(references: Sequence[int], fields: Mapping[str, object])
         return
     values = np.array(references, dtype=np.float64)
     signature = Signature.of(**fields, measure="marks per reference", references=len(values))
-    low, high = interval(float(values.mean()), mean_spread(values)) if len(values) > 1 else (math.nan, math.nan)
+    low, high = (
+        hall_interval(float(values.mean()), mean_error_moments(values)) if len(values) > 1 else (math.nan, math.nan)
+    )
     why = "all references have the same number of marks, so no interval" if math.isnan(low) else ""
     columns = {"measure": "marks per reference", "label": "any", "places": len(values), "count": int(values.sum())}
     yield Finding(columns, Estimate(float(values.mean()), max(low, 0.0), high, signature, why))
 
 
-def _outcomes(document: Document, corrected: CorrectedText, judge: Judge) -> Iterator[PlaceOutcome]:
+def _outcomes(document: Document, corrected: CorrectedText, judge: JudgeFunction) -> Iterator[CorrectionOutcome]:
     before, after = (judge(text).marks for text in (document, corrected.document))
     says_basis = any(mark.basis for mark in (*before, *after))
     for place in corrected.places:
-        marks = _touching(place.span, after)
+        marks = _overlapping_marks(place.span, after)
         base_rate = bool(marks) and all(mark.basis == "base-rate" for mark in marks)
-        yield PlaceOutcome(
-            document.id, place.correction.label, bool(_touching(place.correction.span, before)), bool(marks),
+        yield CorrectionOutcome(
+            document.id, place.correction.label, bool(_overlapping_marks(place.correction.span, before)), bool(marks),
             base_rate if says_basis else None,
         )  # fmt: skip
 
 
-def _touching(span: Span, marks: Iterable[Mark]) -> list[Mark]:
+def _overlapping_marks(span: Span, marks: Iterable[Mark]) -> list[Mark]:
     """Marks that share a character with a place in the text."""
     return [mark for mark in marks if any(span.overlap(other) for other in mark.spans if other.part == TEXT)]
 
 
 def _findings(
-    outcomes: Sequence[PlaceOutcome], texts: Sequence[str], fields: Mapping[str, object], draws: int, seed: int
+    outcomes: Sequence[CorrectionOutcome], texts: Sequence[str], fields: Mapping[str, object], draws: int, seed: int
 ) -> Iterator[Finding]:
     weights = study_and_resample_weights(len(texts), draws, seed)
     labels = dict.fromkeys(["any", *sorted({outcome.label for outcome in outcomes if outcome.label})])
     for label in labels:
         labelled = [outcome for outcome in outcomes if label in ("any", outcome.label)]
-        for measure, (top, bottom) in _SHARES.items():
+        for measure, (top, bottom) in _SHARE_CONDITIONS.items():
             if measure == "by base rate" and all(outcome.base_rate is None for outcome in outcomes):
                 continue
-            sums = [_by_text(labelled, texts, condition) for condition in (top, bottom)]
+            sums = [_outcome_counts_by_text(labelled, texts, condition) for condition in (top, bottom)]
             values = ratio(weights @ sums[0], weights @ sums[1])
             signature = Signature.of(**fields, measure=measure, label=label, draws=draws, seed=seed)
             why = "the judge marked none of these errors"
             counts = {"places": int(sums[1].sum()), "count": int(sums[0].sum())}
-            estimate = estimated(float(values[0]), values[1:], signature, why)
+            estimate = estimate_with_interval(float(values[0]), values[1:], signature, why)
             yield Finding({"measure": measure, "label": label, **counts}, estimate)
 
 
-Condition = Callable[[PlaceOutcome], bool]
-_SHARES: Mapping[str, tuple[Condition, Condition]] = {
+Condition = Callable[[CorrectionOutcome], bool]
+_SHARE_CONDITIONS: Mapping[str, tuple[Condition, Condition]] = {
     "found": (lambda outcome: outcome.before, lambda outcome: True),
     "vanished": (lambda outcome: outcome.before and not outcome.after, lambda outcome: outcome.before),
     "stayed": (lambda outcome: outcome.before and outcome.after, lambda outcome: outcome.before),
@@ -224,7 +228,9 @@ _SHARES: Mapping[str, tuple[Condition, Condition]] = {
 }
 
 
-def _by_text(outcomes: Sequence[PlaceOutcome], texts: Sequence[str], condition: Condition) -> Floats:
+def _outcome_counts_by_text(
+    outcomes: Sequence[CorrectionOutcome], texts: Sequence[str], condition: Condition
+) -> Floats:
     places = {text: place for place, text in enumerate(texts)}
     at = [places[outcome.document] for outcome in outcomes if condition(outcome)]
     return np.bincount(np.array(at, dtype=np.int64), minlength=len(texts)).astype(np.float64)

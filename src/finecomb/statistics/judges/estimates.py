@@ -15,33 +15,33 @@ from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
-from finecomb.core.frames import entries
+from finecomb.core.frames import parse_json_object
 from finecomb.core.study import Study
 from finecomb.statistics.comparisons.system_comparison import pairing_keys
-from finecomb.statistics.inference.mean_interval import Spread, interval
-from finecomb.statistics.judges.ppi import Gain, PoweredMean, TextValues, powered_mean, variance_ratio
+from finecomb.statistics.inference.mean_interval import ErrorMoments, hall_interval
+from finecomb.statistics.judges.ppi import PpiEstimate, TextValues, VarianceGain, ppi_mean, variance_ratio
 from finecomb.statistics.judges.text_allocation import TextStrata
 from finecomb.statistics.judges.text_values import (
     MeasuredTexts,
     PeopleAndJudges,
-    fitted_on,
-    linearised,
-    measured_texts,
-    people_and_judges,
+    linearise_ratio,
+    measure_texts,
+    select_people_and_judges,
+    training_documents,
 )
 from finecomb.statistics.selection.view import ANY, Filters
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-ALONE, SHARES, JUDGED = "people alone", "in fixed shares", "with judges"
-USUAL_STRATA = ("model", "domain", "topic")
-FEWEST = 3
-NEVER_NEGATIVE = ("coverage", "severity-coverage", "count", "rate-1000", "marked-documents", "span-length")
-INCLUSION = "inclusion"
+PEOPLE_ALONE, FIXED_SHARES, WITH_JUDGES = "people alone", "in fixed shares", "with judges"
+DEFAULT_STRATA = ("model", "domain", "topic")
+MIN_TEXTS = 3
+NON_NEGATIVE_MEASURES = ("coverage", "severity-coverage", "count", "rate-1000", "marked-documents", "span-length")
+INCLUSION_KEY = "inclusion"
 """Name in an annotation's meta of the chance with which its text was drawn to be read."""
-STRATUM = "stratum"
+STRATUM_KEY = "stratum"
 """Name in an annotation's meta of the stratum that its text was drawn from by the server."""
-DRAWN = "allocation"
+ALLOCATION_STRATA = "allocation"
 """What strata are called that the study's own design has."""
 
 
@@ -78,7 +78,7 @@ class Estimates:
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class _SystemTexts:
     """Texts of one system, or all of them."""
 
     name: str
@@ -88,7 +88,7 @@ class _Group:
     strata_name: str
 
 
-def estimate(
+def estimate_means(
     study: Study,
     judges: Sequence[str] = (),
     measures: Sequence[str] = ("count",),
@@ -110,15 +110,15 @@ def estimate(
     options = EstimateOptions(
         tuple(judges), tuple(measures), by, None if strata is None else tuple(strata), tuple(people), by_label, tokens
     )
-    sides = people_and_judges(study, judges, people, filters)
-    sides, moved = _with_valid_strata(sides)
-    chosen, notes = _texts(sides)
+    sides = select_people_and_judges(study, judges, people, filters)
+    sides, moved = _drop_changed_strata(sides)
+    chosen, notes = _texts_read_by_judges(sides)
     notes += moved
-    inclusion = _inclusion(sides, chosen)
+    inclusion = _inclusion_probabilities(sides, chosen)
     groups = _groups(sides, chosen, options, notes)
     findings: list[Finding] = []
     for measure in options.measures:
-        amounts = measured_texts(sides, measure, tokens)
+        amounts = measure_texts(sides, measure, tokens)
         findings += _measure_findings(sides, amounts, measure, groups, chosen, inclusion, options, notes)
     return Estimates(tuple(findings), tuple(dict.fromkeys(notes)))
 
@@ -132,27 +132,27 @@ def pilot_values(
 ) -> TextValues:
     """The values of a measure on all texts, in the usual strata where they hold: what a plan starts from."""
     options = EstimateOptions(tuple(judges), (measure,), people=tuple(people))
-    sides = people_and_judges(study, judges, people, filters)
-    chosen, notes = _texts(sides)
+    sides = select_people_and_judges(study, judges, people, filters)
+    chosen, notes = _texts_read_by_judges(sides)
     group = _groups(sides, chosen, options, notes)[0]
-    table = _JudgedTexts.of(sides, measured_texts(sides, measure), ANY, chosen, _inclusion(sides, chosen))
+    table = _LabelAmounts.of(sides, measure_texts(sides, measure), ANY, chosen, _inclusion_probabilities(sides, chosen))
     return table.values(group.places, group.strata)
 
 
 # --- which texts -------------------------------------------------------------------------------------------------
 
 
-def _texts(sides: PeopleAndJudges) -> tuple[Ints, list[str]]:
+def _texts_read_by_judges(sides: PeopleAndJudges) -> tuple[Ints, list[str]]:
     """Positions of the texts that every judge has read; without judges, of all texts that people read or could get."""
-    humans = set().union(*(sides.read_by(name) for name in sides.people))
+    humans = set().union(*(sides.documents_read_by(name) for name in sides.people))
     notes: list[str] = []
     common = set(sides.documents) if sides.judges or sides.allocation else humans
     for judge in sides.judges:
-        read = sides.read_by(judge)
+        read = sides.documents_read_by(judge)
         if missing := sorted(humans - read):
             what = f"{judge} has not read {len(missing)} of the {len(humans)} texts that people read ({missing[0]!r})"
             raise FinecombError(f"{what}; have it read them, or leave the judge out")
-        if fitted := fitted_on(sides.seen.study, judge) & humans:
+        if fitted := training_documents(sides.seen.study, judge) & humans:
             what = f"{judge} was fitted on {len(fitted)} of the {len(humans)} texts that people read ({min(fitted)!r})"
             raise FinecombError(
                 f"{what}, where it is too good; train it in folds (`cross_predictions`), or leave it out"
@@ -167,14 +167,16 @@ def _texts(sides: PeopleAndJudges) -> tuple[Ints, list[str]]:
     return np.array(places, dtype=np.int64), notes
 
 
-def _with_valid_strata(sides: PeopleAndJudges) -> tuple[PeopleAndJudges, list[str]]:
+def _drop_changed_strata(sides: PeopleAndJudges) -> tuple[PeopleAndJudges, list[str]]:
     """The sides without the design's strata where texts were drawn from others than they lie in now, and that said."""
     if sides.allocation is None:
         return sides, []
     rows = sides.seen.study.annotations.filter(pl.col("annotator").is_in(list(sides.people)))
-    stored = {row[0]: entries(row[1]).get(STRATUM) for row in rows.select("document", "meta").iter_rows()}
+    stored = {row[0]: parse_json_object(row[1]).get(STRATUM_KEY) for row in rows.select("document", "meta").iter_rows()}
     moved = [
-        document for document, name in stored.items() if name is not None and name != sides.allocation.name_of(document)
+        document
+        for document, name in stored.items()
+        if name is not None and name != sides.allocation.stratum_name(document)
     ]
     if not moved:
         return sides, []
@@ -182,7 +184,7 @@ def _with_valid_strata(sides: PeopleAndJudges) -> tuple[PeopleAndJudges, list[st
     return replace(sides, allocation=None), [f"{note}: texts are weighed by their inclusion, without strata"]
 
 
-def _inclusion(sides: PeopleAndJudges, chosen: Ints) -> Floats | None:
+def _inclusion_probabilities(sides: PeopleAndJudges, chosen: Ints) -> Floats | None:
     """The chance with which each chosen text was drawn, NaN for those that nobody read; None where all had the same.
 
     Of a stratum from which the server drew text after text, it is the largest that was stored: the share of its texts
@@ -191,26 +193,30 @@ def _inclusion(sides: PeopleAndJudges, chosen: Ints) -> Floats | None:
     rows = sides.seen.study.annotations.filter(pl.col("annotator").is_in(list(sides.people)))
     metas: dict[str, dict[str, Any]] = {}
     for document, cell in rows.select("document", "meta").iter_rows():
-        facts = entries(cell)
-        if document not in metas or INCLUSION in facts:
+        facts = parse_json_object(cell)
+        if document not in metas or INCLUSION_KEY in facts:
             metas[document] = facts
-    chances = {document: facts.get(INCLUSION) for document, facts in metas.items()}
+    chances = {document: facts.get(INCLUSION_KEY) for document, facts in metas.items()}
     given = {document: float(chance) for document, chance in chances.items() if chance is not None}
     if not given:
         return None
     in_the_end: dict[str, float] = {}
     for document, chance in given.items():
-        stratum = str(metas[document].get(STRATUM, ""))
+        stratum = str(metas[document].get(STRATUM_KEY, ""))
         in_the_end[stratum] = max(in_the_end.get(stratum, 0.0), chance)
-    given |= {document: in_the_end[str(metas[document][STRATUM])] for document in given if metas[document].get(STRATUM)}
+    given |= {
+        document: in_the_end[str(metas[document][STRATUM_KEY])]
+        for document in given
+        if metas[document].get(STRATUM_KEY)
+    }
     if lacking := sorted(set(chances) - set(given)):
-        what = f"{len(lacking)} of {len(chances)} texts that people read have no `{INCLUSION}` in their meta"
+        what = f"{len(lacking)} of {len(chances)} texts that people read have no `{INCLUSION_KEY}` in their meta"
         raise FinecombError(f"{what} ({lacking[0]!r}), the others have: say with which chance each was drawn")
     return np.array([given.get(sides.documents[place], math.nan) for place in chosen])
 
 
-def _groups(sides: PeopleAndJudges, chosen: Ints, options: EstimateOptions, notes: list[str]) -> list[_Group]:
-    humans = set().union(*(sides.read_by(name) for name in sides.people))
+def _groups(sides: PeopleAndJudges, chosen: Ints, options: EstimateOptions, notes: list[str]) -> list[_SystemTexts]:
+    humans = set().union(*(sides.documents_read_by(name) for name in sides.people))
     read = np.array([sides.documents[place] in humans for place in chosen])
     systems = [row[0] for row in sides.metas([options.by])] if options.by else [""] * len(sides.documents)
     names = sorted({systems[place] for place in chosen})
@@ -218,49 +224,53 @@ def _groups(sides: PeopleAndJudges, chosen: Ints, options: EstimateOptions, note
     for name in names:
         inside = np.array([systems[place] == name for place in chosen])
         places = np.flatnonzero(inside)
-        strata, called = _strata(sides, chosen[places], read[places], options, notes)
-        groups.append(_Group(name, places, strata, called))
+        strata, called = _choose_strata(sides, chosen[places], read[places], options, notes)
+        groups.append(_SystemTexts(name, places, strata, called))
     return groups
 
 
-def _strata(
+def _choose_strata(
     sides: PeopleAndJudges, places: Ints, read: NDArray[np.bool_], options: EstimateOptions, notes: list[str]
 ) -> tuple[Ints | None, str]:
     """The stratum of each text and the meta it comes from; None where there are no strata that hold."""
     if options.strata is not None:
         if not options.strata:
             return None, ""
-        numbers, thin = _numbered(sides, places, read, options.strata)
+        numbers, thin = _strata_from_meta(sides, places, read, options.strata)
         if thin:
             raise FinecombError(
                 f"stratum {thin} has fewer than two texts read by people; join it with another, or --strata none"
             )
         return numbers, "+".join(options.strata)
     if sides.allocation:
-        numbers, thin = _counted(sides.allocation, sides, places, read)
-        return (None, "") if thin or not numbers.max(initial=0) else (numbers, DRAWN)
-    for name in USUAL_STRATA:
+        numbers, thin = _strata_from_allocation(sides.allocation, sides, places, read)
+        return (None, "") if thin or not numbers.max(initial=0) else (numbers, ALLOCATION_STRATA)
+    for name in DEFAULT_STRATA:
         if name == options.by or not sides.has_meta(name):
             continue
-        numbers, thin = _numbered(sides, places, read, (name,))
+        numbers, thin = _strata_from_meta(sides, places, read, (name,))
         if not thin and numbers.max(initial=0) > 0:
             return numbers, name
     return None, ""
 
 
-def _numbered(sides: PeopleAndJudges, places: Ints, read: NDArray[np.bool_], names: Sequence[str]) -> tuple[Ints, str]:
+def _strata_from_meta(
+    sides: PeopleAndJudges, places: Ints, read: NDArray[np.bool_], names: Sequence[str]
+) -> tuple[Ints, str]:
     """The stratum of each text by number, and the name of one in which people read fewer than two, or nothing."""
     values = [" ".join(row) for row in sides.metas(names)]
-    return _counted_strata([values[place] for place in places], read)
+    return _number_strata([values[place] for place in places], read)
 
 
-def _counted(allocation: TextStrata, sides: PeopleAndJudges, places: Ints, read: NDArray[np.bool_]) -> tuple[Ints, str]:
+def _strata_from_allocation(
+    allocation: TextStrata, sides: PeopleAndJudges, places: Ints, read: NDArray[np.bool_]
+) -> tuple[Ints, str]:
     """The same by the strata from which the server drew texts."""
     names = dict(zip(allocation.documents, allocation.numbers, strict=True))
-    return _counted_strata([allocation.names[names[sides.documents[place]]] for place in places], read)
+    return _number_strata([allocation.names[names[sides.documents[place]]] for place in places], read)
 
 
-def _counted_strata(values: Sequence[str], read: NDArray[np.bool_]) -> tuple[Ints, str]:
+def _number_strata(values: Sequence[str], read: NDArray[np.bool_]) -> tuple[Ints, str]:
     keys = sorted(set(values))
     numbers = np.array([keys.index(value) for value in values], dtype=np.int64)
     counts = np.bincount(numbers[read], minlength=len(keys))
@@ -275,7 +285,7 @@ def _measure_findings(
     sides: PeopleAndJudges,
     amounts: MeasuredTexts,
     measure: str,
-    groups: Sequence[_Group],
+    groups: Sequence[_SystemTexts],
     chosen: Ints,
     inclusion: Floats | None,
     options: EstimateOptions,
@@ -283,9 +293,9 @@ def _measure_findings(
 ) -> Iterator[Finding]:
     labels = (ANY, *(label for label in amounts.labels if label != ANY)) if options.by_label else (ANY,)
     for label in labels:
-        table = _JudgedTexts.of(sides, amounts, label, chosen, inclusion)
+        table = _LabelAmounts.of(sides, amounts, label, chosen, inclusion)
         if label == ANY and options.judges and inclusion is None:
-            notes += _not_random(table, options.judges)
+            notes += _nonrandom_sample_notes(table, options.judges)
         for group in groups:
             fields = _fields(sides, measure, label, group, options)
             columns = {"measure": measure, "label": label, **({options.by: group.name} if options.by else {})}
@@ -295,7 +305,7 @@ def _measure_findings(
 
 
 @dataclass(frozen=True, slots=True)
-class _JudgedTexts:
+class _LabelAmounts:
     """Amounts of one label on the texts that every judge has read."""
 
     top: Floats
@@ -309,7 +319,7 @@ class _JudgedTexts:
     @classmethod
     def of(
         cls, sides: PeopleAndJudges, amounts: MeasuredTexts, label: str, chosen: Ints, inclusion: Floats | None
-    ) -> _JudgedTexts:
+    ) -> _LabelAmounts:
         row = amounts.labels.index(label)
         top, bottom = (amount[chosen] for amount in amounts.people(sides.people, label))
         tops, bottoms = (
@@ -321,14 +331,14 @@ class _JudgedTexts:
     def values(self, places: Ints, strata: Ints | None) -> TextValues:
         """The values of some texts."""
         read = np.flatnonzero(np.isfinite(self.top[places]) & np.isfinite(self.bottom[places]))
-        human = linearised(self.top[places][read], self.bottom[places][read])
-        judges = [linearised(*sides) for sides in zip(self.tops[:, places], self.bottoms[:, places], strict=True)]
+        human = linearise_ratio(self.top[places][read], self.bottom[places][read])
+        judges = [linearise_ratio(*sides) for sides in zip(self.tops[:, places], self.bottoms[:, places], strict=True)]
         inclusion = None if self.inclusion is None else self.inclusion[places][read]
         table = np.nan_to_num(np.array(judges)).reshape(len(judges), len(places))
         return TextValues(human, read, table, strata, inclusion)
 
 
-def _not_random(table: _JudgedTexts, judges: Sequence[str]) -> list[str]:
+def _nonrandom_sample_notes(table: _LabelAmounts, judges: Sequence[str]) -> list[str]:
     """A note where judges see people's texts as different from the others: then they are no random sample."""
     read = np.isfinite(table.top)
     if read.sum() < 2 or (~read).sum() < 2:
@@ -348,7 +358,7 @@ def _not_random(table: _JudgedTexts, judges: Sequence[str]) -> list[str]:
 
 
 def _fields(
-    sides: PeopleAndJudges, measure: str, label: str, group: _Group, options: EstimateOptions
+    sides: PeopleAndJudges, measure: str, label: str, group: _SystemTexts, options: EstimateOptions
 ) -> dict[str, object]:
     return {
         "statistic": "estimate",
@@ -374,26 +384,27 @@ def _group_findings(
     measure: str,
     options: EstimateOptions,
 ) -> Iterator[Finding]:
-    if why := _too_little(values):
-        signature = Signature.of(**fields, method=ALONE, read=len(values.human), texts=values.texts)
+    if why := _insufficient_data_reason(values):
+        signature = Signature.of(**fields, method=PEOPLE_ALONE, read=len(values.human), texts=values.texts)
         yield Finding(
-            {**columns, "method": ALONE, **_counts(values)}, _bounded_by_rule(values, measure, signature, why)
+            {**columns, "method": PEOPLE_ALONE, **_counts(values)},
+            _estimate_without_variation(values, measure, signature, why),
         )
         return
     for method, part in _methods(values):
-        mean = powered_mean(part)
+        mean = ppi_mean(part)
         signature = Signature.of(**fields, method=method, read=len(values.human), texts=values.texts)
-        row = {**columns, "method": method, **_counts(values), **_worth(values, mean, method)}
-        yield Finding(row, _estimate(mean, measure, signature, options))
+        row = {**columns, "method": method, **_counts(values), **_effective_size_columns(values, mean, method)}
+        yield Finding(row, _estimate_with_bounds(mean, measure, signature, options))
 
 
 def _methods(values: TextValues) -> list[tuple[str, TextValues]]:
     """People alone, then what fixed shares give, then the judges on top."""
-    methods = [(ALONE, values.plain())]
+    methods = [(PEOPLE_ALONE, values.plain())]
     if values.strata is not None:
-        methods.append((SHARES, values.alone()))
+        methods.append((FIXED_SHARES, values.alone()))
     if len(values.judges):
-        methods.append((JUDGED, values))
+        methods.append((WITH_JUDGES, values))
     return methods
 
 
@@ -401,31 +412,31 @@ def _counts(values: TextValues) -> dict[str, object]:
     return {"read": len(values.human), "texts": values.texts}
 
 
-def _worth(values: TextValues, mean: PoweredMean, method: str) -> dict[str, object]:
+def _effective_size_columns(values: TextValues, mean: PpiEstimate, method: str) -> dict[str, object]:
     """How many texts people alone would have to read for the same variance, and how many of them the judges add."""
     read = len(values.human)
-    if method == ALONE:
+    if method == PEOPLE_ALONE:
         return {"worth": float(read)}
-    worth = read * variance_ratio(powered_mean(values.plain()), mean).ratio
-    if method == SHARES:
+    worth = read * variance_ratio(ppi_mean(values.plain()), mean).ratio
+    if method == FIXED_SHARES:
         return {"worth": worth}
-    before = powered_mean(values.alone())
+    before = ppi_mean(values.alone())
     gain = variance_ratio(before, mean)
     base = worth / gain.ratio
     added = {"added": base * (gain.ratio - 1), "added_low": base * (gain.low - 1), "added_high": base * (gain.high - 1)}
     return {"worth": worth, **added, "advice": _advice(mean, gain)}
 
 
-def _advice(mean: PoweredMean, gain: Gain) -> str:
+def _advice(mean: PpiEstimate, gain: VarianceGain) -> str:
     if not mean.uses_judges or gain.ratio <= 1:
         return "the judges add nothing; use people alone"
     return "the judges help, or not" if gain.low <= 1 else "the judges help"
 
 
-def _too_little(values: TextValues) -> str:
+def _insufficient_data_reason(values: TextValues) -> str:
     n = len(values.human)
-    if n < FEWEST:
-        return f"people read {n} texts; an estimate needs {FEWEST} or more"
+    if n < MIN_TEXTS:
+        return f"people read {n} texts; an estimate needs {MIN_TEXTS} or more"
     if np.ptp(values.human) == 0:
         return f"all {n} texts that people read have the same value, so no interval"
     if values.strata is not None:
@@ -435,10 +446,10 @@ def _too_little(values: TextValues) -> str:
     return ""
 
 
-def _bounded_by_rule(values: TextValues, measure: str, signature: Signature, why: str) -> Estimate:
+def _estimate_without_variation(values: TextValues, measure: str, signature: Signature, why: str) -> Estimate:
     """Without any variation: of shares of texts the exact interval, of others the value alone."""
     n = len(values.human)
-    if n < FEWEST:
+    if n < MIN_TEXTS:
         return Estimate(math.nan, math.nan, math.nan, signature, why)
     value = float(values.human[0])
     beyond = 0.025 ** (1 / n)
@@ -450,11 +461,11 @@ def _bounded_by_rule(values: TextValues, measure: str, signature: Signature, why
     return Estimate(value, math.nan, math.nan, signature, why)
 
 
-def _estimate(mean: PoweredMean, measure: str, signature: Signature, options: EstimateOptions) -> Estimate:
+def _estimate_with_bounds(mean: PpiEstimate, measure: str, signature: Signature, options: EstimateOptions) -> Estimate:
     low, high = mean.interval(options.confidence, signed=measure.endswith("difference"))
     if math.isnan(low):
         return Estimate(mean.value, low, high, signature, "nothing is left to vary, so no interval")
-    low = max(low, 0.0) if measure in NEVER_NEGATIVE else low
+    low = max(low, 0.0) if measure in NON_NEGATIVE_MEASURES else low
     high = min(high, 1.0) if measure == "marked-documents" else high
     return Estimate(mean.value, low, high, signature)
 
@@ -464,8 +475,8 @@ def _estimate(mean: PoweredMean, measure: str, signature: Signature, options: Es
 
 def _differences(
     sides: PeopleAndJudges,
-    table: _JudgedTexts,
-    groups: Sequence[_Group],
+    table: _LabelAmounts,
+    groups: Sequence[_SystemTexts],
     chosen: Ints,
     measure: str,
     options: EstimateOptions,
@@ -478,15 +489,15 @@ def _differences(
         columns = {"measure": f"{measure} difference", "label": ANY, options.by: name}
         fields = _fields(sides, measure, ANY, replace(first, name=name, strata_name=""), options)
         paired = _paired_values(table, pairs) if pairs else None
-        if paired is not None and len(paired.human) >= FEWEST and np.ptp(paired.human) > 0:
+        if paired is not None and len(paired.human) >= MIN_TEXTS and np.ptp(paired.human) > 0:
             fields |= {"pairing": "prompts"}
             yield from _group_findings(paired, columns, fields, f"{measure} difference", options)
         else:
             fields |= {"pairing": "none"}
-            yield from _unpaired(table, first, second, columns, fields, options)
+            yield from _unpaired_difference_findings(table, first, second, columns, fields, options)
 
 
-def _pairs(first: _Group, second: _Group, key_of: Sequence[str | None]) -> list[tuple[int, int]]:
+def _pairs(first: _SystemTexts, second: _SystemTexts, key_of: Sequence[str | None]) -> list[tuple[int, int]]:
     """Positions of the texts of two systems for the same prompt, where each has exactly one."""
     sides = []
     for group in (first, second):
@@ -499,16 +510,16 @@ def _pairs(first: _Group, second: _Group, key_of: Sequence[str | None]) -> list[
     return [(sides[0][key], sides[1][key]) for key in sorted(set(sides[0]) & set(sides[1]))]
 
 
-def _paired_values(table: _JudgedTexts, pairs: Sequence[tuple[int, int]]) -> TextValues:
+def _paired_values(table: _LabelAmounts, pairs: Sequence[tuple[int, int]]) -> TextValues:
     """Differences of people's values and of judges' over prompts."""
     one, other = (np.array(side, dtype=np.int64) for side in zip(*pairs, strict=True))
-    sides = [_ratio_values(table, places) for places in (one, other)]
+    sides = [_human_and_judge_values(table, places) for places in (one, other)]
     human = sides[0][0] - sides[1][0]
     read = np.flatnonzero(np.isfinite(human))
     return TextValues(human[read], read, np.asarray(sides[0][1] - sides[1][1]))
 
 
-def _ratio_values(table: _JudgedTexts, places: Ints) -> tuple[Floats, Floats]:
+def _human_and_judge_values(table: _LabelAmounts, places: Ints) -> tuple[Floats, Floats]:
     """People's values of some texts, NaN where nobody read, and judges' values."""
     values = table.values(places, None)
     human = np.full(len(places), math.nan)
@@ -516,24 +527,26 @@ def _ratio_values(table: _JudgedTexts, places: Ints) -> tuple[Floats, Floats]:
     return human, values.judges
 
 
-def _unpaired(
-    table: _JudgedTexts,
-    first: _Group,
-    second: _Group,
+def _unpaired_difference_findings(
+    table: _LabelAmounts,
+    first: _SystemTexts,
+    second: _SystemTexts,
     columns: Mapping[str, object],
     fields: Mapping[str, object],
     options: EstimateOptions,
 ) -> Iterator[Finding]:
     values = [table.values(group.places, None) for group in (first, second)]
-    why = next((why for why in map(_too_little, values) if why), "")
+    why = next((why for why in map(_insufficient_data_reason, values) if why), "")
     read, texts = (sum(len(side.human) for side in values), sum(side.texts for side in values))
     row = {**columns, "read": read, "texts": texts}
     if why:
-        yield Finding({**row, "method": ALONE}, Estimate(math.nan, math.nan, math.nan, Signature.of(**fields), why))
+        yield Finding(
+            {**row, "method": PEOPLE_ALONE}, Estimate(math.nan, math.nan, math.nan, Signature.of(**fields), why)
+        )
         return
-    for method in (ALONE, *((JUDGED,) if options.judges else ())):
-        means = [powered_mean(side if method == JUDGED else side.plain()) for side in values]
-        spread: Spread = means[0].spread + -means[1].spread
-        low, high = interval(means[0].value - means[1].value, spread, options.confidence, signed=True)
+    for method in (PEOPLE_ALONE, *((WITH_JUDGES,) if options.judges else ())):
+        means = [ppi_mean(side if method == WITH_JUDGES else side.plain()) for side in values]
+        spread: ErrorMoments = means[0].spread + -means[1].spread
+        low, high = hall_interval(means[0].value - means[1].value, spread, options.confidence, signed=True)
         estimate = Estimate(means[0].value - means[1].value, low, high, Signature.of(**fields, method=method))
         yield Finding({**row, "method": method}, estimate)

@@ -17,18 +17,23 @@ import polars as pl
 from numpy.typing import NDArray
 
 from finecomb.core.estimate import Estimate, Finding, Signature
-from finecomb.statistics.inference.resampling import estimated, ratio, study_and_resample_weights
+from finecomb.statistics.inference.resampling import estimate_with_interval, ratio, study_and_resample_weights
 from finecomb.statistics.judges.text_values import PeopleAndJudges
-from finecomb.statistics.measures.unit_grid import Level, lay, placed, votes
+from finecomb.statistics.measures.unit_grid import Level, build_grid, count_votes, locate_spans
 from finecomb.statistics.selection.view import ANY
 
 Floats = NDArray[np.float64]
-LESS, NO_LESS, UNKNOWN, UNUSED = "less than people", "no less than people", "cannot tell", "never used by the judge"
-NO_YARDSTICK = "cannot tell, people do not agree"
+LESS_AGREEMENT, NO_LESS_AGREEMENT, UNDECIDED, LABEL_UNUSED = (
+    "less than people",
+    "no less than people",
+    "cannot tell",
+    "never used by the judge",
+)
+NO_HUMAN_BASELINE = "cannot tell, people do not agree"
 
 
 @dataclass(frozen=True)
-class ChairSums:
+class AgreementSums:
     """Sums of each text, from which every measure of agreement follows; all (labels, texts)."""
 
     labels: tuple[str, ...]
@@ -55,17 +60,19 @@ class ChairSums:
     judge_hit: Floats
 
 
-def chair_sums(sides: PeopleAndJudges, judge: str, level: Level = "token", tokens: str = "words") -> ChairSums:
+def compute_agreement_sums(
+    sides: PeopleAndJudges, judge: str, level: Level = "token", tokens: str = "words"
+) -> AgreementSums:
     """Sums over the units of the texts that two people and the judge have read."""
     study = sides.seen.study
-    grid = lay(study, level, tokens)
-    rows = placed(study, grid)
+    grid = build_grid(study, level, tokens)
+    rows = locate_spans(study, grid)
     labels = (ANY, *(name for name in sides.seen.categories if name != ANY))
     counted = []
     for names in (sides.people, (judge,)):
         work = study.only(pl.col("annotator").is_in(list(names)))
         inside = rows.filter(pl.col("annotation").is_in(work.annotations["id"].implode()))
-        both = [votes(work, grid, which, inside) for which in (None, labels[1:])]
+        both = [count_votes(work, grid, which, inside) for which in (None, labels[1:])]
         counted.append((np.concatenate([counts.marked for counts in both]).astype(np.float64), both[0].readers))
     (marked, readers), (judged, judge_read) = counted
     chosen = (readers >= 2) & (judge_read >= 1)
@@ -73,11 +80,11 @@ def chair_sums(sides: PeopleAndJudges, judge: str, level: Level = "token", token
     sums = _unit_sums(np.minimum(marked, m), m, np.minimum(judged, 1.0))
     summed = [grid.per_document(counts)[:, chosen] for counts in sums]
     texts = tuple(text for text, inside in zip(grid.documents, chosen, strict=True) if inside)
-    return ChairSums(labels, texts, *summed)
+    return AgreementSums(labels, texts, *summed)
 
 
 def _unit_sums(k: Floats, m: Floats, j: Floats) -> list[Floats]:
-    """What each unit adds, in the order of `ChairSums`, (labels, units) each."""
+    """What each unit adds, in the order of `AgreementSums`, (labels, units) each."""
     share = k / m
     alone = np.where(k >= 2, 1.0, np.where(k >= 1, (m - 1) / m, 0.0))  # one of m - 1 marked it
     return [
@@ -95,7 +102,7 @@ class _Measures:
     judge: dict[str, Floats]
 
 
-def _measures(sums: ChairSums, weights: Floats) -> _Measures:
+def _measures(sums: AgreementSums, weights: Floats) -> _Measures:
     drawn = {
         name: weights @ getattr(sums, name).T
         for name in (
@@ -120,11 +127,11 @@ def _measures(sums: ChairSums, weights: Floats) -> _Measures:
     return _Measures(people, judge)
 
 
-def verdict(low: float, high: float, margin: float) -> str:
+def noninferiority_verdict(low: float, high: float, margin: float) -> str:
     """What the interval of judge less people says: the margin is set beforehand."""
     if low > -margin:
-        return NO_LESS
-    return LESS if high < 0 else UNKNOWN
+        return NO_LESS_AGREEMENT
+    return LESS_AGREEMENT if high < 0 else UNDECIDED
 
 
 def judge_agreement(
@@ -143,7 +150,7 @@ def judge_agreement(
     """
     findings: list[Finding] = []
     for level in levels:
-        sums = chair_sums(sides, judge, level, tokens)
+        sums = compute_agreement_sums(sides, judge, level, tokens)
         weights = study_and_resample_weights(len(sums.texts), draws, seed)
         measures = _measures(sums, weights)
         fields = {"level": level, "tokens": tokens, "judge": judge, "people": len(sides.people), **sides.seen.fields}
@@ -155,7 +162,7 @@ def judge_agreement(
 
 
 def _rows(
-    sums: ChairSums, measure: str, both: tuple[Floats, Floats], fields: dict[str, object], margin: float
+    sums: AgreementSums, measure: str, both: tuple[Floats, Floats], fields: dict[str, object], margin: float
 ) -> list[Finding]:
     rows = []
     for at, label in enumerate(sums.labels):
@@ -163,7 +170,7 @@ def _rows(
         columns = {"level": fields["level"], "measure": measure, "label": label}
         values = {"people": both[0][:, at], "judge": both[1][:, at], "difference": (both[1] - both[0])[:, at]}
         estimates = {
-            who: estimated(
+            who: estimate_with_interval(
                 float(resampled[0]), resampled[1:], Signature.of(statistic=measure, of=who, label=label, **fields), why
             )
             for who, resampled in values.items()
@@ -177,7 +184,7 @@ def _rows(
 def difference_verdict(estimates: Mapping[str, Estimate], unused: bool, margin: float) -> str:
     """The verdict of one label; people who do not agree with each other beyond chance are no yardstick."""
     if unused:
-        return UNUSED
+        return LABEL_UNUSED
     if not estimates["people"].low > 0:
-        return NO_YARDSTICK
-    return verdict(estimates["difference"].low, estimates["difference"].high, margin)
+        return NO_HUMAN_BASELINE
+    return noninferiority_verdict(estimates["difference"].low, estimates["difference"].high, margin)

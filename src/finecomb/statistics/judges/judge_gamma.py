@@ -10,60 +10,64 @@ import polars as pl
 from numpy.typing import NDArray
 
 from finecomb.core.estimate import Finding, Signature
-from finecomb.engine.seeds import generator
-from finecomb.statistics.agreement.gamma.pooled_gamma import measure_view, pooled, why_undefined
+from finecomb.engine.seeds import seeded_generator
+from finecomb.statistics.agreement.gamma.pooled_gamma import measure_view, pooled_gamma, undefined_gamma_reason
 from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings
-from finecomb.statistics.inference.resampling import estimated, study_and_resample_weights
+from finecomb.statistics.inference.resampling import estimate_with_interval, study_and_resample_weights
 from finecomb.statistics.judges.judge_agreement import difference_verdict
 from finecomb.statistics.judges.text_values import PeopleAndJudges
 from finecomb.statistics.selection.view import ANY, View
 
 Floats = NDArray[np.float64]
-MOST_TEXTS = 40
+MAX_TEXTS = 40
 """Texts of which gamma is computed, drawn at random where there are more: alignments of chance take long."""
-SAMPLES = 5
+SAMPLES_PER_TEXT = 5
 """Samples of chance for each text."""
 
 
 def judge_gamma(
-    sides: PeopleAndJudges, judge: str, margin: float = 0.1, draws: int = 1000, seed: int = 0, texts: int = MOST_TEXTS
+    sides: PeopleAndJudges, judge: str, margin: float = 0.1, draws: int = 1000, seed: int = 0, texts: int = MAX_TEXTS
 ) -> list[Finding]:
     """Gamma of two people, of judge and person, and their difference, over the same texts.
 
     On every text two of its people are drawn, and one of them for the judge, so that both sides are pairs. Undefined
     where nobody marked anything.
     """
-    drawn = _drawn_texts(sides, texts, seed)
+    drawn = _draw_texts(sides, texts, seed)
     work = sides.seen.of(pl.Series(drawn))
-    pairs = _drawn_pairs(work, sides.people, drawn, seed)
+    pairs = _draw_annotator_pairs(work, sides.people, drawn, seed)
     annotations = work.study.annotations.select("id", "annotator", "document")
     chosen = {
         "people": _ids(annotations, pairs),
         "judge": _ids(annotations, {text: (judge, pair[0]) for text, pair in pairs.items()}),
     }
     weights = study_and_resample_weights(len(drawn), draws, seed)
-    settings = GammaSettings(samples=SAMPLES)
+    settings = GammaSettings(samples=SAMPLES_PER_TEXT)
     measured = {
         who: measure_view(replace(work, study=work.study.only(pl.col("id").is_in(ids))), settings, seed)
         for who, ids in chosen.items()
     }
-    values = {who: pooled(rows, weights, seed)[:, 0] for who, rows in measured.items()}
+    values = {who: pooled_gamma(rows, weights, seed)[:, 0] for who, rows in measured.items()}
     values["difference"] = values["judge"] - values["people"]
-    why = next((why_undefined(rows, 0) for who, rows in measured.items() if not np.isfinite(values[who][0])), "")
+    why = next(
+        (undefined_gamma_reason(rows, 0) for who, rows in measured.items() if not np.isfinite(values[who][0])), ""
+    )
     fields = {"judge": judge, "people": len(sides.people), **sides.seen.fields, "who": None, "texts": len(drawn)}
-    fields |= {"samples": SAMPLES, "work": settings.work, "margin": margin, "draws": draws, "seed": seed}
+    fields |= {"samples": SAMPLES_PER_TEXT, "work": settings.work, "margin": margin, "draws": draws, "seed": seed}
     return _findings(values, fields, why or "chance has no disorder", margin)
 
 
-def _drawn_texts(sides: PeopleAndJudges, most: int, seed: int) -> list[str]:
+def _draw_texts(sides: PeopleAndJudges, most: int, seed: int) -> list[str]:
     documents = list(sides.documents)
     if len(documents) <= most:
         return documents
-    places = generator(seed, "judge-gamma", "texts").permutation(len(documents))[:most]
+    places = seeded_generator(seed, "judge-gamma", "texts").permutation(len(documents))[:most]
     return [documents[place] for place in sorted(places)]
 
 
-def _drawn_pairs(work: View, people: tuple[str, ...], texts: list[str], seed: int) -> dict[str, tuple[str, str]]:
+def _draw_annotator_pairs(
+    work: View, people: tuple[str, ...], texts: list[str], seed: int
+) -> dict[str, tuple[str, str]]:
     """Two people who read each text."""
     readers: dict[str, list[str]] = {}
     rows = work.study.annotations.filter(pl.col("annotator").is_in(list(people)))
@@ -71,7 +75,7 @@ def _drawn_pairs(work: View, people: tuple[str, ...], texts: list[str], seed: in
         readers.setdefault(document, []).append(name)
     pairs = {}
     for text in texts:
-        first, second = generator(seed, "judge-gamma", text).permutation(readers[text])[:2]
+        first, second = seeded_generator(seed, "judge-gamma", text).permutation(readers[text])[:2]
         pairs[text] = (str(first), str(second))
     return pairs
 
@@ -83,7 +87,7 @@ def _ids(annotations: pl.DataFrame, pairs: Mapping[str, tuple[str, str]]) -> lis
 def _findings(values: Mapping[str, Floats], fields: Mapping[str, object], why: str, margin: float) -> list[Finding]:
     columns = {"level": "mark", "measure": "gamma", "label": ANY}
     estimates = {
-        who: estimated(
+        who: estimate_with_interval(
             float(resampled[0]), resampled[1:], Signature.of(statistic="gamma", of=who, label=ANY, **fields), why
         )
         for who, resampled in values.items()

@@ -11,16 +11,16 @@ import polars as pl
 from numpy.typing import NDArray
 
 from finecomb.core.estimate import Finding, Signature
-from finecomb.core.frames import meta
+from finecomb.core.frames import meta_entry
 from finecomb.core.span import TEXT
-from finecomb.statistics.inference.resampling import estimated, ratio, study_and_resample_weights
+from finecomb.statistics.inference.resampling import estimate_with_interval, ratio, study_and_resample_weights
 from finecomb.statistics.judges.model_costs import annotation_costs
 from finecomb.statistics.judges.text_values import PeopleAndJudges
 from finecomb.statistics.selection.view import ANY
 
 Floats = NDArray[np.float64]
 LENGTHS = ((1, 5, "1 to 5 characters"), (6, 20, "6 to 20"), (21, 60, "21 to 60"), (61, math.inf, "more than 60"))
-PLACES = ("first third", "second third", "last third")
+TEXT_THIRDS = ("first third", "second third", "last third")
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def mark_table(sides: PeopleAndJudges, judge: str, by: str = "model") -> MarkTab
     study = sides.seen.study
     people = study.annotations.filter(pl.col("annotator").is_in(list(sides.people)))
     readers = dict(people.group_by("document").agg(pl.col("annotator").n_unique()).iter_rows())
-    read = sides.read_by(judge)
+    read = sides.documents_read_by(judge)
     texts = tuple(text for text in study.documents["id"] if text in readers and text in read)
     located = study.spans.filter((pl.col("part") == TEXT) & pl.col("document").is_in(list(texts)))
     located = located.filter(pl.col("annotator").is_in([*sides.people, judge]))
@@ -63,7 +63,7 @@ def mark_table(sides: PeopleAndJudges, judge: str, by: str = "model") -> MarkTab
     )
     severity = pl.col("answers").str.json_path_match("$.severity").cast(pl.Float64, strict=False)
     whole = whole.join(study.marks.select(mark="id", severity=severity), on="mark", how="left", maintain_order="left")
-    system = meta(by).fill_null("") if sides.has_meta(by) else pl.lit("")
+    system = meta_entry(by).fill_null("") if sides.has_meta(by) else pl.lit("")
     documents = study.documents.select(document="id", size=pl.col("text").str.len_chars(), system=system)
     rows = whole.join(documents, on="document", how="left", maintain_order="left")
     fields = {"judge": judge, "people": len(sides.people), **sides.seen.fields, "who": None, "texts": len(texts)}
@@ -78,7 +78,7 @@ def _ratio_finding(
     values = ratio(weights @ top, weights @ bottom)
     about = {str(name): value for name, value in columns.items()}
     signature = Signature.of(statistic=about.pop("measure", ""), **about, **table.fields, draws=draws, seed=seed)
-    return Finding(columns, estimated(float(values[0]), values[1:], signature, why))
+    return Finding(columns, estimate_with_interval(float(values[0]), values[1:], signature, why))
 
 
 def label_bias(table: MarkTable, labels: Sequence[str], draws: int = 1000, seed: int = 0) -> list[Finding]:
@@ -107,7 +107,10 @@ def severity_bias(table: MarkTable, draws: int = 1000, seed: int = 0) -> list[Fi
     values = means[0] - means[1]
     signature = Signature.of(statistic="severity bias", **table.fields, draws=draws, seed=seed)
     return [
-        Finding({"measure": "severity less people's", "label": ANY}, estimated(float(values[0]), values[1:], signature))
+        Finding(
+            {"measure": "severity less people's", "label": ANY},
+            estimate_with_interval(float(values[0]), values[1:], signature),
+        )
     ]
 
 
@@ -129,7 +132,7 @@ def found_shares(table: MarkTable, draws: int = 1000, seed: int = 0) -> list[Fin
     """Share of people's marks that the judge finds: by length, place in the text, label and system."""
     people = found_marks(table)
     findings = []
-    for name, part in _parts(people):
+    for name, part in _mark_subsets(people):
         top = table.sums(part.filter("found"), per_reader=True)
         columns = {"measure": "people's marks found", **name}
         bottom = table.sums(part, per_reader=True)
@@ -137,13 +140,13 @@ def found_shares(table: MarkTable, draws: int = 1000, seed: int = 0) -> list[Fin
     return findings
 
 
-def _parts(people: pl.DataFrame) -> Iterator[tuple[dict[str, object], pl.DataFrame]]:
+def _mark_subsets(people: pl.DataFrame) -> Iterator[tuple[dict[str, object], pl.DataFrame]]:
     yield {"part": "all", "value of": ANY}, people
     length = pl.col("end") - pl.col("start")
     for least, most, name in LENGTHS:
         yield {"part": "length", "value of": name}, people.filter((length >= least) & (length <= most))
     third = (3 * pl.col("start") // pl.max_horizontal("size", pl.lit(1))).clip(0, 2)
-    for at, name in enumerate(PLACES):
+    for at, name in enumerate(TEXT_THIRDS):
         yield {"part": "place", "value of": name}, people.filter(third == at)
     for column in ("label", "system"):
         for value in sorted({str(cell) for cell in people[column].drop_nulls()} - {""}):
@@ -157,7 +160,7 @@ def cost_rows(sides: PeopleAndJudges, table: MarkTable) -> list[dict[str, object
     rows = []
     for who, names in (("judge", [table.judge]), ("people", list(sides.people))):
         work = annotations.filter(pl.col("annotator").is_in(names))
-        confirmed = _confirmed(table, set(names))
+        confirmed = _confirmed_mark_count(table, set(names))
         totals = {"seconds": _total(work, _seconds), "cost": _total(work, lambda row: costs.get(str(row["id"])))}
         per = {f"{name} per error": total / confirmed if confirmed else math.nan for name, total in totals.items()}
         rows.append({"who": who, "texts read": len(work), "errors that others marked too": confirmed, **totals, **per})
@@ -175,7 +178,7 @@ def _seconds(row: dict[str, object]) -> float | None:
     return None if seconds is None else float(str(seconds))
 
 
-def _confirmed(table: MarkTable, names: set[str]) -> int:
+def _confirmed_mark_count(table: MarkTable, names: set[str]) -> int:
     """Marks of these annotators that share a character with a mark of somebody else."""
     spans: dict[str, list[tuple[str, int, int]]] = {}
     for row in table.rows.select("document", "annotator", "start", "end").iter_rows():

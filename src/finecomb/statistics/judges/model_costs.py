@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from finecomb.core.frames import entries
-from finecomb.core.model_notes import KEY, token_cost
+from finecomb.core.frames import parse_json_object
+from finecomb.core.model_notes import META_KEY, token_cost
 from finecomb.core.study import Study
 
 
@@ -37,12 +37,12 @@ def annotation_costs(study: Study) -> dict[str, float]:
     """What each annotation of a machine cost, by its id; those of which nothing is known are absent."""
     prices = _prices(study)
     rows = study.annotations.select("id", "annotator", "meta").iter_rows()
-    costs = {id: _cost(entries(meta), prices.get(annotator)) for id, annotator, meta in rows}
+    costs = {id: _cost(parse_json_object(meta), prices.get(annotator)) for id, annotator, meta in rows}
     return {id: cost for id, cost in costs.items() if cost is not None}
 
 
 def _model_cost(study: Study, name: str, price: tuple[float, float] | None) -> ModelCost | None:
-    metas = [entries(meta) for meta in study.annotations.filter(annotator=name)["meta"]]
+    metas = [parse_json_object(meta) for meta in study.annotations.filter(annotator=name)["meta"]]
     known = [meta for meta in metas if _tokens(meta) or "cost" in meta]
     if not known:
         return None
@@ -55,7 +55,7 @@ def _model_cost(study: Study, name: str, price: tuple[float, float] | None) -> M
 def _prices(study: Study) -> dict[str, tuple[float, float] | None]:
     """The price of a million tokens of each language model, sent and received; None where none was named."""
     models = study.annotators.filter(kind="llm").select("id", "meta").iter_rows()
-    return {id: _price(entries(meta).get("settings")) for id, meta in models}
+    return {id: _price(parse_json_object(meta).get("settings")) for id, meta in models}
 
 
 def _price(settings: object) -> tuple[float, float] | None:
@@ -64,7 +64,7 @@ def _price(settings: object) -> tuple[float, float] | None:
 
 
 def _tokens(meta: Mapping[str, object]) -> tuple[int, int] | None:
-    note = meta.get(KEY)
+    note = meta.get(META_KEY)
     if not isinstance(note, Mapping):
         return None
     sent, received = int(note.get("prompt_tokens") or 0), int(note.get("completion_tokens") or 0)

@@ -28,13 +28,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError
-from finecomb.statistics.inference.mean_interval import Spread, interval
+from finecomb.statistics.inference.mean_interval import ErrorMoments, hall_interval
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 SHRINKAGE = 2.0
-NO_SPREAD = Spread(0.0)
+NO_SPREAD = ErrorMoments(0.0)
 
 
 @dataclass(frozen=True)
@@ -85,21 +85,21 @@ class TextValues:
 
 
 @dataclass(frozen=True)
-class PoweredMean:
+class PpiEstimate:
     """An estimated mean with what went into it."""
 
     value: float
-    spread: Spread
+    spread: ErrorMoments
     slopes: Floats
     """(judges,): how much each judge counts; 0 where it adds nothing."""
     influence: Floats
     """(n,): what each text that people read adds to the error of the estimate."""
-    fixed: Spread = NO_SPREAD
+    fixed: ErrorMoments = NO_SPREAD
     """The part of the spread that more human texts do not lessen: that of judges' means over all texts."""
 
     def interval(self, level: float = 0.95, signed: bool = False) -> tuple[float, float]:
         """Both ends at a level of confidence; `signed` for differences."""
-        return interval(self.value, self.spread, level, signed=signed)
+        return hall_interval(self.value, self.spread, level, signed=signed)
 
     @property
     def uses_judges(self) -> bool:
@@ -107,22 +107,22 @@ class PoweredMean:
         return bool(np.any(self.slopes != 0))
 
 
-def powered_mean(values: TextValues) -> PoweredMean:
+def ppi_mean(values: TextValues) -> PpiEstimate:
     """The mean over all texts; without judges and strata, the plain mean of people's values."""
-    _refuse_thin_strata(values)
+    _reject_thin_strata(values)
     base = _base_weights(values)
-    centred = _centred(values.human[None], values, base)[0]
-    design = _Regression.fitted(values, base, centred)
+    centred = _centre_by_stratum(values.human[None], values, base)[0]
+    design = _Regression.fit(values, base, centred)
     slopes = design.slopes
-    gap = _all_means(values) - values.judges[:, values.read] @ base  # of each judge: all texts less those read
+    gap = _judge_means(values) - values.judges[:, values.read] @ base  # of each judge: all texts less those read
     value = float(base @ values.human + slopes @ gap)
     influence = (base + design.shrinkage * (gap @ design.inverse) @ (design.columns * base)) * design.residuals
     fixed = _judge_spread(values, slopes, design.shrinkage)
-    spread = _read_spread(values, base, influence, design.freedom) + fixed
-    return PoweredMean(value, spread, slopes, influence, fixed)
+    spread = _sampling_spread(values, base, influence, design.degrees_of_freedom) + fixed
+    return PpiEstimate(value, spread, slopes, influence, fixed)
 
 
-def _refuse_thin_strata(values: TextValues) -> None:
+def _reject_thin_strata(values: TextValues) -> None:
     counts = np.bincount(values.stratum, minlength=len(values.shares))
     thin = np.flatnonzero((counts < 2) & (values.shares > 0))
     if len(thin):
@@ -138,7 +138,7 @@ def _base_weights(values: TextValues) -> Floats:
     return np.asarray(raw * values.shares[values.stratum] / totals[values.stratum], dtype=np.float64)
 
 
-def _centred(rows: Floats, values: TextValues, base: Floats) -> Floats:
+def _centre_by_stratum(rows: Floats, values: TextValues, base: Floats) -> Floats:
     """Rows, (rows, n), less their mean within each stratum."""
     size = len(values.shares)
     means = np.array([np.bincount(values.stratum, row * base, size) for row in rows]).reshape(len(rows), size)
@@ -146,7 +146,7 @@ def _centred(rows: Floats, values: TextValues, base: Floats) -> Floats:
     return np.asarray(rows - means[:, values.stratum], dtype=np.float64)
 
 
-def _all_means(values: TextValues) -> Floats:
+def _judge_means(values: TextValues) -> Floats:
     """(judges,): each judge's mean over all texts."""
     return np.asarray(values.judges.mean(axis=1), dtype=np.float64)
 
@@ -165,13 +165,13 @@ class _Regression:
     """(n,): of each text when the rest is fitted without it."""
 
     @property
-    def freedom(self) -> float:
+    def degrees_of_freedom(self) -> float:
         """Degrees of freedom that fitting costs."""
         return self.shrinkage * len(self.slopes)
 
     @classmethod
-    def fitted(cls, values: TextValues, base: Floats, centred: Floats) -> _Regression:
-        columns = _centred(values.judges[:, values.read], values, base)
+    def fit(cls, values: TextValues, base: Floats, centred: Floats) -> _Regression:
+        columns = _centre_by_stratum(values.judges[:, values.read], values, base)
         products = (columns * base) @ columns.T
         inverse = np.asarray(np.linalg.pinv(products, rcond=1e-9, hermitian=True), dtype=np.float64)
         whole = inverse @ ((columns * base) @ centred)
@@ -195,26 +195,26 @@ def _shrinkage(base: Floats, centred: Floats, residuals: Floats, judges: int, va
     return max(0.0, 1 - SHRINKAGE / (explained / judges / (unexplained / freedom)))
 
 
-def _read_spread(values: TextValues, base: Floats, influence: Floats, lost: float) -> Spread:
+def _sampling_spread(values: TextValues, base: Floats, influence: Floats, lost: float) -> ErrorMoments:
     """The error from people having read some texts only, stratum by stratum."""
-    total = Spread(0.0)
+    total = ErrorMoments(0.0)
     for stratum in np.unique(values.stratum):
         inside = values.stratum == stratum
         shares = base[inside] / base[inside].sum()
         size = 1 / float((shares**2).sum())  # texts of equal weight that would do as well
         third = float((influence[inside] ** 3).sum())
         third *= math.sqrt(size * (size - 1)) / (size - 2) if size > 2.5 else 0.0  # as the unbiased third moment has it
-        total += Spread(float((influence[inside] ** 2).sum()), third, size - 1)
+        total += ErrorMoments(float((influence[inside] ** 2).sum()), third, size - 1)
     return replace(total, df=max(total.df - lost, 1.0))
 
 
-def _judge_spread(values: TextValues, slopes: Floats, shrinkage: float) -> Spread:
+def _judge_spread(values: TextValues, slopes: Floats, shrinkage: float) -> ErrorMoments:
     """The error from all texts being a sample too: of judges' means over them.
 
     The texts people read are among all texts. With shrunk slopes their residuals still go along with the judges'
     values, which adds 2 (1 - shrinkage) / shrinkage times as much.
     """
-    total = Spread(0.0)
+    total = ErrorMoments(0.0)
     if not np.any(slopes):
         return total
     line = slopes @ values.judges
@@ -226,7 +226,7 @@ def _judge_spread(values: TextValues, slopes: Floats, shrinkage: float) -> Sprea
         centred = part - part.mean()
         weight = share / len(part)
         variance = weight**2 * float((centred**2).sum()) * (2 - shrinkage) / shrinkage
-        total += Spread(variance, weight**3 * float((centred**3).sum()), len(part) - 1)
+        total += ErrorMoments(variance, weight**3 * float((centred**3).sum()), len(part) - 1)
     return total
 
 
@@ -259,13 +259,13 @@ def cross_predictions(
     return total
 
 
-def difference(first: PoweredMean, second: PoweredMean) -> tuple[float, Spread]:
+def difference(first: PpiEstimate, second: PpiEstimate) -> tuple[float, ErrorMoments]:
     """The difference of two independent means and its spread."""
     return first.value - second.value, first.spread + -second.spread
 
 
 @dataclass(frozen=True, slots=True)
-class Gain:
+class VarianceGain:
     """How many times as many texts people would have had to read for the same variance, with an interval."""
 
     ratio: float
@@ -273,7 +273,7 @@ class Gain:
     high: float
 
 
-def variance_ratio(without: PoweredMean, with_judge: PoweredMean) -> Gain:
+def variance_ratio(without: PpiEstimate, with_judge: PpiEstimate) -> VarianceGain:
     """What the second estimate gains over the first, on the same human texts.
 
     The interval, at 95%, is that of the logarithm of the ratio, from how each text moves both variances.
@@ -281,7 +281,7 @@ def variance_ratio(without: PoweredMean, with_judge: PoweredMean) -> Gain:
     ratio = without.spread.variance / with_judge.spread.variance
     n = len(without.influence)
     if np.array_equal(without.influence, with_judge.influence) or n < 3:
-        return Gain(ratio, ratio, ratio)
+        return VarianceGain(ratio, ratio, ratio)
     before, after = (mean.influence**2 / mean.spread.variance for mean in (without, with_judge))
     reach = 1.96 * float(np.std(before - after, ddof=1)) * math.sqrt(n)
-    return Gain(ratio, ratio * math.exp(-reach), ratio * math.exp(reach))
+    return VarianceGain(ratio, ratio * math.exp(-reach), ratio * math.exp(reach))

@@ -24,15 +24,15 @@ from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Estimate, Finding, Signature
-from finecomb.core.frames import entries, meta
+from finecomb.core.frames import meta_entry, parse_json_object
 from finecomb.core.span import TEXT
 from finecomb.core.study import Study
 from finecomb.statistics.comparisons.system_comparison import pairing_keys
-from finecomb.statistics.inference.mean_interval import interval, mean_spread
-from finecomb.statistics.inference.resampling import estimated, ratio, study_and_resample_weights
+from finecomb.statistics.inference.mean_interval import hall_interval, mean_error_moments
+from finecomb.statistics.inference.resampling import estimate_with_interval, ratio, study_and_resample_weights
 from finecomb.statistics.judges.score_rules import typed_characters
-from finecomb.statistics.judges.text_values import PeopleAndJudges, measured_texts, people_and_judges
-from finecomb.statistics.measures.unit_grid import lay, votes
+from finecomb.statistics.judges.text_values import PeopleAndJudges, measure_texts, select_people_and_judges
+from finecomb.statistics.measures.unit_grid import build_grid, count_votes
 
 Floats = NDArray[np.float64]
 PROBES: Mapping[str, str] = {
@@ -42,44 +42,44 @@ PROBES: Mapping[str, str] = {
     "position": "text in another place of the prompt",
     "self": "texts of its own model against others",
 }
-FEWEST = 8
+MIN_TEXTS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeReading:
+class ProbeAnnotator:
     """One annotator that is a probe of a judge."""
 
     annotator: str
     probe: str
 
 
-def probe_readings(study: Study, judge: str) -> list[ProbeReading]:
+def find_probe_annotators(study: Study, judge: str) -> list[ProbeAnnotator]:
     """Every probe of a judge in a study."""
     readings = []
     for name, cell in study.annotators.select("id", "meta").iter_rows():
-        facts = entries(cell)
+        facts = parse_json_object(cell)
         if facts.get("probe_of") == judge:
             probe = str(facts.get("probe", ""))
             if probe not in PROBES:
                 raise FinecombError(f"annotator {name!r}: no probe is called {probe!r}{did_you_mean(probe, PROBES)}")
-            readings.append(ProbeReading(name, probe))
+            readings.append(ProbeAnnotator(name, probe))
     return readings
 
 
 def paired_effect(base: Floats, variant: Floats, signature: Signature) -> Estimate:
     """Mean of variant less base over the same texts, with the interval for few and skewed values."""
     difference = variant - base
-    if len(difference) < FEWEST:
-        why = f"{len(difference)} texts were read both ways; {FEWEST} are needed"
+    if len(difference) < MIN_TEXTS:
+        why = f"{len(difference)} texts were read both ways; {MIN_TEXTS} are needed"
         return Estimate(math.nan, math.nan, math.nan, signature, why)
     if np.ptp(difference) == 0:
         same = "no text changed" if difference[0] == 0 else "every text changed alike"
         return Estimate(float(difference[0]), math.nan, math.nan, signature, f"{same}, so no interval")
     value = float(difference.mean())
-    return Estimate(value, *interval(value, mean_spread(difference), signed=True), signature)
+    return Estimate(value, *hall_interval(value, mean_error_moments(difference), signed=True), signature)
 
 
-def probes(
+def probe_findings(
     study: Study, judge: str, tokens: str = "words", draws: int = 1000, seed: int = 0, only: str = ""
 ) -> list[Finding]:
     """Of every probe, or of one by name: how far the judge agrees with itself, and what changes.
@@ -88,17 +88,17 @@ def probes(
     per text.
     """
     findings: list[Finding] = []
-    for reading in probe_readings(study, judge):
+    for reading in find_probe_annotators(study, judge):
         if only and reading.probe != only:
             continue
-        sides = people_and_judges(study, [judge], [reading.annotator])
+        sides = select_people_and_judges(study, [judge], [reading.annotator])
         fields = {"judge": judge, "probe": reading.probe, "tokens": tokens, **sides.seen.fields, "who": None}
         alpha = _self_alpha(sides, judge, tokens, draws, seed, fields)
         columns = {"probe": reading.probe, "what": PROBES[reading.probe], "annotator": reading.annotator}
         findings.append(Finding({**columns, "measure": "alpha with itself"}, alpha))
         same = _same_labels(sides, judge, reading.annotator, draws, seed, fields)
         findings.append(Finding({**columns, "measure": "same label"}, same))
-        amounts = measured_texts(sides, "count", tokens)
+        amounts = measure_texts(sides, "count", tokens)
         base, variant = amounts.top[judge][-1], amounts.top[reading.annotator][-1]
         both = np.isfinite(base) & np.isfinite(variant)
         signature = Signature.of(statistic="marks per text, change", **fields, texts=int(both.sum()))
@@ -121,12 +121,12 @@ def _same_labels(
     weights = study_and_resample_weights(len(texts), draws, seed)
     values = ratio(weights @ sums[:, 0], weights @ sums[:, 1])
     signature = Signature.of(statistic="same label", **fields, texts=len(texts), draws=draws, seed=seed)
-    return estimated(float(values[0]), values[1:], signature, "nothing was marked both times")
+    return estimate_with_interval(float(values[0]), values[1:], signature, "nothing was marked both times")
 
 
 def _typed_characters(sides: PeopleAndJudges, name: str) -> dict[str, frozenset[tuple[int, Any]]]:
     study = sides.seen.study
-    spans: dict[str, list[tuple[int, int, str | None]]] = {text: [] for text in sides.read_by(name)}
+    spans: dict[str, list[tuple[int, int, str | None]]] = {text: [] for text in sides.documents_read_by(name)}
     rows = study.spans.filter((pl.col("part") == TEXT) & (pl.col("annotator") == name))
     for document, start, end, label in rows.select("document", "start", "end", "label").iter_rows():
         spans[document].append((start, end, label))
@@ -138,10 +138,10 @@ def _self_alpha(
 ) -> Estimate:
     """Alpha of two readings on tokens marked or not, over the texts read both ways."""
     study = sides.seen.study
-    grid = lay(study, "token", tokens)
+    grid = build_grid(study, "token", tokens)
     sides_marked = []
     for name in (judge, *sides.people):
-        reading = votes(study.only(pl.col("annotator") == name), grid, None)
+        reading = count_votes(study.only(pl.col("annotator") == name), grid, None)
         sides_marked.append((np.minimum(reading.marked[0], 1).astype(np.float64), reading.readers > 0))
     (one, read), (other, read_again) = sides_marked[:2]
     both = read & read_again
@@ -152,19 +152,19 @@ def _self_alpha(
     share = ratio(weights @ marked, weights @ units)
     values = 1 - ratio(ratio(weights @ apart, weights @ units), 2 * share * (1 - share))
     signature = Signature.of(statistic="alpha with itself", **fields, texts=int(both.sum()), draws=draws, seed=seed)
-    return estimated(float(values[0]), values[1:], signature, "neither reading marked anything")
+    return estimate_with_interval(float(values[0]), values[1:], signature, "neither reading marked anything")
 
 
-OWN = "own_system"
+OWN_SYSTEM_KEY = "own_system"
 """Name in an annotator's meta: the value of `model` of the texts that the judge's own model wrote."""
 
 
 def own_system(study: Study, judge: str, by: str = "model") -> str:
     """The system that is the judge's own model: what its meta says, or the model it runs on where that wrote texts."""
-    facts = entries(dict(study.annotators.select("id", "meta").iter_rows()).get(judge))
-    if facts.get(OWN):
-        return str(facts[OWN])
-    systems = set(study.documents.select(meta(by).fill_null("").alias(by))[by])
+    facts = parse_json_object(dict(study.annotators.select("id", "meta").iter_rows()).get(judge))
+    if facts.get(OWN_SYSTEM_KEY):
+        return str(facts[OWN_SYSTEM_KEY])
+    systems = set(study.documents.select(meta_entry(by).fill_null("").alias(by))[by])
     model = str(facts.get("model") or "")
     return model if model and model in systems else ""
 
@@ -175,27 +175,27 @@ def self_preference(sides: PeopleAndJudges, judge: str, system: str, by: str = "
     People's marks stand for how bad the texts are, so that a good model is not taken for a favoured one. Where texts
     share prompts, those of one prompt are compared with each other.
     """
-    systems = sides.seen.study.documents.select(meta(by).fill_null("").alias(by))[by].to_list()
+    systems = sides.seen.study.documents.select(meta_entry(by).fill_null("").alias(by))[by].to_list()
     if system not in systems:
         raise FinecombError(f"no text has {by} {system!r}{did_you_mean(system, sorted(set(systems)))}")
-    amounts = measured_texts(sides, "count")
+    amounts = measure_texts(sides, "count")
     people = amounts.people(sides.people, amounts.labels[-1])[0]
     excess = amounts.top[judge][-1] - people
     is_read, is_own = np.isfinite(excess), np.array([name == system for name in systems])
     columns = {"probe": "self", "what": PROBES["self"], "annotator": judge, "measure": "marks per text beyond people's"}
     fields = {"statistic": "self-preference", "judge": judge, "system": system, **sides.seen.fields}
     pairs = _prompt_differences(sides, by, excess, is_read, is_own)
-    if len(pairs) >= FEWEST:
+    if len(pairs) >= MIN_TEXTS:
         signature = Signature.of(**fields, pairing="prompts", prompts=len(pairs))
         return Finding(columns, paired_effect(np.zeros(len(pairs)), pairs, signature))
     signature = Signature.of(**fields, pairing="none")
     groups = [excess[is_read & is_own], excess[is_read & ~is_own]]
-    if min(len(group) for group in groups) < FEWEST:
-        why = f"{FEWEST} texts of {system} and {FEWEST} of others must be read by people and judge"
+    if min(len(group) for group in groups) < MIN_TEXTS:
+        why = f"{MIN_TEXTS} texts of {system} and {MIN_TEXTS} of others must be read by people and judge"
         return Finding(columns, Estimate(math.nan, math.nan, math.nan, signature, why))
     value = float(groups[0].mean() - groups[1].mean())
-    spread = mean_spread(groups[0]) + -mean_spread(groups[1])
-    return Finding(columns, Estimate(value, *interval(value, spread, signed=True), signature))
+    spread = mean_error_moments(groups[0]) + -mean_error_moments(groups[1])
+    return Finding(columns, Estimate(value, *hall_interval(value, spread, signed=True), signature))
 
 
 def _prompt_differences(

@@ -8,29 +8,29 @@ from collections.abc import Sequence
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.study import Study
-from finecomb.statistics.inference.mean_interval import Spread, interval
-from finecomb.statistics.judges.estimates import ALONE, JUDGED, SHARES, pilot_values
-from finecomb.statistics.judges.ppi import PoweredMean, powered_mean
+from finecomb.statistics.inference.mean_interval import ErrorMoments, hall_interval
+from finecomb.statistics.judges.estimates import FIXED_SHARES, PEOPLE_ALONE, WITH_JUDGES, pilot_values
+from finecomb.statistics.judges.ppi import PpiEstimate, ppi_mean
 from finecomb.statistics.selection.view import Filters
 
-FEWEST, MOST = 3, 1_000_000
+MIN_TEXTS, MAX_TEXTS = 3, 1_000_000
 
 
-def half_width(mean: PoweredMean, read: int, texts: int) -> float:
+def half_width(mean: PpiEstimate, read: int, texts: int) -> float:
     """Half the width of the interval if people had read `texts` texts like the `read` of the pilot."""
     share = read / texts
     scaled = (mean.spread.variance - mean.fixed.variance) * share, (mean.spread.third - mean.fixed.third) * share**2
-    spread = Spread(*scaled, max(texts - 1, 1)) + mean.fixed
-    low, high = interval(0.0, spread)
+    spread = ErrorMoments(*scaled, max(texts - 1, 1)) + mean.fixed
+    low, high = hall_interval(0.0, spread)
     return (high - low) / 2
 
 
-def texts_needed(mean: PoweredMean, read: int, wanted: float) -> int | None:
+def required_text_count(mean: PpiEstimate, read: int, wanted: float) -> int | None:
     """Fewest human texts whose interval is at most `wanted` to each side; None where no number is enough."""
-    high = FEWEST
+    high = MIN_TEXTS
     while half_width(mean, read, high) > wanted:
         high *= 2
-        if high > MOST:
+        if high > MAX_TEXTS:
             return None
     low = high // 2
     while high - low > 1:
@@ -39,7 +39,7 @@ def texts_needed(mean: PoweredMean, read: int, wanted: float) -> int | None:
     return high
 
 
-def reading_plan(
+def plan_sample_size(
     study: Study, judges: Sequence[str], wanted: float, measure: str = "count", filters: Filters | None = None
 ) -> list[Finding]:
     """Human texts needed for a half-width, from a pilot that people and judges have read: people alone, and helped."""
@@ -47,24 +47,24 @@ def reading_plan(
         raise FinecombError(f"a half-width is more than 0, not {wanted:g}")
     values = pilot_values(study, judges, measure, filters=filters)
     read = len(values.human)
-    if read < FEWEST or not values.human.std() > 0:
+    if read < MIN_TEXTS or not values.human.std() > 0:
         raise FinecombError(f"{read} human texts without any variation are no pilot; let people read more")
     parts = [
-        (ALONE, values.plain()),
-        *([(SHARES, values.alone())] if values.strata is not None else []),
-        (JUDGED, values),
+        (PEOPLE_ALONE, values.plain()),
+        *([(FIXED_SHARES, values.alone())] if values.strata is not None else []),
+        (WITH_JUDGES, values),
     ]
-    return [_finding(method, powered_mean(part), read, wanted, measure, judges, values.texts) for method, part in parts]
+    return [_finding(method, ppi_mean(part), read, wanted, measure, judges, values.texts) for method, part in parts]
 
 
 def _finding(
-    method: str, mean: PoweredMean, read: int, wanted: float, measure: str, judges: Sequence[str], texts: int
+    method: str, mean: PpiEstimate, read: int, wanted: float, measure: str, judges: Sequence[str], texts: int
 ) -> Finding:
     signature = Signature.of(
         statistic="human texts needed", measure=measure, method=method, half_width=wanted, judges="+".join(judges),
         pilot=read, texts=texts,
     )  # fmt: skip
-    needed = texts_needed(mean, read, wanted)
+    needed = required_text_count(mean, read, wanted)
     columns = {"measure": "human texts needed", "of": measure, "method": method, "pilot": read, "judged": texts}
     why = f"no number of human texts is enough: judges have read {texts} texts only"
     value = math.nan if needed is None else float(needed)

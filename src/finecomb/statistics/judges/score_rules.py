@@ -38,7 +38,7 @@ def char_f1(answer: Answer, others: Sequence[Answer]) -> float:
     >>> char_f1([(0, 4, "name")], [[(2, 6, "number")], []])
     0.25
     """
-    return _mean_f1(characters(answer), [characters(other) for other in others])
+    return _mean_f1(marked_characters(answer), [marked_characters(other) for other in others])
 
 
 def typed_f1(answer: Answer, others: Sequence[Answer]) -> float:
@@ -67,7 +67,7 @@ def score_rule(score: str | ScoreRule) -> tuple[str, ScoreRule]:
     return score, RULES[score]
 
 
-def characters(marks: Iterable[Sequence[Any]]) -> frozenset[int]:
+def marked_characters(marks: Iterable[Sequence[Any]]) -> frozenset[int]:
     """Positions that marks cover."""
     return frozenset(place for mark in marks for place in range(mark[0], mark[1]))
 

@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError
-from finecomb.core.frames import entries
+from finecomb.core.frames import parse_json_object
 from finecomb.core.records import Allocation
 from finecomb.core.study import Study
 
@@ -26,12 +26,12 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 EXPLORATION = 0.1
 """Share of texts that are drawn from all strata alike."""
-FEWEST = 5
+MIN_TEXTS_PER_STRATUM = 5
 """Texts that every stratum gets first."""
 
 
 @dataclass(frozen=True, slots=True)
-class TextOffer:
+class TextDraw:
     """A text to be read next, and how likely it was to be this one."""
 
     text: int
@@ -40,7 +40,7 @@ class TextOffer:
     probability: float
 
 
-def spreads(values: Sequence[Floats], prior: Floats | None = None) -> Floats:
+def stratum_deviations(values: Sequence[Floats], prior: Floats | None = None) -> Floats:
     """Standard deviation of each stratum's values, (strata,), pulled towards the common one where there are few.
 
     `prior`, (strata,), is a guess of each, e.g. the spread of the judges' values there; it counts like four texts.
@@ -70,7 +70,7 @@ def stratum_probabilities(
     even = np.where(open_, left, 0) / left.sum()
     shares = sizes / sizes.sum()
     drop = (shares * deviations) ** 2 / (np.maximum(counts, 1) * (np.maximum(counts, 1) + 1))
-    drop = np.where(open_, np.where(counts < FEWEST, np.inf, drop), -np.inf)
+    drop = np.where(open_, np.where(counts < MIN_TEXTS_PER_STRATUM, np.inf, drop), -np.inf)
     first = np.flatnonzero(drop == drop.max())
     if np.isinf(drop.max()):
         first = first[counts[first] == counts[first].min()]
@@ -79,14 +79,14 @@ def stratum_probabilities(
     return np.asarray((1 - exploration) * best + exploration * even, dtype=np.float64)
 
 
-def next_offer(
+def draw_next_text(
     strata: Ints,
     read: Ints,
     deviations: Floats,
     rng: np.random.Generator,
     closed: Ints | None = None,
     exploration: float = EXPLORATION,
-) -> TextOffer:
+) -> TextDraw:
     """The text to give next: a stratum by `stratum_probabilities`, and any of its texts alike.
 
     `strata`, (N,), is the stratum of every text; `read` are the positions of texts that people have read or are
@@ -102,7 +102,7 @@ def next_offer(
     chances = stratum_probabilities(sizes, counts, deviations, left, exploration)
     stratum = int(rng.choice(len(chances), p=chances))
     text = int(rng.choice(np.flatnonzero(~gone & (strata == stratum))))
-    return TextOffer(text, stratum, float(chances[stratum] / left[stratum]))
+    return TextDraw(text, stratum, float(chances[stratum] / left[stratum]))
 
 
 def disagreement(judges: Floats) -> Floats:
@@ -112,7 +112,7 @@ def disagreement(judges: Floats) -> Floats:
     return np.asarray(scaled.std(axis=0), dtype=np.float64)
 
 
-def cut(scores: Floats, parts: int) -> Ints:
+def cut_by_quantile(scores: Floats, parts: int) -> Ints:
     """Texts in as many parts of nearly equal size by a score, (N,): the lowest are 0. Equal scores stay together.
 
     >>> cut(np.array([0.0, 0.0, 0.0, 1.0, 2.0, 5.0]), 3).tolist()
@@ -126,7 +126,7 @@ def cut(scores: Floats, parts: int) -> Ints:
     return numbered.astype(np.int64)
 
 
-def crossed(*partitions: Ints) -> Ints:
+def cross_partitions(*partitions: Ints) -> Ints:
     """Texts numbered by every combination that occurs of several partitions, (N,)."""
     _, numbered = np.unique(np.stack(partitions, axis=1), axis=0, return_inverse=True)
     return numbered.reshape(-1).astype(np.int64)
@@ -135,7 +135,7 @@ def crossed(*partitions: Ints) -> Ints:
 # --- the strata of a study ---------------------------------------------------------------------------------------
 
 
-class JudgeReading(NamedTuple):
+class JudgeTextSummary(NamedTuple):
     """What a judge did with one text, as far as it decides who reads it next."""
 
     judge: str
@@ -157,13 +157,13 @@ class TextStrata:
     prior: Floats | None = None
     """(strata,): standard deviation of the judges' marks in each stratum; None without judges."""
 
-    def name_of(self, document: str) -> str:
+    def stratum_name(self, document: str) -> str:
         """The stratum of one text by name."""
         return self.names[int(self.numbers[self.documents.index(document)])]
 
 
 def text_strata(
-    metas: Mapping[str, Mapping[str, Any]], readings: Iterable[JudgeReading], allocation: Allocation
+    metas: Mapping[str, Mapping[str, Any]], readings: Iterable[JudgeTextSummary], allocation: Allocation
 ) -> TextStrata:
     """The strata that a study's settings ask for, over all texts in the order of `metas`."""
     documents = tuple(metas)
@@ -171,12 +171,14 @@ def text_strata(
     prior = None
     if allocation.judges:
         table, doubts = _judge_tables(documents, readings, allocation.judges)
-        keys = [(*key, part) for key, part in zip(keys, _judged_parts(table, doubts, allocation.parts), strict=True)]
+        keys = [
+            (*key, part) for key, part in zip(keys, _uncertainty_parts(table, doubts, allocation.parts), strict=True)
+        ]
     names = sorted(set(keys))
     places = {key: place for place, key in enumerate(names)}
     numbers = np.array([places[key] for key in keys], dtype=np.int64)
     if allocation.judges:
-        prior = np.array([_judged_spread(table[:, numbers == stratum]) for stratum in range(len(names))])
+        prior = np.array([_judge_deviation(table[:, numbers == stratum]) for stratum in range(len(names))])
     return TextStrata(documents, tuple("/".join(key) for key in names), numbers, prior)
 
 
@@ -184,7 +186,7 @@ def study_strata(study: Study, allocation: Allocation) -> TextStrata:
     """The same from a study's frames; attention checks are not among the texts."""
     checks = set(study.settings.attention_checks)
     rows = study.documents.select("id", "meta").iter_rows()
-    metas = {id: entries(cell) for id, cell in rows if id not in checks}
+    metas = {id: parse_json_object(cell) for id, cell in rows if id not in checks}
     work = study.work()
     if study.settings.protocols:
         work = work.only(pl.col("protocol") == study.settings.protocols[0])
@@ -192,7 +194,7 @@ def study_strata(study: Study, allocation: Allocation) -> TextStrata:
     marks = work.marks.group_by("annotation").agg(pl.len(), (confidence * (1 - confidence)).sum().alias("doubt"))
     counts = {annotation: (count, doubt) for annotation, count, doubt in marks.iter_rows()}
     readings = [
-        JudgeReading(judge, document, *counts.get(id, (0, 0.0)))
+        JudgeTextSummary(judge, document, *counts.get(id, (0, 0.0)))
         for id, judge, document in work.annotations.select("id", "annotator", "document").iter_rows()
         if judge in allocation.judges
     ]
@@ -200,7 +202,7 @@ def study_strata(study: Study, allocation: Allocation) -> TextStrata:
 
 
 def _judge_tables(
-    documents: Sequence[str], readings: Iterable[JudgeReading], judges: Sequence[str]
+    documents: Sequence[str], readings: Iterable[JudgeTextSummary], judges: Sequence[str]
 ) -> tuple[Floats, Floats]:
     """Marks and doubts of every judge on every text, (judges, texts); NaN where it has not read."""
     places = {document: place for place, document in enumerate(documents)}
@@ -212,23 +214,25 @@ def _judge_tables(
     return marks, doubts
 
 
-def _judged_parts(marks: Floats, doubts: Floats, parts: int) -> list[str]:
+def _uncertainty_parts(marks: Floats, doubts: Floats, parts: int) -> list[str]:
     """The part of each text by what judges make of it: `1` for the texts on which they leave least open."""
     is_read = np.isfinite(marks).all(axis=0)
     names = np.full(marks.shape[1], "not judged", dtype=object)
     if is_read.any():
-        names[is_read] = [str(part + 1) for part in cut(_open_questions(marks[:, is_read], doubts[:, is_read]), parts)]
+        names[is_read] = [
+            str(part + 1) for part in cut_by_quantile(_judge_uncertainty(marks[:, is_read], doubts[:, is_read]), parts)
+        ]
     return [str(name) for name in names]
 
 
-def _open_questions(marks: Floats, doubts: Floats) -> Floats:
+def _judge_uncertainty(marks: Floats, doubts: Floats) -> Floats:
     """How much judges leave open about each text: how far they disagree; of one its doubts, or else its marks."""
     if len(marks) > 1:
         return disagreement(marks)
     return np.asarray(doubts[0] if doubts[0].any() else marks[0], dtype=np.float64)
 
 
-def _judged_spread(marks: Floats) -> float:
+def _judge_deviation(marks: Floats) -> float:
     """Mean over judges of the standard deviation of their marks."""
     read = [row[np.isfinite(row)] for row in marks]
     return float(np.mean([row.std() if len(row) else 0.0 for row in read]))

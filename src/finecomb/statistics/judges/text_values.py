@@ -11,12 +11,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.core.frames import entries, meta
+from finecomb.core.frames import meta_entry, parse_json_object
 from finecomb.core.study import Study
-from finecomb.statistics.comparisons.system_comparison import answer_of, named
+from finecomb.statistics.comparisons.system_comparison import annotation_answers, resolve_statistic
 from finecomb.statistics.inference.resampling import ratio
 from finecomb.statistics.judges.text_allocation import TextStrata, study_strata
-from finecomb.statistics.measures.annotation_matrix import read_view
+from finecomb.statistics.measures.annotation_matrix import build_annotation_matrix
 from finecomb.statistics.measures.annotation_measures import MEASURES, MeasureOptions
 from finecomb.statistics.selection.view import ANY, Filters, View, view
 
@@ -25,14 +25,14 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-FITTED = "trained_on"
+TRAINED_ON_KEY = "trained_on"
 """Name in an annotator's meta: ids of the documents that a judge was fitted on."""
 
 
-def fitted_on(study: Study, judge: str) -> set[str]:
+def training_documents(study: Study, judge: str) -> set[str]:
     """Ids of the documents that a judge was fitted on, as far as its annotator says so."""
     cell = dict(study.annotators.select("id", "meta").iter_rows()).get(judge)
-    return {str(document) for document in entries(cell).get(FITTED) or ()}
+    return {str(document) for document in parse_json_object(cell).get(TRAINED_ON_KEY) or ()}
 
 
 @dataclass(frozen=True)
@@ -51,26 +51,26 @@ class PeopleAndJudges:
         """Ids of all texts that are spoken of, in the order of the study."""
         return tuple(self.seen.study.documents["id"])
 
-    def read_by(self, annotator: str) -> set[str]:
+    def documents_read_by(self, annotator: str) -> set[str]:
         """Ids of the texts that somebody annotated."""
         annotations = self.seen.study.annotations
         return set(annotations.filter(pl.col("annotator") == annotator)["document"])
 
     def metas(self, names: Sequence[str]) -> list[tuple[str, ...]]:
         """The values of document meta of every text, in the order of `documents`; empty where there is none."""
-        present = {name for cell in self.seen.study.documents["meta"] for name in entries(cell)}
+        present = {name for cell in self.seen.study.documents["meta"] for name in parse_json_object(cell)}
         for name in names:
             if name not in present:
                 raise FinecombError(f"documents have no meta {name!r}{did_you_mean(name, sorted(present))}")
-        frame = self.seen.study.documents.select(meta(name).fill_null("").alias(name) for name in names)
+        frame = self.seen.study.documents.select(meta_entry(name).fill_null("").alias(name) for name in names)
         return [tuple(str(cell) for cell in row) for row in frame.iter_rows()]
 
     def has_meta(self, name: str) -> bool:
         """Whether any text has meta of that name."""
-        return any(name in entries(cell) for cell in self.seen.study.documents["meta"])
+        return any(name in parse_json_object(cell) for cell in self.seen.study.documents["meta"])
 
 
-def people_and_judges(
+def select_people_and_judges(
     study: Study, judges: Sequence[str], people: Sequence[str] = (), filters: Filters | None = None
 ) -> PeopleAndJudges:
     """The judges by name, and the people: those named, else everybody human, else gold where nobody is."""
@@ -94,10 +94,12 @@ def people_and_judges(
         annotators=(*humans, *judges), rounds=filters.rounds, back_off=filters.back_off, merge=filters.merge,
     )  # fmt: skip
     drawn = None if study.settings.allocation is None else study_strata(study, study.settings.allocation)
-    return PeopleAndJudges(_without_checks(view(study, chosen), study, filters), tuple(humans), tuple(judges), drawn)
+    return PeopleAndJudges(
+        _drop_attention_checks(view(study, chosen), study, filters), tuple(humans), tuple(judges), drawn
+    )
 
 
-def _without_checks(work: View, study: Study, filters: Filters) -> View:
+def _drop_attention_checks(work: View, study: Study, filters: Filters) -> View:
     """Texts without attention checks; where texts were drawn by a design, also those that nobody has read yet."""
     checks = list(study.settings.attention_checks)
     work = work.of(work.study.documents.filter(~pl.col("id").is_in(checks))["id"]) if checks else work
@@ -126,23 +128,23 @@ class MeasuredTexts:
         return tuple(ratio(np.nan_to_num(table).sum(axis=0), counts) for table in (tops, bottoms))  # type: ignore[return-value]
 
 
-def measured_texts(sides: PeopleAndJudges, measure: str, tokens: str = "words") -> MeasuredTexts:
+def measure_texts(sides: PeopleAndJudges, measure: str, tokens: str = "words") -> MeasuredTexts:
     """A measure by name, or `answer:NAME`, of everybody on every text; several passes over a text are averaged."""
     work = sides.seen
     kind, _, question = measure.partition(":")
     if kind == "answer":
-        values = answer_of(work, question)
+        values = annotation_answers(work, question)
         amounts = np.array(values["value"].to_list(), dtype=np.float64)[None]
-        return _spread(sides, (ANY,), values["annotation"], amounts, np.ones_like(amounts))
-    named(measure)  # refuses a name that is none, with the nearest
-    reading = read_view(work, tokens=tokens)
+        return _amounts_by_annotator(sides, (ANY,), values["annotation"], amounts, np.ones_like(amounts))
+    resolve_statistic(measure)  # refuses a name that is none, with the nearest
+    reading = build_annotation_matrix(work, tokens=tokens)
     amount = MEASURES[measure].amounts(reading, MeasureOptions(tokens=tokens))
-    _refuse_lacking(measure, amount.lacking)
+    _reject_missing_values(measure, amount.lacking)
     bottom = amount.bottom if amount.counts is None else np.where(amount.counts, amount.bottom, np.nan)
-    return _spread(sides, reading.labels, reading.rows["annotation"], amount.top, bottom)
+    return _amounts_by_annotator(sides, reading.labels, reading.rows["annotation"], amount.top, bottom)
 
 
-def _refuse_lacking(measure: str, lacking: Floats | None) -> None:
+def _reject_missing_values(measure: str, lacking: Floats | None) -> None:
     kind = MEASURES[measure]
     if kind.strict and lacking is not None and (count := int(lacking[-1].sum())):
         raise FinecombError(
@@ -150,7 +152,7 @@ def _refuse_lacking(measure: str, lacking: Floats | None) -> None:
         )
 
 
-def _spread(
+def _amounts_by_annotator(
     sides: PeopleAndJudges, labels: Sequence[str], annotations: pl.Series, top: Floats, bottom: Floats
 ) -> MeasuredTexts:
     """Amounts of annotations, (labels, annotations), put where their annotator and text are."""
@@ -166,17 +168,17 @@ def _spread(
         )
         counts = np.bincount(document[rows], minlength=len(places)).astype(np.float64)
         tops[name], bottoms[name] = (
-            np.stack([ratio(_summed(document[rows], row[rows], len(places)), counts) for row in amounts])
+            np.stack([ratio(_sum_by_text(document[rows], row[rows], len(places)), counts) for row in amounts])
             for amounts in (top, bottom)
         )
     return MeasuredTexts(tuple(labels), sides.documents, tops, bottoms)
 
 
-def _summed(places: Ints, values: Floats, size: int) -> Floats:
+def _sum_by_text(places: Ints, values: Floats, size: int) -> Floats:
     return np.bincount(places, values, size).astype(np.float64)  # counts come back as integers when empty
 
 
-def linearised(top: Floats, bottom: Floats) -> Floats:
+def linearise_ratio(top: Floats, bottom: Floats) -> Floats:
     """Values whose mean is the ratio of sums: top / bottom where all bottoms are the same, else linearised about it."""
     if not len(bottom) or np.ptp(bottom) == 0:
         return ratio(top, bottom)

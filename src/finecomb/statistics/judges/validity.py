@@ -12,7 +12,7 @@ from pydantic import Field
 
 from finecomb.core.records import Record
 
-CONTRACTS = "contracts"
+CONTRACTS_FOLDER = "contracts"
 """Folder of a study in which contracts are kept, one file for each judge."""
 Verdict = Literal["may stand in", "may help, may not stand in", "may not be used for this"]
 
@@ -37,7 +37,7 @@ class JudgeBinding(Record):
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
 
 
-def judge_binding_of(judge: str, facts: Mapping[str, Any], protocol: str) -> JudgeBinding:
+def build_judge_binding(judge: str, facts: Mapping[str, Any], protocol: str) -> JudgeBinding:
     """What a judge is made of, as far as the meta of its annotator says so."""
     settings = facts.get("settings") if isinstance(facts.get("settings"), dict) else {}
     return JudgeBinding(
@@ -80,13 +80,13 @@ class StaleCondition(Record):
     detail: str = ""
 
 
-NEAR = 0.2
+NEAR_EXPIRY_SHARE = 0.2
 """The last part of a contract's days, in which its end is near."""
-MOST_NEW = 0.1
+MAX_NEW_SYSTEM_SHARE = 0.1
 """The share of texts from systems that a judge was not checked on beyond which its contract is stale."""
 
 
-def texts_by_system(contract: JudgeContract, metas: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+def text_counts_by_system(contract: JudgeContract, metas: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """How many texts each system has, of those whose meta names one."""
     return dict(Counter(str(meta[contract.by]) for meta in metas if meta.get(contract.by) is not None))
 
@@ -110,11 +110,15 @@ def stale_conditions(
         ),
         StaleCondition(
             condition=f"{contract.days} days have passed, on {ends.date().isoformat()}",
-            state="yes" if now >= ends else "near" if now >= ends - NEAR * timedelta(days=contract.days) else "no",
+            state="yes"
+            if now >= ends
+            else "near"
+            if now >= ends - NEAR_EXPIRY_SHARE * timedelta(days=contract.days)
+            else "no",
         ),
         StaleCondition(
-            condition=f"over {MOST_NEW:.0%} of texts come from systems it was not checked on",
-            state="yes" if share > MOST_NEW else "near" if new else "no",
+            condition=f"over {MAX_NEW_SYSTEM_SHARE:.0%} of texts come from systems it was not checked on",
+            state="yes" if share > MAX_NEW_SYSTEM_SHARE else "near" if new else "no",
             detail=f"{', '.join(new)}: {share:.0%}" if new else "",
         ),
     ]

@@ -12,13 +12,13 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic_core import to_json
 
-from finecomb.core.frames import entry
+from finecomb.core.frames import json_entry
 from finecomb.core.protocol import Protocol, Weight
 from finecomb.core.study import Study
 from finecomb.core.tokens import tokenizer
-from finecomb.statistics.measures.counts import described, group_order
-from finecomb.statistics.measures.numeric_answers import as_numbers, ranks, severity_questions
-from finecomb.statistics.measures.unit_grid import Grid, Ints, Level, lay, merged, placed
+from finecomb.statistics.measures.counts import annotation_rows, group_sort_key
+from finecomb.statistics.measures.numeric_answers import as_numbers, rank_by_word, severity_questions
+from finecomb.statistics.measures.unit_grid import Grid, Ints, Level, build_grid, locate_spans, merge_ranges
 from finecomb.statistics.selection.view import ANY, View
 
 Overlap = Literal["add", "union"]
@@ -58,7 +58,7 @@ class AnnotationTable:
         if not by:
             return [({}, np.arange(len(self)))]
         parts = self.rows.select(*by, at=pl.int_range(pl.len())).partition_by(list(by), as_dict=True)
-        keys = sorted(parts, key=group_order)
+        keys = sorted(parts, key=group_sort_key)
         return [(dict(zip(by, key, strict=True)), parts[key]["at"].to_numpy()) for key in keys]
 
 
@@ -89,27 +89,27 @@ class AnnotationMatrix(AnnotationTable):
         """Spans on the text by number instead of id: row (of the mark), at, category, first, last, pooled."""
         study = with_antecedents(self.view.study) if self.antecedents else self.view.study
         numbers = self.marks.select("mark", "row", "at", "category")
-        spans = placed(study, self.grid).select("mark", "first", "last", "pooled")
+        spans = locate_spans(study, self.grid).select("mark", "first", "last", "pooled")
         return spans.join(numbers, on="mark", how="left").drop("mark")
 
     @functools.cached_property
     def lengths(self) -> Floats:
         """Tokens that each mark covers, each once, (marks,); 0 for omissions and marks without a place on the text."""
-        ranges = merged(self.placed, ["row"])
+        ranges = merge_ranges(self.placed, ["row"])
         return np.bincount(ranges["row"], ranges["last"] - ranges["first"], len(self.marks)).astype(np.float64)
 
     @functools.cached_property
     def severities(self) -> Floats:
         """Severity of each mark, (marks,), words by their order; NaN where it was not given or cannot be counted."""
-        words = ranks(severity_questions(self.view.protocol))
-        answers = self.marks.select(severity=as_numbers(entry("answers", "severity"), words))["severity"]
+        words = rank_by_word(severity_questions(self.view.protocol))
+        answers = self.marks.select(severity=as_numbers(json_entry("answers", "severity"), words))["severity"]
         return answers.fill_null(np.nan).to_numpy()
 
     @functools.cached_property
-    def explanations(self) -> Floats:
+    def explanation_lengths(self) -> Floats:
         """Tokens in the explanation of each mark, (marks,); 0 where there is none."""
         words = tokenizer(self.grid.tokens)
-        fields = self.marks.select(entry("answers", "explanation"))["explanation"].fill_null("")
+        fields = self.marks.select(json_entry("answers", "explanation"))["explanation"].fill_null("")
         lengths = {each: len(words(each)) for each in fields.unique()}
         return fields.replace_strict(lengths, return_dtype=pl.Float64).to_numpy()
 
@@ -120,9 +120,9 @@ class AnnotationMatrix(AnnotationTable):
         if protocol is None or not protocol.weights:
             return np.full(len(self.marks), np.nan)
         marked = self.view.marked_labels() if labels is None else labels
-        rows = self.marks.select("mark", entry("answers", "severity"))
+        rows = self.marks.select("mark", json_entry("answers", "severity"))
         rows = rows.join(marked, on="mark", how="left", maintain_order="left")
-        return rows.select(weight=_weight(protocol).fill_null(np.nan))["weight"].to_numpy()
+        return rows.select(weight=_weight_expression(protocol).fill_null(np.nan))["weight"].to_numpy()
 
     def spread(self, values: Floats | None = None) -> Floats:
         """Sums over the marks of each category and annotation, (labels, annotations); the last row is all of them."""
@@ -134,20 +134,20 @@ class AnnotationMatrix(AnnotationTable):
 
     def union(self) -> Floats:
         """Tokens covered by the marks of each category and annotation, each once, (labels, annotations)."""
-        ranges = merged(self.placed, ["at", "category"])
+        ranges = merge_ranges(self.placed, ["at", "category"])
         cells = ranges["category"].to_numpy() * len(self) + ranges["at"].to_numpy()
         size = len(self.labels) * len(self)
         covered = np.bincount(cells, ranges["last"] - ranges["first"], size).reshape(len(self.labels), len(self))
-        any_ = merged(self.placed, ["at"])
+        any_ = merge_ranges(self.placed, ["at"])
         covered[-1] = np.bincount(any_["at"], any_["last"] - any_["first"], len(self))
         return covered.astype(np.float64)
 
 
-def read_view(
+def build_annotation_matrix(
     view: View, by: Sequence[str] = (), unit: Level = "token", tokens: str = "words", antecedents: bool = False
 ) -> AnnotationMatrix:
     """Lay out a view for measures."""
-    return AnnotationMatrix(view, described(view.study, by), lay(view.study, unit, tokens), antecedents)
+    return AnnotationMatrix(view, annotation_rows(view.study, by), build_grid(view.study, unit, tokens), antecedents)
 
 
 def with_antecedents(study: Study) -> Study:
@@ -157,7 +157,7 @@ def with_antecedents(study: Study) -> Study:
     return replace(study, marks=study.marks.with_columns(pl.when(located).then(both).otherwise("spans").alias("spans")))
 
 
-def grouped(view: View) -> View:
+def back_off_to_groups(view: View) -> View:
     """The view with labels backed off to their groups, where it still has labels."""
     protocol = view.protocol
     named = {name: protocol.named(name) for name in view.categories} if protocol else {}
@@ -165,27 +165,29 @@ def grouped(view: View) -> View:
     categories = tuple(dict.fromkeys(groups.get(name, name) for name in view.categories))
     fields = {**view.fields, "back_off": "group"}
     labels = view.marked_labels() if view.labels is None else view.labels
-    study = view.study.relabelled(pl.col("label").replace(groups))
+    study = view.study.with_labels(pl.col("label").replace(groups))
     return replace(view, study=study, categories=categories, fields=fields, labels=labels)
 
 
-def _weight(protocol: Protocol) -> pl.Expr:
+def _weight_expression(protocol: Protocol) -> pl.Expr:
     """The first weight that fits; null when none does."""
-    return pl.coalesce([pl.when(_fits(weight)).then(pl.lit(weight.weight, pl.Float64)) for weight in protocol.weights])
+    return pl.coalesce(
+        [pl.when(_weight_applies(weight)).then(pl.lit(weight.weight, pl.Float64)) for weight in protocol.weights]
+    )
 
 
-def _fits(weight: Weight) -> pl.Expr:
+def _weight_applies(weight: Weight) -> pl.Expr:
     """Whether a weight is meant for a mark with this label and severity."""
     fits = pl.lit(value=True)
     if weight.severity:
         values = [value if isinstance(value, str) else to_json(value).decode() for value in weight.severity]
         fits &= pl.col("severity").is_in(values).fill_null(value=False)
     if weight.labels:
-        named = [_named(pattern) for pattern in weight.labels]
+        named = [_label_matches(pattern) for pattern in weight.labels]
         fits &= pl.any_horizontal(named).fill_null(value=False)
     return fits
 
 
-def _named(pattern: str) -> pl.Expr:
+def _label_matches(pattern: str) -> pl.Expr:
     label = pl.col("label")
     return label.str.starts_with(pattern[:-1]) if pattern.endswith("/*") else label == pattern

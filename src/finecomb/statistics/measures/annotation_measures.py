@@ -16,23 +16,29 @@ from numpy.typing import NDArray
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding, Signature
 from finecomb.core.findings import Findings
-from finecomb.core.options import option, options_of, refuse_others
+from finecomb.core.options import build_options, option, reject_unknown_options
 from finecomb.core.study import Study
 from finecomb.statistics.inference.resampling import (
     Average,
     Resample,
     Resamples,
-    averaged,
-    estimated,
-    no_interval,
+    document_average_terms,
+    draw_resamples,
+    estimate_with_interval,
+    no_interval_reason,
     ratio,
-    resamples,
-    undefined,
+    undefined_estimate,
 )
-from finecomb.statistics.measures.annotation_matrix import AnnotationMatrix, AnnotationTable, Floats, Overlap, grouped
-from finecomb.statistics.measures.counts import described
+from finecomb.statistics.measures.annotation_matrix import (
+    AnnotationMatrix,
+    AnnotationTable,
+    Floats,
+    Overlap,
+    back_off_to_groups,
+)
+from finecomb.statistics.measures.counts import annotation_rows
 from finecomb.statistics.measures.numeric_answers import answer_values
-from finecomb.statistics.measures.unit_grid import Ints, Level, lay
+from finecomb.statistics.measures.unit_grid import Ints, Level, build_grid
 from finecomb.statistics.selection.view import View, as_view
 
 Detail = Literal["label", "group", "any"]
@@ -119,7 +125,7 @@ class Amounts:
     """(labels, annotations): marks without what the measure needs."""
 
 
-def joined_amounts(parts: Sequence[Amounts]) -> Amounts:
+def concatenate_amounts(parts: Sequence[Amounts]) -> Amounts:
     """The amounts of all annotations from those of parts of them."""
     if len(parts) == 1:
         return parts[0]
@@ -163,16 +169,16 @@ def _ones(shape: tuple[int, ...]) -> Floats:
     return np.broadcast_to(1.0, shape)
 
 
-def _per_annotation(reading: AnnotationMatrix, top: Floats) -> Amounts:
+def _per_annotation_amounts(reading: AnnotationMatrix, top: Floats) -> Amounts:
     return Amounts(top, _ones(top.shape))
 
 
-def _coverage(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
+def _coverage_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
     covered = reading.union() if choices.overlap == "union" else reading.spread(reading.lengths)
-    return _of_the_text(reading, covered, choices)
+    return _text_share_amounts(reading, covered, choices)
 
 
-def _of_the_text(
+def _text_share_amounts(
     reading: AnnotationMatrix, covered: Floats, choices: MeasureOptions, lacking: Floats | None = None
 ) -> Amounts:
     """Tokens covered / tokens; texts without tokens are left out."""
@@ -183,81 +189,81 @@ def _of_the_text(
     return Amounts(share, _ones(share.shape), reading.units > 0, lacking)
 
 
-def _severity_coverage(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
+def _severity_coverage_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
     unknown = np.isnan(reading.severities)
     covered = reading.spread(reading.lengths * np.nan_to_num(reading.severities))
-    return _of_the_text(reading, covered, choices, reading.spread(unknown.astype(np.float64)))
+    return _text_share_amounts(reading, covered, choices, reading.spread(unknown.astype(np.float64)))
 
 
-def _count(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
-    return _per_annotation(reading, reading.spread())
+def _count_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
+    return _per_annotation_amounts(reading, reading.spread())
 
 
-def _score(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
+def _score_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
     top = reading.spread(np.nan_to_num(reading.weights))
     lacking = reading.spread(np.isnan(reading.weights).astype(np.float64))
     return Amounts(top, np.ones_like(top), lacking=lacking)
 
 
-def _rate(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
+def _rate_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
     top = 1000 * reading.spread()
     return Amounts(top, np.broadcast_to(reading.units, top.shape).copy(), reading.units > 0)
 
 
-def _marked(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
-    return _per_annotation(reading, (reading.spread() > 0).astype(np.float64))
+def _marked_share_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
+    return _per_annotation_amounts(reading, (reading.spread() > 0).astype(np.float64))
 
 
-def _of_marks(reading: AnnotationMatrix, values: Floats, has_value: NDArray[np.bool_]) -> Amounts:
+def _mark_mean_amounts(reading: AnnotationMatrix, values: Floats, has_value: NDArray[np.bool_]) -> Amounts:
     """Mean over the marks that have a value."""
     has, lacks = (reading.spread(which.astype(np.float64)) for which in (has_value, ~has_value))
     return Amounts(reading.spread(np.where(has_value, values, 0.0)), has, lacking=lacks)
 
 
-def _severity(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
-    return _of_marks(reading, reading.severities, ~np.isnan(reading.severities))
+def _severity_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
+    return _mark_mean_amounts(reading, reading.severities, ~np.isnan(reading.severities))
 
 
-def _span_length(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
-    return _of_marks(reading, reading.lengths, reading.lengths > 0)
+def _span_length_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
+    return _mark_mean_amounts(reading, reading.lengths, reading.lengths > 0)
 
 
-def _explanation_length(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
-    return _of_marks(reading, reading.explanations, reading.explanations > 0)
+def _explanation_length_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
+    return _mark_mean_amounts(reading, reading.explanation_lengths, reading.explanation_lengths > 0)
 
 
-def _share(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
+def _label_share_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
     top = reading.spread()
     return Amounts(top, np.broadcast_to(top[-1], top.shape).copy())
 
 
-_SIGNED = {"level": "unit"}
+_SIGNATURE_NAMES = {"level": "unit"}
 """What an option is called in a signature, where that is another word."""
-_TEXT = ("level", "tokens", "average", "antecedents")
+_TEXT_OPTIONS = ("level", "tokens", "average", "antecedents")
 _NO_TOKENS = "no text that was read has a token"
 
 MEASURES: dict[str, Measure] = {
     "coverage": Measure(
-        _coverage,
+        _coverage_amounts,
         "share of the tokens covered",
         _NO_TOKENS,
-        uses=("overlap", *_TEXT),
+        uses=("overlap", *_TEXT_OPTIONS),
         options=CoverageOptions,
         page="coverage",
     ),
     "severity-coverage": Measure(
-        _severity_coverage,
+        _severity_coverage_amounts,
         "coverage with each mark times its severity",
         _NO_TOKENS,
         "severity",
         True,
-        uses=_TEXT,
+        uses=_TEXT_OPTIONS,
         options=SeverityCoverageOptions,
         page="coverage",
     ),
-    "count": Measure(_count, "marks per annotation", "no annotations"),
+    "count": Measure(_count_amounts, "marks per annotation", "no annotations"),
     "score": Measure(
-        _score,
+        _score_amounts,
         "points per annotation by the protocol's weights",
         "no annotations",
         "weight",
@@ -265,11 +271,13 @@ MEASURES: dict[str, Measure] = {
         options=ScoreOptions,
         page="scores",
     ),
-    "rate-1000": Measure(_rate, "marks per 1,000 tokens", _NO_TOKENS, uses=("level", "tokens"), options=TextOptions),
-    "marked-documents": Measure(_marked, "share of annotations with a mark", "no annotations"),
-    "severity": Measure(_severity, "mean severity", "no mark has a severity that is a number", "severity"),
+    "rate-1000": Measure(
+        _rate_amounts, "marks per 1,000 tokens", _NO_TOKENS, uses=("level", "tokens"), options=TextOptions
+    ),
+    "marked-documents": Measure(_marked_share_amounts, "share of annotations with a mark", "no annotations"),
+    "severity": Measure(_severity_amounts, "mean severity", "no mark has a severity that is a number", "severity"),
     "span-length": Measure(
-        _span_length,
+        _span_length_amounts,
         "mean tokens of a mark",
         "no mark covers a token",
         "place",
@@ -277,18 +285,18 @@ MEASURES: dict[str, Measure] = {
         options=SpanOptions,
     ),
     "explanation-length": Measure(
-        _explanation_length,
+        _explanation_length_amounts,
         "mean tokens of an explanation",
         "no mark has an explanation",
         "explanation",
         uses=("tokens",),
         options=ExplanationOptions,
     ),
-    "fraction": Measure(_share, "share of all marks", "no marks"),
+    "fraction": Measure(_label_share_amounts, "share of all marks", "no marks"),
 }
 
 
-ANSWER = "answer:"
+ANSWER_PREFIX = "answer:"
 """How the name of a measure begins that is the mean answer to a question about the document."""
 
 
@@ -306,7 +314,7 @@ def _answer_measure(question: str) -> Measure:
     return Measure(amounts, f"mean answer to {question}", "nobody answered with a number", of_text=True)
 
 
-def listed_names(names: str | Sequence[str]) -> Sequence[str]:
+def split_names(names: str | Sequence[str]) -> Sequence[str]:
     """Names as a list; one text holds names with commas between them.
 
     >>> listed_names("coverage, count")
@@ -326,12 +334,14 @@ def measure(
     `target`, target, t, df, p and test. Undefined values are NaN with the reason; so are intervals of fewer than two
     documents, or when all documents give the same value and drawing them again shows no spread.
     """
-    measures, by = listed_names(measures), listed_names(by)
-    choices = options_of(MeasureOptions, by=tuple(by), **options)
-    rows, view = {name: named(name) for name in measures}, as_view(study)
-    refuse_others(options, *({name: row.options for name, row in table.items()} for table in (rows, MEASURES)))
-    _refuse_pointless(view, choices.resample, rows.values())
-    annotations, amounts = _amounts(grouped(view) if choices.detail == "group" else view, rows, choices)
+    measures, by = split_names(measures), split_names(by)
+    choices = build_options(MeasureOptions, by=tuple(by), **options)
+    rows, view = {name: find_measure(name) for name in measures}, as_view(study)
+    reject_unknown_options(options, *({name: row.options for name, row in table.items()} for table in (rows, MEASURES)))
+    _reject_pointless_request(view, choices.resample, rows.values())
+    annotations, amounts = _compute_amounts(
+        back_off_to_groups(view) if choices.detail == "group" else view, rows, choices
+    )
     findings: dict[str, list[Finding]] = {name: [] for name in amounts}
     for columns, members in annotations.groups(by):
         group = MeasuredGroup(annotations, choices, columns, members)
@@ -340,30 +350,30 @@ def measure(
     return Findings(finding for rows_of_one in findings.values() for finding in rows_of_one)
 
 
-def _amounts(
+def _compute_amounts(
     view: View, measures: Mapping[str, Measure], choices: MeasureOptions
 ) -> tuple[AnnotationTable, dict[str, Amounts]]:
     """The amounts of each measure, made from some documents at a time, and the annotations that they are of."""
-    rows, has_answers = described(view.study, choices.by), any(row.of_text for row in measures.values())
+    rows, has_answers = annotation_rows(view.study, choices.by), any(row.of_text for row in measures.values())
     tables: list[pl.DataFrame] = []
     amounts: dict[str, list[Amounts]] = {name: [] for name in measures}
     for part in [view] if has_answers else view.parts():  # who answered a question is known from the whole study
-        inside = rows if part.study is view.study else _about(rows, part.study.documents)
-        grid = lay(part.study, choices.level, choices.tokens)
+        inside = rows if part.study is view.study else _rows_of_documents(rows, part.study.documents)
+        grid = build_grid(part.study, choices.level, choices.tokens)
         matrix = AnnotationMatrix(part, inside, grid, choices.antecedents)
         tables.append(inside)
         for name, row in measures.items():
             amounts[name].append(row.amounts(matrix, choices))
     whole = AnnotationTable(view, pl.concat(tables))
-    return whole, {name: joined_amounts(amounts.pop(name)) for name in measures}
+    return whole, {name: concatenate_amounts(amounts.pop(name)) for name in measures}
 
 
-def _about(rows: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
+def _rows_of_documents(rows: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
     """The rows about some documents."""
     return rows.filter(pl.col("document").is_in(documents["id"].implode()))
 
 
-def _refuse_pointless(view: View, resample: Resample, rows: Iterable[Measure]) -> None:
+def _reject_pointless_request(view: View, resample: Resample, rows: Iterable[Measure]) -> None:
     """Nothing to count where nobody was asked to mark; nobody to draw again where there is one annotator."""
     of_marks = any(not row.of_text for row in rows)
     if of_marks and view.protocol is not None and not view.protocol.labels and view.study.marks.is_empty():
@@ -373,10 +383,10 @@ def _refuse_pointless(view: View, resample: Resample, rows: Iterable[Measure]) -
         raise FinecombError("a two-way interval needs two annotators; there is one, so resample documents")
 
 
-def named(name: str) -> Measure:
+def find_measure(name: str) -> Measure:
     """The measure of that name, or of the answers to a question; an error that names the nearest otherwise."""
-    if name.startswith(ANSWER):
-        return _answer_measure(name.removeprefix(ANSWER))
+    if name.startswith(ANSWER_PREFIX):
+        return _answer_measure(name.removeprefix(ANSWER_PREFIX))
     if name not in MEASURES:
         raise FinecombError(f"no measure is called {name!r}{did_you_mean(name, [*MEASURES, 'answer:NAME'])}")
     return MEASURES[name]
@@ -407,21 +417,21 @@ class MeasuredGroup:
         """One finding for each label and one for `any`."""
         annotations = self.annotations if amounts.counts is None else self.annotations[amounts.counts[self.annotations]]
         part = self.part(name, amounts, annotations)
-        resampled = self._drawn if len(annotations) == len(self.annotations) else self._draw(annotations)
+        resampled = self._shared_resamples if len(annotations) == len(self.annotations) else self._draw(annotations)
         numbers = resampled.values(part.top, part.bottom, self.choices.average)
-        tops, bottoms = averaged(
+        tops, bottoms = document_average_terms(
             resampled.per_document(part.top), resampled.per_document(part.bottom), self.choices.average
         )
         signatures = self._signatures(name, part, resampled)
         return [
-            self._finding(name, part, row, (tops[row], bottoms[row]), numbers[:, row], signatures[row])
+            self._label_finding(name, part, row, (tops[row], bottoms[row]), numbers[:, row], signatures[row])
             for row in range(len(part.labels))
         ]
 
     def part(self, name: str, amounts: Amounts, annotations: Ints) -> GroupAmounts:
         """The amounts of some annotations and of the labels asked for."""
         labels = self.reading.labels
-        whole = self.choices.detail == "any" or named(name).of_text
+        whole = self.choices.detail == "any" or find_measure(name).of_text
         rows = np.arange(len(labels) - (name == "fraction"))[-1 if whole else 0 :]
         top, bottom, lacking = (
             None if table is None else table[np.ix_(rows, annotations)]
@@ -431,21 +441,21 @@ class MeasuredGroup:
         assert bottom is not None
         if lacking is None:
             lacking = np.zeros_like(top)
-        elif named(name).strict and self.choices.missing == "leave-out":
+        elif find_measure(name).strict and self.choices.missing == "leave-out":
             top, bottom = np.where(lacking > 0, 0.0, top), np.where(lacking > 0, 0.0, bottom)
         return GroupAmounts([labels[row] for row in rows], top, bottom, lacking.sum(axis=1).astype(np.int64))
 
     @functools.cached_property
-    def _drawn(self) -> Resamples:
+    def _shared_resamples(self) -> Resamples:
         """Shared by all measures, since drawing takes longer than adding up."""
         return self._draw(self.annotations)
 
     def _draw(self, annotations: Ints) -> Resamples:
         document, annotator = self.reading.documents[annotations], self.reading.annotators[annotations]
         rng = np.random.default_rng(self.choices.seed)
-        return resamples(document, annotator, self.choices.draws, rng, self.choices.resample)
+        return draw_resamples(document, annotator, self.choices.draws, rng, self.choices.resample)
 
-    def _finding(
+    def _label_finding(
         self,
         name: str,
         part: GroupAmounts,
@@ -454,26 +464,28 @@ class MeasuredGroup:
         resampled: Floats,
         signature: Signature,
     ) -> Finding:
-        level = self.choices.level if "level" in named(name).uses else ""
+        level = self.choices.level if "level" in find_measure(name).uses else ""
         columns: dict[str, object] = {"measure": name, "level": level, "label": part.labels[row], **self.columns}
         why = self.why(name, part, row)
         if self.choices.target is not None:
-            columns |= against(self.choices.target, *sums, why)
+            columns |= target_t_test(self.choices.target, *sums, why)
         if why:
-            return Finding(columns, undefined(signature, why))
+            return Finding(columns, undefined_estimate(signature, why))
         value = float(sums[0].sum() / sums[1].sum())
-        return Finding(columns, estimated(value, resampled, signature, without=no_interval(ratio(*sums))))
+        return Finding(
+            columns, estimate_with_interval(value, resampled, signature, without=no_interval_reason(ratio(*sums)))
+        )
 
     def why(self, name: str, part: GroupAmounts, row: int) -> str:
         """Why there is no value, or nothing."""
-        kind = named(name)
+        kind = find_measure(name)
         if not len(self.annotations):
             return "no annotations"
         if kind.strict and part.lacking[row] and self.choices.missing == "undefined":
-            return self._lacks(kind, int(part.lacking[row]))
+            return self._missing_values_reason(kind, int(part.lacking[row]))
         return "" if part.bottom[row].sum() > 0 else kind.undefined
 
-    def _lacks(self, kind: Measure, lacking: int) -> str:
+    def _missing_values_reason(self, kind: Measure, lacking: int) -> str:
         protocol = self.reading.view.protocol
         if kind.needs == "weight" and protocol is not None and not protocol.weights:
             return f"protocol {protocol.id} has no weights"
@@ -483,10 +495,10 @@ class MeasuredGroup:
     def _signatures(self, name: str, part: GroupAmounts, resampled: Resamples) -> list[Signature]:
         """What made each row's number."""
         choices, default = self.choices, MeasureOptions()
-        uses = named(name).uses
-        fields = {_SIGNED.get(option, option): getattr(choices, option) for option in uses}
+        uses = find_measure(name).uses
+        fields = {_SIGNATURE_NAMES.get(option, option): getattr(choices, option) for option in uses}
         quiet = [option for option in ("level", "antecedents") if getattr(choices, option) == getattr(default, option)]
-        fields |= dict.fromkeys(_SIGNED.get(option, option) for option in quiet if option in uses) | {
+        fields |= dict.fromkeys(_SIGNATURE_NAMES.get(option, option) for option in quiet if option in uses) | {
             "average": choices.average if choices.average != "annotation" else None
         }
         of = "+".join(f"{column}={value}" for column, value in self.columns.items()) or None
@@ -507,7 +519,7 @@ class MeasuredGroup:
         ]
 
 
-def against(target: float, top: Floats, bottom: Floats, why: str = "") -> dict[str, object]:
+def target_t_test(target: float, top: Floats, bottom: Floats, why: str = "") -> dict[str, object]:
     r"""One-sample t-test, two-sided, that sum(top) / sum(bottom) over documents is `target`.
 
     Over $r_d = top_d - target \cdot bottom_d$, whose mean is 0 when the ratio is the target. With as many annotations

@@ -10,8 +10,8 @@ import numpy as np
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
-from finecomb.statistics.inference.resampling import estimated, ratio, resamples, undefined
-from finecomb.statistics.measures.annotation_matrix import Floats, read_view
+from finecomb.statistics.inference.resampling import draw_resamples, estimate_with_interval, ratio, undefined_estimate
+from finecomb.statistics.measures.annotation_matrix import Floats, build_annotation_matrix
 from finecomb.statistics.selection.view import View
 
 
@@ -33,28 +33,28 @@ def variation(
     """
     if any(size < 1 for size in sizes):
         raise FinecombError(f"documents to draw are at least 1, not {min(sizes)}")
-    reading = read_view(view, by, "document")  # the texts are not looked at
+    reading = build_annotation_matrix(view, by, "document")  # the texts are not looked at
     counts = reading.spread()
     findings = []
     for columns, at in reading.groups(by):
-        resampled = resamples(
+        resampled = draw_resamples(
             reading.documents[at], reading.annotators[at], draws, np.random.default_rng(seed), "documents"
         )
         document_counts = resampled.per_document(counts[:, at])  # c_d, (labels, N)
-        again = coefficient(resampled.documents, document_counts)
+        again = coefficient_of_variation(resampled.documents, document_counts)
         of = "+".join(f"{name}={value}" for name, value in columns.items()) or None
         fields: dict[str, Any] = {"replace": "yes" if replace else "no", "of": of, **view.fields}
         fields |= {"among": document_counts.shape[1], "draws": draws, "seed": seed}
         for size in sizes:
             for row, label in enumerate(reading.labels):
                 signature = Signature.of(statistic="variation", label=label, documents=size, **fields)
-                more, estimate = _drawn(size, document_counts[row], again[:, row], replace, signature)
+                more, estimate = _variation_estimate(size, document_counts[row], again[:, row], replace, signature)
                 about = {"measure": "variation", "label": label, "documents": size}
                 findings.append(Finding({**about, **columns, **more}, estimate))
     return findings
 
 
-def coefficient(weights: Floats, counts: Floats) -> Floats:
+def coefficient_of_variation(weights: Floats, counts: Floats) -> Floats:
     """sd / mean over documents, (draws, labels), when each counts as often as its weight; NaN where the mean is 0."""
     total = weights.sum(axis=1, keepdims=True)
     if not total.all():
@@ -63,20 +63,20 @@ def coefficient(weights: Floats, counts: Floats) -> Floats:
     return ratio(np.sqrt(np.maximum(square - mean**2, 0)), mean)
 
 
-def _drawn(
+def _variation_estimate(
     size: int, counts: Floats, again: Floats, replace: bool, signature: Signature
 ) -> tuple[dict[str, float], Estimate]:
     """Mean and sd of the sum over `size` documents, and the coefficient."""
     mean = float(size * counts.mean()) if len(counts) else math.nan
-    if why := _why(size, counts, replace):
-        return {"mean": mean, "sd": math.nan}, undefined(signature, why)
+    if why := _undefined_reason(size, counts, replace):
+        return {"mean": mean, "sd": math.nan}, undefined_estimate(signature, why)
     left = 1.0 if replace else (len(counts) - size) / (len(counts) - 1)  # finite population correction
     factor = math.sqrt(left / size)
     value = float(counts.std() / counts.mean()) * factor
-    return {"mean": mean, "sd": mean * value}, estimated(value, again * factor, signature)
+    return {"mean": mean, "sd": mean * value}, estimate_with_interval(value, again * factor, signature)
 
 
-def _why(size: int, counts: Floats, replace: bool) -> str:
+def _undefined_reason(size: int, counts: Floats, replace: bool) -> str:
     if not len(counts):
         return "no annotations"
     if not counts.any():

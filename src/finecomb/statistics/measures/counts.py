@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 import polars as pl
 
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.core.frames import entry, meta, names_in
+from finecomb.core.frames import json_entry, json_entry_names, meta_entry
 from finecomb.core.study import Study
 
 
-def totals(study: Study) -> dict[str, int]:
+def study_totals(study: Study) -> dict[str, int]:
     """How many of everything."""
     marks = study.scan_marks().group_by("annotation").agg(count=pl.len(), lost=(pl.col("spans").list.len() == 0).sum())
     sums = marks.select(pl.len().alias("annotations"), pl.col("count", "lost").sum())
@@ -29,29 +29,31 @@ def totals(study: Study) -> dict[str, int]:
 
 def meta_names(study: Study) -> list[str]:
     """Names of document meta that every `--by` can use."""
-    return names_in(study.documents["meta"])
+    return json_entry_names(study.documents["meta"])
 
 
-def annotator_names(study: Study) -> list[str]:
+def annotator_field_names(study: Study) -> list[str]:
     """Names of annotators' meta and survey answers, e.g. the `cell` that somebody was assigned to."""
-    return list(dict.fromkeys([*names_in(study.annotators["meta"]), *names_in(study.annotators["survey"])]))
+    return list(
+        dict.fromkeys([*json_entry_names(study.annotators["meta"]), *json_entry_names(study.annotators["survey"])])
+    )
 
 
 def annotator_entry(name: str) -> pl.Expr:
     """One entry of an annotator's meta, else of the survey."""
-    return pl.coalesce(meta(name), entry("survey", name)).alias(name)
+    return pl.coalesce(meta_entry(name), json_entry("survey", name)).alias(name)
 
 
-def group_order(key: Iterable[object]) -> tuple[tuple[int, float, str], ...]:
+def group_sort_key(key: Iterable[object]) -> tuple[tuple[int, float, str], ...]:
     """A sort key for the values of groups: numbers as numbers, then words, then what is missing.
 
     >>> sorted([("1.0",), ("0.4",), ("none",), ("10",), (None,)], key=group_order)
     [('0.4',), ('1.0',), ('10',), ('none',), (None,)]
     """
-    return tuple(_place(value) for value in key)
+    return tuple(_value_sort_key(value) for value in key)
 
 
-def _place(value: object) -> tuple[int, float, str]:
+def _value_sort_key(value: object) -> tuple[int, float, str]:
     if value is None:
         return 2, 0.0, ""
     try:
@@ -60,23 +62,23 @@ def _place(value: object) -> tuple[int, float, str]:
         return 1, 0.0, str(value)
 
 
-def in_order(table: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+def sort_by_groups(table: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     """Rows of a table in the order of the groups that `by` makes."""
     keys = table.select(by).rows()
-    return table[sorted(range(len(table)), key=lambda row: group_order(keys[row]))]
+    return table[sorted(range(len(table)), key=lambda row: group_sort_key(keys[row]))]
 
 
 ANNOTATOR_FIELDS = ("kind", "condition", "cell", "platform")
-FACTOR = "cell."
+FACTOR_PREFIX = "cell."
 """What the name of a factor begins with: `cell.model` is the model that somebody was assigned to."""
 
 
 def factor_names(study: Study) -> list[str]:
     """The factors of the cells that annotators were assigned to, as `--by` and `--where` name them."""
-    return [f"{FACTOR}{name}" for name in names_in(study.annotators["factors"])]
+    return [f"{FACTOR_PREFIX}{name}" for name in json_entry_names(study.annotators["factors"])]
 
 
-def described(study: Study, by: Sequence[str], option: str = "--by") -> pl.DataFrame:
+def annotation_rows(study: Study, by: Sequence[str], option: str = "--by") -> pl.DataFrame:
     """One row per annotation: annotation, document, annotator and `by`.
 
     `by` are columns of annotations, fields of annotators, document meta, then annotators' meta and survey answers.
@@ -85,12 +87,12 @@ def described(study: Study, by: Sequence[str], option: str = "--by") -> pl.DataF
     frame = study.annotations.select("id", *columns)
     names, factors = meta_names(study), factor_names(study)
     of_cells = [name for name in by if name in factors and name not in names]
-    traits = [name for name in by if name in annotator_names(study) and name not in (*names, *of_cells)]
+    traits = [name for name in by if name in annotator_field_names(study) and name not in (*names, *of_cells)]
     traits = [name for name in traits if name not in (*columns, *ANNOTATOR_FIELDS)]
     kinds = study.annotators.select(
         pl.col("id").alias("annotator"),
         *ANNOTATOR_FIELDS,
-        *(entry("factors", name.removeprefix(FACTOR)).alias(name) for name in of_cells),
+        *(json_entry("factors", name.removeprefix(FACTOR_PREFIX)).alias(name) for name in of_cells),
         *map(annotator_entry, traits),
     )
     meta_columns = [name for name in by if name not in (*columns, *ANNOTATOR_FIELDS, *of_cells, *traits)]
@@ -98,16 +100,16 @@ def described(study: Study, by: Sequence[str], option: str = "--by") -> pl.DataF
         if name not in names:
             if study.annotations.is_empty():
                 raise FinecombError(f"{option} {name}: there are no annotations to put into groups")
-            near = did_you_mean(name, [*names, *columns, *ANNOTATOR_FIELDS, *factors, *annotator_names(study)])
+            near = did_you_mean(name, [*names, *columns, *ANNOTATOR_FIELDS, *factors, *annotator_field_names(study)])
             raise FinecombError(f"{option} {name}: documents have no meta of that name{near}")
-    texts = study.documents.select(pl.col("id").alias("document"), *[meta(name) for name in meta_columns])
+    texts = study.documents.select(pl.col("id").alias("document"), *[meta_entry(name) for name in meta_columns])
     joined = frame.join(kinds, on="annotator", how="left").join(texts, on="document", how="left")
     return joined.select(pl.col("id").alias("annotation"), *dict.fromkeys(["document", "annotator", *by]))
 
 
-def counts(study: Study, by: Sequence[str] = ("model",)) -> pl.DataFrame:
+def group_counts(study: Study, by: Sequence[str] = ("model",)) -> pl.DataFrame:
     """Documents, annotations, marks and marks per annotation by the `by` columns: the shape of Scarecrow's Table 6."""
-    rows = described(study, by)
+    rows = annotation_rows(study, by)
     per = study.scan_marks().group_by("annotation").agg(marks=pl.len()).collect(engine="streaming")
     joined = rows.join(per, on="annotation", how="left").with_columns(pl.col("marks").fill_null(0))
     table = joined.group_by(list(by), maintain_order=True).agg(
@@ -116,13 +118,13 @@ def counts(study: Study, by: Sequence[str] = ("model",)) -> pl.DataFrame:
         pl.col("marks").sum(),
         pl.col("marks").mean().alias("marks per annotation"),
     )
-    return in_order(table, list(by))
+    return sort_by_groups(table, list(by))
 
 
 def label_counts(study: Study, by: Sequence[str] = ()) -> pl.DataFrame:
     """Marks by label (rows, in the order of the protocols) and `by` (columns); what nobody marked counts 0."""
     order = [label.name for protocol in study.protocols.values() for label in protocol.labels]
-    groups = described(study, by).select("annotation", *by)
+    groups = annotation_rows(study, by).select("annotation", *by)
     rows = study.scan_marks().select("annotation", "label").join(groups.lazy(), on="annotation", how="left")
     named = rows.group_by("label", *by).agg(n=pl.len()).collect(engine="streaming")
     used = set(named["label"])
@@ -138,6 +140,6 @@ def label_counts(study: Study, by: Sequence[str] = ()) -> pl.DataFrame:
         wide = named.group_by("label", column).agg(pl.col("n").sum().alias("len"))
         unmarked = groups.select(column).join(wide, on=column, how="anti", nulls_equal=True).unique()
         wide = pl.concat([wide, unmarked], how="diagonal")  # a group without any mark has a column, too
-        wide = in_order(wide, [column]).pivot(column, index="label", values="len")
+        wide = sort_by_groups(wide, [column]).pivot(column, index="label", values="len")
         table = table.join(wide, on="label", how="left", maintain_order="left")
     return table.with_columns(pl.exclude("label").fill_null(0))

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 
 from finecomb.core.estimate import Estimate, Finding, Signature
-from finecomb.statistics.inference.resampling import estimated, few_documents, ratio, resamples
-from finecomb.statistics.measures.annotation_matrix import AnnotationMatrix, Floats, read_view
-from finecomb.statistics.measures.annotation_measures import Amounts, MeasureOptions, named
-from finecomb.statistics.measures.counts import group_order
+from finecomb.statistics.inference.resampling import draw_resamples, estimate_with_interval, few_documents_reason, ratio
+from finecomb.statistics.measures.annotation_matrix import AnnotationMatrix, Floats, build_annotation_matrix
+from finecomb.statistics.measures.annotation_measures import Amounts, MeasureOptions, find_measure
+from finecomb.statistics.measures.counts import group_sort_key
 from finecomb.statistics.measures.unit_grid import Ints
 from finecomb.statistics.selection.view import View
 
@@ -21,7 +21,7 @@ Normalise = Literal["column", "label"]
 _NO_MARKS = "no marks to take a share of"
 
 
-def crossed(
+def cross_tabulate(
     view: View, column: str = "topic", measure: str = "coverage", normalise: Normalise = "column", **choices: Any
 ) -> list[Finding]:
     """A measure by label and by one column, as shares: of each column, or of each label over the columns.
@@ -31,27 +31,29 @@ def crossed(
     NaN where nothing was marked.
     """
     options = MeasureOptions(**choices)
-    reading = read_view(view, [column], options.level, options.tokens, options.antecedents)
-    amounts = named(measure).amounts(reading, options)
+    reading = build_annotation_matrix(view, [column], options.level, options.tokens, options.antecedents)
+    amounts = find_measure(measure).amounts(reading, options)
     groups = reading.groups([column])
     rngs = np.random.default_rng(options.seed).spawn(len(groups))
-    cells = [_cells(reading, amounts, at, options, rng) for (_, at), rng in zip(groups, rngs, strict=True)]
+    cells = [_compute_column(reading, amounts, at, options, rng) for (_, at), rng in zip(groups, rngs, strict=True)]
     if not cells:
         return []
     axis = -2 if normalise == "column" else -1  # arrays are (..., labels, groups)
-    value, resampled = (_shares(np.stack(parts, axis=-1), axis) for parts in list(zip(*cells, strict=True))[:2])
+    value, resampled = (
+        _normalise_shares(np.stack(parts, axis=-1), axis) for parts in list(zip(*cells, strict=True))[:2]
+    )
     fewest = min(cell.documents for cell in cells)
     findings = []
     for place, (columns, _) in enumerate(groups):
         documents = cells[place].documents
-        without = few_documents(documents if normalise == "column" else fewest)
+        without = few_documents_reason(documents if normalise == "column" else fewest)
         signature_fields: dict[str, Any] = {
             **view.fields,
             "documents": documents,
             "draws": options.draws,
             "seed": options.seed,
         }
-        for row, label in enumerate(_labels(reading)):
+        for row, label in enumerate(_row_labels(reading)):
             signature = Signature.of(
                 statistic=measure,
                 label=label,
@@ -59,12 +61,14 @@ def crossed(
                 of=f"{column}={columns[column]}",
                 **signature_fields,
             )
-            estimate = estimated(float(value[row, place]), resampled[:, row, place], signature, _NO_MARKS, without)
+            estimate = estimate_with_interval(
+                float(value[row, place]), resampled[:, row, place], signature, _NO_MARKS, without
+            )
             findings.append(Finding({"measure": measure, "label": label, **columns}, estimate))
     return findings
 
 
-def _labels(reading: AnnotationMatrix) -> tuple[str, ...]:
+def _row_labels(reading: AnnotationMatrix) -> tuple[str, ...]:
     return reading.labels[:-1] or reading.labels
 
 
@@ -78,18 +82,20 @@ class _CrossedColumn(NamedTuple):
     documents: int
 
 
-def _cells(
+def _compute_column(
     reading: AnnotationMatrix, amounts: Amounts, at: Ints, options: MeasureOptions, rng: np.random.Generator
 ) -> _CrossedColumn:
     members = at if amounts.counts is None else at[amounts.counts[at]]
-    again = resamples(reading.documents[members], reading.annotators[members], options.draws, rng, options.resample)
-    rows = len(_labels(reading))
+    again = draw_resamples(
+        reading.documents[members], reading.annotators[members], options.draws, rng, options.resample
+    )
+    rows = len(_row_labels(reading))
     top, bottom = amounts.top[:rows, members], amounts.bottom[:rows, members]
     values = ratio(top.sum(axis=1), bottom.sum(axis=1))
     return _CrossedColumn(values, again.values(top, bottom), again.documents.shape[1])
 
 
-def _shares(values: Floats, axis: int) -> Floats:
+def _normalise_shares(values: Floats, axis: int) -> Floats:
     """Values over their sum along an axis."""
     return ratio(values, np.broadcast_to(np.nansum(values, axis=axis, keepdims=True), values.shape))
 
@@ -104,21 +110,24 @@ def pivot(
     """
     down = [rows] if isinstance(rows, str) else list(rows)
     table = [
-        {**{name: _text(finding.columns[name]) for name in (*down, columns)}, "value": _number(finding.estimate, value)}
+        {
+            **{name: _cell_text(finding.columns[name]) for name in (*down, columns)},
+            "value": _number_or_none(finding.estimate, value),
+        }
         for finding in findings
     ]
     kinds = dict.fromkeys((*down, columns), pl.String) | {"value": pl.Float64}
     grid = pl.DataFrame(table, kinds).pivot(columns, index=down, values="value", aggregate_function=None)
     if as_given:
         return grid
-    across = sorted(grid.columns[len(down) :], key=lambda name: group_order([name or None]))
+    across = sorted(grid.columns[len(down) :], key=lambda name: group_sort_key([name or None]))
     return grid.select(*down, *across)
 
 
-def _text(value: object) -> str:
+def _cell_text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _number(estimate: Estimate, name: str) -> float | None:
+def _number_or_none(estimate: Estimate, name: str) -> float | None:
     number = float(getattr(estimate, name))
     return None if math.isnan(number) else number

@@ -12,19 +12,19 @@ import scipy  # its parts load when first used: start-up stays quick
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
-from finecomb.core.frames import entry
+from finecomb.core.frames import json_entry
 from finecomb.core.records import Annotation
 from finecomb.core.study import Study
 from finecomb.statistics.inference.resampling import (
     NO_RESAMPLES,
-    few_documents,
-    percentiles,
+    draw_resamples,
+    few_documents_reason,
+    percentile_interval,
     ratio,
-    resamples,
-    undefined,
+    undefined_estimate,
 )
-from finecomb.statistics.measures.annotation_matrix import AnnotationMatrix, Floats, read_view
-from finecomb.statistics.measures.counts import described
+from finecomb.statistics.measures.annotation_matrix import AnnotationMatrix, Floats, build_annotation_matrix
+from finecomb.statistics.measures.counts import annotation_rows
 from finecomb.statistics.measures.unit_grid import Ints
 from finecomb.statistics.selection.view import ANY, View
 
@@ -39,10 +39,10 @@ def audit_sample(view: View, per_cell: int = 10, by: Sequence[str] = ("model",),
     """
     if per_cell < 1:
         raise FinecombError(f"an audit draws at least 1 mark of each label, not {per_cell}")
-    groups = described(view.study, by).select(
+    groups = annotation_rows(view.study, by).select(
         "annotation", *(name for name in by if name not in ("document", "annotator"))
     )
-    explanation = entry("answers", "explanation")
+    explanation = json_entry("answers", "explanation")
     marks = view.study.marks.select("annotation", "document", "annotator", "label", "quotes", explanation, mark="id")
     marks = marks.join(groups, on="annotation", how="left").sort("mark")
     chance = pl.Series("chance", np.random.default_rng(seed).random(len(marks)))
@@ -64,7 +64,7 @@ def audit_annotations(sample: pl.DataFrame, auditor: str, protocol: str = "audit
         yield Annotation(id=id, document=document, annotator=auditor, protocol=protocol, about=mark, status="draft")
 
 
-def verdicts(audit: Study | View | Iterable[Annotation]) -> pl.DataFrame:
+def verdict_counts(audit: Study | View | Iterable[Annotation]) -> pl.DataFrame:
     """What auditors said of each mark: mark, legitimate, not_legitimate, artefact (how many said so).
 
     Only submitted work counts; a judgement without a verdict (`cannot_judge`) does not.
@@ -73,7 +73,7 @@ def verdicts(audit: Study | View | Iterable[Annotation]) -> pl.DataFrame:
         audit = audit.study
     if isinstance(audit, Study):
         work = audit.work().annotations.filter(pl.col("about").is_not_null())
-        rows = work.select(mark="about", verdict=entry("answers", "verdict"))
+        rows = work.select(mark="about", verdict=json_entry("answers", "verdict"))
     else:
         judgements = [
             (annotation.about, annotation.answers.get("verdict"))
@@ -105,7 +105,7 @@ class _AuditCells(NamedTuple):
     documents: int
 
 
-def audited(
+def audited_counts(
     view: View,
     audit: Study | View | Iterable[Annotation],
     by: Sequence[str] = ("model",),
@@ -128,35 +128,35 @@ def audited(
     sample by model and a result for all models, each stratum has its own p and counts as often as it has marks.
     """
     strata = tuple(by) if strata is None else tuple(strata)
-    reading = read_view(view, tuple(dict.fromkeys((*by, *strata))), "document")
-    counts, judged = reading.spread(), _judged(reading, verdicts(audit), artefacts)
+    reading = build_annotation_matrix(view, tuple(dict.fromkeys((*by, *strata))), "document")
+    counts, judged = reading.spread(), _judged_marks(reading, verdict_counts(audit), artefacts)
     stratum = np.zeros(len(reading), dtype=np.int64)
     for number, (_, at) in enumerate(reading.groups(strata)):
         stratum[at] = number
     findings = []
     for columns, at in reading.groups(by):
-        cells = _cells(reading, counts, judged, stratum, at, np.random.default_rng(seed), draws)
+        cells = _tally_strata(reading, counts, judged, stratum, at, np.random.default_rng(seed), draws)
         of = "+".join(f"{name}={value}" for name, value in columns.items()) or None
         fields: dict[str, Any] = {"artefacts": artefacts, "strata": "+".join(strata) or None, "of": of, **view.fields}
         fields |= {"documents": cells.documents}
-        for label, members in _rows(cells.labels).items():
+        for label, members in _rows_by_label(cells.labels).items():
             more = {"judged": int(cells.judged[members].sum()), "artefacts": int(cells.artefacts[members].sum())}
             signature_fields = {**fields, "judged": more["judged"], "draws": draws, "seed": seed}
             for name in ("audited-count", "legitimate"):
-                estimate = _estimate(
+                estimate = _audit_estimate(
                     cells, members, name, Signature.of(statistic=name, label=label, **signature_fields)
                 )
                 findings.append(Finding({"measure": name, "label": label, **columns, **more}, estimate))
     return findings
 
 
-def _rows(labels: Sequence[str]) -> dict[str, Ints]:
+def _rows_by_label(labels: Sequence[str]) -> dict[str, Ints]:
     """Which cells belong to each label, and to `any`."""
     rows = {label: np.flatnonzero([name == label for name in labels]) for label in dict.fromkeys(labels)}
     return rows | {ANY: np.arange(len(labels))}
 
 
-def _judged(reading: AnnotationMatrix, fields: pl.DataFrame, artefacts: Artefacts) -> pl.DataFrame:
+def _judged_marks(reading: AnnotationMatrix, fields: pl.DataFrame, artefacts: Artefacts) -> pl.DataFrame:
     """One row per judged mark of the view: at (annotation), category, share (that call it legitimate), artefact."""
     rows = reading.marks.select("mark", "at", "category").join(fields, on="mark", how="inner")
     legitimate, against, odd = (pl.col(name).cast(pl.Int64) for name in ("legitimate", "not_legitimate", "artefact"))
@@ -166,7 +166,7 @@ def _judged(reading: AnnotationMatrix, fields: pl.DataFrame, artefacts: Artefact
     return rows.select("at", "category", share=share, artefact=is_artefact, left_out=left_out)
 
 
-def _cells(
+def _tally_strata(
     reading: AnnotationMatrix,
     counts: Floats,
     judged: pl.DataFrame,
@@ -181,15 +181,17 @@ def _cells(
     rows = strata * len(labels) + np.arange(len(labels))[:, None]
     mine = np.zeros((size, len(at)))
     mine[rows, np.arange(len(at))] = counts[: len(labels), at]
-    n, right, artefacts = _tally(judged, dict(zip(at.tolist(), (strata * len(labels)).tolist(), strict=True)), size)
-    resampled = resamples(reading.documents[at], reading.annotators[at], draws, rng, "documents")
+    n, right, artefacts = _tally_verdicts(
+        judged, dict(zip(at.tolist(), (strata * len(labels)).tolist(), strict=True)), size
+    )
+    resampled = draw_resamples(reading.documents[at], reading.annotators[at], draws, rng, "documents")
     means = mine.mean(axis=1) if len(at) else np.zeros(size)
     again = resampled.values(mine, np.ones_like(mine))
     names = labels * (size // len(labels))
     return _AuditCells(names, means, again, ratio(right, n), n, artefacts, resampled.documents.shape[1])
 
 
-def _tally(judged: pl.DataFrame, first: dict[int, int], size: int) -> tuple[Floats, Floats, Floats]:
+def _tally_verdicts(judged: pl.DataFrame, first: dict[int, int], size: int) -> tuple[Floats, Floats, Floats]:
     """Marks judged, legitimate and artefacts in each cell; `first` is the first cell of each annotation's stratum."""
     mine = judged.filter(pl.col("at").is_in(list(first)))
     start = pl.col("at").replace_strict(first, return_dtype=pl.Int64) if first else pl.col("at")
@@ -202,7 +204,7 @@ def _tally(judged: pl.DataFrame, first: dict[int, int], size: int) -> tuple[Floa
     return n, right, artefacts
 
 
-def wilson(share: Floats, n: Floats, level: float = 0.95) -> tuple[Floats, Floats]:
+def wilson_interval(share: Floats, n: Floats, level: float = 0.95) -> tuple[Floats, Floats]:
     """Wilson's interval of a share of n, which is honest also at 0 and 1.
 
     >>> low, high = wilson(np.array([0.0]), np.array([10.0]))
@@ -215,28 +217,28 @@ def wilson(share: Floats, n: Floats, level: float = 0.95) -> tuple[Floats, Float
     return np.maximum(0.0, centre - half), np.minimum(1.0, centre + half)
 
 
-def _estimate(cells: _AuditCells, rows: Ints, name: str, signature: Signature) -> Estimate:
+def _audit_estimate(cells: _AuditCells, rows: Ints, name: str, signature: Signature) -> Estimate:
     """One label, or several taken together."""
-    if why := _why(cells, rows, name):
-        return undefined(signature, why)
+    if why := _undefined_reason(cells, rows, name):
+        return undefined_estimate(signature, why)
     used = rows[cells.counts[rows] > 0]
     if not len(used):
         return Estimate(0.0, math.nan, math.nan, signature, "nobody marked anything, so no interval")
     counts, again, p = cells.counts[used], cells.again[:, used], cells.share[used]  # C_l, (draws, l), p_l
-    low, high = wilson(p, cells.judged[used])
+    low, high = wilson_interval(p, cells.judged[used])
     if name == "legitimate":
         counts, again = counts / counts.sum(), ratio(again, np.broadcast_to(again.sum(axis=1)[:, None], again.shape))
     value = float(counts @ p)
-    if why := few_documents(cells.documents) or (NO_RESAMPLES if not len(again) else ""):
+    if why := few_documents_reason(cells.documents) or (NO_RESAMPLES if not len(again) else ""):
         return Estimate(value, math.nan, math.nan, signature, why)
-    from_counts = percentiles(again @ p)
+    from_counts = percentile_interval(again @ p)
     below = math.hypot(value - from_counts[0], *(counts * (p - low)))
     above = math.hypot(from_counts[1] - value, *(counts * (high - p)))
     most = 1.0 if name == "legitimate" else math.inf
     return Estimate(value, max(0.0, value - below), min(most, value + above), signature)
 
 
-def _why(cells: _AuditCells, rows: Ints, name: str) -> str:
+def _undefined_reason(cells: _AuditCells, rows: Ints, name: str) -> str:
     if math.isnan(cells.counts.sum()) or not cells.documents:
         return "no annotations"
     missing = dict.fromkeys(cells.labels[row] for row in rows if cells.counts[row] > 0 and not cells.judged[row])

@@ -11,25 +11,25 @@ import polars as pl
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.statistics.inference.resampling import (
     Resamples,
-    document_resamples,
-    estimated,
-    few_documents,
-    no_interval,
+    draw_document_resamples,
+    estimate_with_interval,
+    few_documents_reason,
+    no_interval_reason,
     ratio,
-    undefined,
+    undefined_estimate,
 )
-from finecomb.statistics.measures.annotation_matrix import AnnotationMatrix, Floats, read_view
-from finecomb.statistics.measures.unit_grid import Ints, Level, merged, votes
+from finecomb.statistics.measures.annotation_matrix import AnnotationMatrix, Floats, build_annotation_matrix
+from finecomb.statistics.measures.unit_grid import Ints, Level, count_votes, merge_ranges
 from finecomb.statistics.selection.view import View
 
-Of = Literal["annotators", "marks"]
+DepthUnit = Literal["annotators", "marks"]
 
 
-def depth(
+def mark_depth_shares(
     view: View,
     by: Sequence[str] = (),
     *,
-    of: Of = "annotators",
+    of: DepthUnit = "annotators",
     level: Level = "token",
     tokens: str = "words",
     draws: int = 1000,
@@ -43,82 +43,84 @@ def depth(
     """
     findings = []
     for columns, part in view.split(by):
-        reading = read_view(part, (), level, tokens)
+        reading = build_annotation_matrix(part, (), level, tokens)
         fields: dict[str, Any] = {
             "of": of,
             "tokens": tokens,
             "unit": level if level != "token" else None,
             **view.fields,
         }
-        fields |= {"where": _where(view, columns), "draws": draws, "seed": seed}
-        resampled = document_resamples(len(reading.grid.documents), draws, seed)
+        fields |= {"where": _where_field(view, columns), "draws": draws, "seed": seed}
+        resampled = draw_document_resamples(len(reading.grid.documents), draws, seed)
         for label, table in zip(reading.labels, _DEPTHS[of](reading), strict=True):
-            for deep, estimate in enumerate(_shares(table, resampled, {"label": label, **fields})):
+            for deep, estimate in enumerate(_depth_share_estimates(table, resampled, {"label": label, **fields})):
                 findings.append(Finding({"measure": "depth", "label": label, "depth": deep, **columns}, estimate))
     return findings
 
 
-def _shares(table: Floats, resampled: Resamples, fields: dict[str, Any]) -> Iterator[Estimate]:
+def _depth_share_estimates(table: Floats, resampled: Resamples, fields: dict[str, Any]) -> Iterator[Estimate]:
     """The share of each depth, from counts of shape (depths, documents)."""
     below = np.broadcast_to(table.sum(axis=0), table.shape)
     numbers = resampled.values(table, below)
     for deep in range(len(table)):
         signature = Signature.of(statistic="depth", depth=deep, **fields)
-        yield _share(table[deep], below[deep], numbers[:, deep], signature)
+        yield _share_estimate(table[deep], below[deep], numbers[:, deep], signature)
 
 
-def _where(view: View, columns: dict[str, str | None]) -> str | None:
+def _where_field(view: View, columns: dict[str, str | None]) -> str | None:
     pairs = [f"{name}={value}" for name, value in columns.items()]
     fields = view.fields.get("where")
     return "+".join([*([str(fields)] if fields else []), *pairs]) or None
 
 
-def _share(top: Floats, bottom: Floats, resampled: Floats, signature: Signature) -> Estimate:
+def _share_estimate(top: Floats, bottom: Floats, resampled: Floats, signature: Signature) -> Estimate:
     if not bottom.sum():
-        return undefined(signature, "no text that was read has a token")
-    return estimated(float(top.sum() / bottom.sum()), resampled, signature, without=no_interval(ratio(top, bottom)))
+        return undefined_estimate(signature, "no text that was read has a token")
+    return estimate_with_interval(
+        float(top.sum() / bottom.sum()), resampled, signature, without=no_interval_reason(ratio(top, bottom))
+    )
 
 
-def _by_annotators(reading: AnnotationMatrix) -> list[Floats]:
+def _annotator_depths(reading: AnnotationMatrix) -> list[Floats]:
     """For each label, how many tokens of each document so many annotators marked, (depths, documents)."""
     grid, study = reading.grid, reading.view.study
     document = np.repeat(np.arange(len(grid.documents)), grid.sizes)
-    rows = np.concatenate([votes(study, grid, reading.labels[:-1]).marked, votes(study, grid, None).marked])
-    return [_histogram(row, document, len(grid.documents)) for row in rows]
+    rows = np.concatenate([count_votes(study, grid, reading.labels[:-1]).marked, count_votes(study, grid, None).marked])
+    return [_document_histogram(row, document, len(grid.documents)) for row in rows]
 
 
-def _by_marks(reading: AnnotationMatrix) -> list[Floats]:
+def _mark_depths(reading: AnnotationMatrix) -> list[Floats]:
     """Likewise, how many marks each reader put on each token."""
     grid = reading.grid
     sizes = grid.sizes[reading.documents]
     starts = np.cumsum(sizes) - sizes  # readings of a text laid end to end
     document = np.repeat(reading.documents, sizes)
-    ranges = merged(reading.placed, ["row"])
+    ranges = merge_ranges(reading.placed, ["row"])
     shift = (starts - grid.bounds[reading.documents])[ranges["at"].to_numpy()]
     first, last = ranges["first"].to_numpy() + shift, ranges["last"].to_numpy() + shift
     category = ranges["category"].to_numpy()
     masks = [category == row for row in range(len(reading.labels) - 1)] + [np.ones(len(category), dtype=bool)]
-    deep = [_layers(first[mask], last[mask], len(document)) for mask in masks]
-    return [_histogram(layers, document, len(grid.documents)) for layers in deep]
+    deep = [_covering_range_counts(first[mask], last[mask], len(document)) for mask in masks]
+    return [_document_histogram(layers, document, len(grid.documents)) for layers in deep]
 
 
-_DEPTHS = {"annotators": _by_annotators, "marks": _by_marks}
+_DEPTHS = {"annotators": _annotator_depths, "marks": _mark_depths}
 
 
-def _layers(first: Ints, last: Ints, size: int) -> Ints:
+def _covering_range_counts(first: Ints, last: Ints, size: int) -> Ints:
     """How many of the ranges [first, last) cover each place, (size,)."""
     edges = np.bincount(first, minlength=size + 1) - np.bincount(last, minlength=size + 1)
     return np.cumsum(edges)[:-1].astype(np.int64)
 
 
-def _histogram(values: Ints, document: Ints, documents: int) -> Floats:
+def _document_histogram(values: Ints, document: Ints, documents: int) -> Floats:
     """How often each value from 0 to the largest occurs in each document, (values, documents)."""
     most = int(values.max(initial=0)) + 1
     cells = np.bincount(document * most + values, minlength=documents * most)
     return cells.reshape(documents, most).T.astype(np.float64)
 
 
-def noticed(
+def vote_share_by_severity(
     view: View, by: Sequence[str] = (), *, tokens: str = "words", draws: int = 1000, seed: int = 0
 ) -> list[Finding]:
     """How many of the other readers marked the same words, by how severe the mark is, and the correlation of the two.
@@ -130,18 +132,18 @@ def noticed(
     """
     findings = []
     for columns, part in view.split(by):
-        reading = read_view(part, (), "token", tokens)
-        fields = {"tokens": tokens, **view.fields, "where": _where(view, columns), "draws": draws, "seed": seed}
-        resampled, pairs = document_resamples(len(reading.grid.documents), draws, seed), _pairs(reading)
+        reading = build_annotation_matrix(part, (), "token", tokens)
+        fields = {"tokens": tokens, **view.fields, "where": _where_field(view, columns), "draws": draws, "seed": seed}
+        resampled, pairs = draw_document_resamples(len(reading.grid.documents), draws, seed), _mark_tokens(reading)
         for row, label in enumerate(reading.labels):
-            for severity, estimate in _noticed(reading, pairs, row, resampled, {"label": label, **fields}):
+            for severity, estimate in _vote_share_estimates(reading, pairs, row, resampled, {"label": label, **fields}):
                 name = "vote-share-r" if severity == "r" else "vote-share"
                 about = {"measure": name, "label": label, "severity": "all" if severity == "r" else severity, **columns}
                 findings.append(Finding(about, estimate))
     return findings
 
 
-class _Pairs(NamedTuple):
+class _MarkTokens(NamedTuple):
     """Every token of every mark on a text with two readers."""
 
     document: Ints
@@ -153,24 +155,24 @@ class _Pairs(NamedTuple):
     """Share of the other readers who marked it at all."""
 
 
-def _pairs(reading: AnnotationMatrix) -> _Pairs:
-    ranges = merged(reading.placed.filter(~pl.col("pooled")), ["row"])
+def _mark_tokens(reading: AnnotationMatrix) -> _MarkTokens:
+    ranges = merge_ranges(reading.placed.filter(~pl.col("pooled")), ["row"])
     first, size = ranges["first"].to_numpy(), (ranges["last"] - ranges["first"]).to_numpy()
     unit = np.repeat(first - (np.cumsum(size) - size), size) + np.arange(size.sum())
     row, category = (np.repeat(ranges[name].to_numpy(), size) for name in ("row", "category"))
     study, grid = reading.view.study, reading.grid
-    any_ = votes(study, grid, None)
-    marked = np.concatenate([votes(study, grid, reading.labels[:-1]).marked, any_.marked])  # k, (labels, units)
-    two = any_.m[unit] >= 2
+    any_ = count_votes(study, grid, None)
+    marked = np.concatenate([count_votes(study, grid, reading.labels[:-1]).marked, any_.marked])  # k, (labels, units)
+    two = any_.annotators_per_unit[unit] >= 2
     unit, row, category = unit[two], row[two], category[two]
-    others = any_.m[unit] - 1
+    others = any_.annotators_per_unit[unit] - 1
     document = np.searchsorted(grid.bounds, unit, side="right") - 1
     shares = [(marked[label, unit] - 1) / others for label in (category, -1)]  # without one's own vote
-    return _Pairs(document, category, reading.severities[row], *shares)
+    return _MarkTokens(document, category, reading.severities[row], *shares)
 
 
-def _noticed(
-    reading: AnnotationMatrix, pairs: _Pairs, row: int, resampled: Resamples, fields: dict[str, Any]
+def _vote_share_estimates(
+    reading: AnnotationMatrix, pairs: _MarkTokens, row: int, resampled: Resamples, fields: dict[str, Any]
 ) -> list[tuple[str, Estimate]]:
     """Estimates of one label: all its marks, each severity, and the correlation."""
     last = row == len(reading.labels) - 1
@@ -179,38 +181,38 @@ def _noticed(
     severity, document = pairs.severity[mine], pairs.document[mine]
     size = len(reading.grid.documents)
     estimates = []
-    for name, mask in _by_severity(severity):
+    for name, mask in _severity_masks(severity):
         signature = Signature.of(statistic="vote-share", severity=name, **fields)
-        top, bottom = (_sums(document[mask], values[mask], size) for values in (share, np.ones_like(share)))
-        estimates.append((name, _mean(top, bottom, resampled, signature)))
+        top, bottom = (_sum_by_document(document[mask], values[mask], size) for values in (share, np.ones_like(share)))
+        estimates.append((name, _mean_estimate(top, bottom, resampled, signature)))
     has_severity = np.isfinite(severity)
     products = correlation_sums(severity[has_severity], share[has_severity], document[has_severity], size)
     signature = Signature.of(statistic="vote-share-r", **fields)
-    return [*estimates, ("r", correlated(products, resampled, signature))]
+    return [*estimates, ("r", estimate_pearson(products, resampled, signature))]
 
 
-def _by_severity(severity: Floats) -> list[tuple[str, Any]]:
+def _severity_masks(severity: Floats) -> list[tuple[str, Any]]:
     levels = np.unique(severity[np.isfinite(severity)])
     return [("all", np.ones(len(severity), dtype=bool)), *((f"{level:g}", severity == level) for level in levels)]
 
 
-def _mean(top: Floats, bottom: Floats, resampled: Resamples, signature: Signature) -> Estimate:
+def _mean_estimate(top: Floats, bottom: Floats, resampled: Resamples, signature: Signature) -> Estimate:
     if not bottom.sum():
-        return undefined(signature, "no mark on a text that two annotators read")
-    return _share(top, bottom, resampled.values(top[None], bottom[None])[:, 0], signature)
+        return undefined_estimate(signature, "no mark on a text that two annotators read")
+    return _share_estimate(top, bottom, resampled.values(top[None], bottom[None])[:, 0], signature)
 
 
-def _sums(document: Ints, values: Floats, documents: int) -> Floats:
+def _sum_by_document(document: Ints, values: Floats, documents: int) -> Floats:
     return np.bincount(document, values, documents).astype(np.float64)  # counts come back as integers when empty
 
 
 def correlation_sums(x: Floats, y: Floats, document: Ints, documents: int) -> Floats:
     """n, sum x, sum y, sum xx, sum yy and sum xy of each document, (6, documents): all that Pearson's r needs."""
     products = (np.ones_like(x), x, y, x * x, y * y, x * y)
-    return np.stack([_sums(document, values, documents) for values in products])
+    return np.stack([_sum_by_document(document, values, documents) for values in products])
 
 
-def pearson(sums: Floats) -> Floats:
+def pearson_from_sums(sums: Floats) -> Floats:
     """Pearson's r from the sums of `correlation_sums`, (..., 6); NaN where x or y does not vary."""
     n, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
     spread = np.maximum(n * xx - x * x, 0) * np.maximum(n * yy - y * y, 0)
@@ -219,10 +221,12 @@ def pearson(sums: Floats) -> Floats:
     return r.clip(-1, 1)
 
 
-def correlated(sums: Floats, resampled: Resamples, signature: Signature) -> Estimate:
+def estimate_pearson(sums: Floats, resampled: Resamples, signature: Signature) -> Estimate:
     """Pearson's r with an interval over documents."""
     total = sums.sum(axis=1)
     if total[0] < 3:
-        return undefined(signature, "fewer than three pairs")
-    values, without = pearson(resampled.documents @ sums.T), few_documents(int((sums[0] > 0).sum()))
-    return estimated(float(pearson(total)), values, signature, "one of the two does not vary", without)
+        return undefined_estimate(signature, "fewer than three pairs")
+    values, without = pearson_from_sums(resampled.documents @ sums.T), few_documents_reason(int((sums[0] > 0).sum()))
+    return estimate_with_interval(
+        float(pearson_from_sums(total)), values, signature, "one of the two does not vary", without
+    )

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import polars as pl
 
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.core.frames import entry
+from finecomb.core.frames import json_entry
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
 from finecomb.statistics.selection.view import View
@@ -24,7 +24,7 @@ def is_number(value: object) -> bool:
     return not isinstance(value, bool)
 
 
-def ranks(questions: Iterable[Question]) -> dict[str, float]:
+def rank_by_word(questions: Iterable[Question]) -> dict[str, float]:
     """The number of each word of ordinal questions: its place from 1 on; words with two places are left out."""
     places: dict[str, set[float]] = {}
     for question in questions:
@@ -67,7 +67,7 @@ def answer_values(view: View, question: str) -> pl.DataFrame:
         raise FinecombError(
             f"answer:{question}: no such question of the document{did_you_mean(question, dict.fromkeys(names))}"
         )
-    words = ranks(row for row in questions if row.name == question)
-    value = as_numbers(entry("answers", question), words)
+    words = rank_by_word(row for row in questions if row.name == question)
+    value = as_numbers(json_entry("answers", question), words)
     rows = view.study.annotations.select("document", annotation="id", value=value)
     return rows.filter(pl.col("value").is_not_null())

@@ -16,7 +16,7 @@ Matrices = NDArray[np.int64]  # (matrices, 4): TP, FP, FN, TN with machine as th
 
 
 @dataclass(frozen=True, slots=True)
-class Printed:
+class PrintedRow:
     """One row of a table as printed: strings, so that the digits are known."""
 
     accuracy: str
@@ -43,7 +43,7 @@ def rounds_to(values: NDArray[np.float64], printed: str) -> NDArray[np.bool_]:
     return np.abs(values - target) <= 0.5 * 10.0**-digits + 1e-9
 
 
-def counts_of(percentage: str, judgements: int) -> NDArray[np.int64]:
+def counts_from_percentage(percentage: str, judgements: int) -> NDArray[np.int64]:
     """Numbers of judgements out of all whose percentage is printed so.
 
     >>> counts_of("55.23", 650)
@@ -53,16 +53,19 @@ def counts_of(percentage: str, judgements: int) -> NDArray[np.int64]:
     return every[rounds_to(100 * every / judgements, percentage)]
 
 
-def matrices(row: Printed, judgements: int) -> Matrices:
+def matching_matrices(row: PrintedRow, judgements: int) -> Matrices:
     """All confusion matrices of so many judgements that give every printed figure of the row."""
     if judgements < 1:
         raise FinecombError(f"a table has at least one judgement in a row, not {judgements}")
-    fitting = [_with_human(row, judgements, int(human)) for human in counts_of(row.human, judgements)]
-    possible = not row.confident or len(counts_of(row.confident, judgements)) > 0
+    fitting = [
+        _matrices_with_human_count(row, judgements, int(human))
+        for human in counts_from_percentage(row.human, judgements)
+    ]
+    possible = not row.confident or len(counts_from_percentage(row.confident, judgements)) > 0
     return np.concatenate(fitting) if fitting and possible else np.zeros((0, 4), dtype=np.int64)
 
 
-def _with_human(row: Printed, judgements: int, human: int) -> Matrices:
+def _matrices_with_human_count(row: PrintedRow, judgements: int, human: int) -> Matrices:
     """Matrices with that number of answers "human": two of the four cells are then free."""
     machine = judgements - human  # TP + FP
     tp, fn = np.meshgrid(np.arange(machine + 1), np.arange(human + 1), indexing="ij")
@@ -78,15 +81,15 @@ def _with_human(row: Printed, judgements: int, human: int) -> Matrices:
     return np.stack([tp[fits], fp[fits], fn[fits], tn[fits]], axis=-1)
 
 
-def confusion_rows(rows: Mapping[tuple[str, ...], Printed], judgements: int = 650) -> list[Finding]:
+def check_printed_rows(rows: Mapping[tuple[str, ...], PrintedRow], judgements: int = 650) -> list[Finding]:
     """How many confusion matrices fit each row of a printed table; 0 means that the row contradicts itself.
 
     `rows` are keyed by what the row is about, e.g. ("GPT2", "stories").
     """
-    return [_finding(name, matrices(row, judgements), judgements) for name, row in rows.items()]
+    return [_row_finding(name, matching_matrices(row, judgements), judgements) for name, row in rows.items()]
 
 
-def _finding(name: tuple[str, ...], fitting: Matrices, judgements: int) -> Finding:
+def _row_finding(name: tuple[str, ...], fitting: Matrices, judgements: int) -> Finding:
     signature = Signature.of(statistic="confusion-rows", judgements=judgements)
     machine = (fitting[:, 0] + fitting[:, 2]) if len(fitting) else np.zeros(0)
     columns = {

@@ -10,16 +10,16 @@ import polars as pl
 import scipy  # its parts load when first used: start-up stays quick
 
 from finecomb.core.estimate import Finding, Signature
-from finecomb.core.frames import entry
-from finecomb.statistics.inference.resampling import resamples
-from finecomb.statistics.measures.annotation_matrix import Floats, grouped, read_view
-from finecomb.statistics.measures.mark_overlap import correlated, correlation_sums
+from finecomb.core.frames import json_entry
+from finecomb.statistics.inference.resampling import draw_resamples
+from finecomb.statistics.measures.annotation_matrix import Floats, back_off_to_groups, build_annotation_matrix
+from finecomb.statistics.measures.mark_overlap import correlation_sums, estimate_pearson
 from finecomb.statistics.selection.view import View
 
 ALL = "all"
 
 
-def count_rating(
+def count_rating_correlation(
     view: View,
     question: str,
     ratings: View | None = None,
@@ -36,16 +36,16 @@ def count_rating(
     of r, which takes the pairs for independent; the interval does not, it draws documents again). NaN with fewer than
     three pairs, or when counts or ratings do not vary.
     """
-    marked = grouped(view) if detail == "group" else view
-    reading = read_view(marked, (), "document")
-    rating = _ratings(reading.rows, ratings or view, question)
+    marked = back_off_to_groups(view) if detail == "group" else view
+    reading = build_annotation_matrix(marked, (), "document")
+    rating = _annotation_ratings(reading.rows, ratings or view, question)
     counts, is_rated = reading.spread(), np.isfinite(rating)
     names = reading.rows["annotator"].to_numpy()
     annotators = [(ALL, is_rated), *((str(name), is_rated & (names == name)) for name in sorted(set(names)))]
     findings = []
     for annotator, mine in annotators:
         places = np.flatnonzero(mine)
-        resampled = resamples(
+        resampled = draw_resamples(
             reading.documents[places], reading.annotators[places], draws, np.random.default_rng(seed), "documents"
         )
         who = {"annotator": annotator, "question": question, **view.fields, "documents": resampled.documents.shape[1]}
@@ -54,15 +54,15 @@ def count_rating(
                 counts[row, places], rating[places], resampled.document, resampled.documents.shape[1]
             )
             signature = Signature.of(statistic="count-rating", label=label, **who, draws=draws, seed=seed)
-            estimate = correlated(sums, resampled, signature)
+            estimate = estimate_pearson(sums, resampled, signature)
             columns = {"measure": "count-rating", "label": label, "annotator": annotator, "n": len(places)}
-            findings.append(Finding({**columns, "p": two_tailed(estimate.value, len(places))}, estimate))
+            findings.append(Finding({**columns, "p": pearson_p_value(estimate.value, len(places))}, estimate))
     return findings
 
 
-def _ratings(rows: pl.DataFrame, ratings: View, question: str) -> Floats:
+def _annotation_ratings(rows: pl.DataFrame, ratings: View, question: str) -> Floats:
     """Each annotation's own rating, (annotations,); NaN where there is none."""
-    answer = entry("answers", question).cast(pl.Float64, strict=False)
+    answer = json_entry("answers", question).cast(pl.Float64, strict=False)
     answers = ratings.study.annotations.select("document", "annotator", rating=answer).drop_nulls()
     answers = answers.unique(["document", "annotator"], keep="first", maintain_order=True)
     joined = rows.select("document", "annotator").join(
@@ -71,7 +71,7 @@ def _ratings(rows: pl.DataFrame, ratings: View, question: str) -> Floats:
     return joined["rating"].fill_null(np.nan).to_numpy()
 
 
-def two_tailed(r: float, n: int) -> float:
+def pearson_p_value(r: float, n: int) -> float:
     """p of Pearson's r under no correlation, from t with n - 2 degrees of freedom."""
     if math.isnan(r) or n < 3:
         return math.nan

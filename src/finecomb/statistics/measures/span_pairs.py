@@ -11,7 +11,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-class Line(NamedTuple):
+class SpanArrays(NamedTuple):
     """Spans of many texts on one line, texts apart from each other."""
 
     start: Ints
@@ -29,7 +29,7 @@ class OverlapPairs(NamedTuple):
     """Characters that both cover."""
 
 
-def span_pairs(one: Line, other: Line) -> OverlapPairs:
+def span_pairs(one: SpanArrays, other: SpanArrays) -> OverlapPairs:
     """Every pair of spans that share a character; an omission meets what it lies in or touches.
 
     Looked at in half steps: a span is [2s, 2e), and an omission at s is [2s - 1, 2s + 1).
@@ -42,7 +42,7 @@ def span_pairs(one: Line, other: Line) -> OverlapPairs:
     return OverlapPairs(a, b, np.maximum(shared, 0).astype(np.float64))
 
 
-def mark_pairs(pairs: OverlapPairs, one: Line, other: Line) -> OverlapPairs:
+def mark_pairs(pairs: OverlapPairs, one: SpanArrays, other: SpanArrays) -> OverlapPairs:
     """Each pair of marks once, in order, with the sum of what its spans share."""
     size = int(other.owner.max(initial=0)) + 1
     keys, inverse = np.unique(one.owner[pairs.one] * size + other.owner[pairs.other], return_inverse=True)
@@ -50,7 +50,7 @@ def mark_pairs(pairs: OverlapPairs, one: Line, other: Line) -> OverlapPairs:
     return OverlapPairs(a, b, np.bincount(inverse, pairs.shared, len(keys)).astype(np.float64))
 
 
-def _half_steps(line: Line) -> tuple[Ints, Ints]:
+def _half_steps(line: SpanArrays) -> tuple[Ints, Ints]:
     empty = line.start == line.end
     return 2 * line.start - empty, 2 * line.end + empty
 

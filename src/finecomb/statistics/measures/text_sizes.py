@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from finecomb.core.frames import meta
+from finecomb.core.frames import meta_entry
 from finecomb.core.study import Study
-from finecomb.statistics.measures.counts import described, in_order, meta_names
+from finecomb.statistics.measures.counts import annotation_rows, meta_names, sort_by_groups
 from finecomb.statistics.measures.unit_grid import unit_counts
 
 
@@ -19,7 +19,7 @@ def text_sizes(study: Study, by: Sequence[str] = (), tokens: str = "words") -> p
     documents, else as many sentences together as the protocol asks for.
     """
     names = [name for name in by if name in meta_names(study)]
-    sizes = study.documents.select("id", *[meta(name) for name in names]).with_columns(
+    sizes = study.documents.select("id", *[meta_entry(name) for name in names]).with_columns(
         words=pl.Series(unit_counts(study, "token", tokens), dtype=pl.Int64),
         sentences=pl.Series(unit_counts(study, "sentence"), dtype=pl.Int64),
         segments=pl.Series(unit_counts(study, "segment"), dtype=pl.Int64),
@@ -35,10 +35,10 @@ def text_sizes(study: Study, by: Sequence[str] = (), tokens: str = "words") -> p
     ]
     if not names:
         return sizes.select(summary)
-    return in_order(sizes.group_by(names, maintain_order=True).agg(summary), names)
+    return sort_by_groups(sizes.group_by(names, maintain_order=True).agg(summary), names)
 
 
-def work_sizes(study: Study, by: Sequence[str] = ()) -> pl.DataFrame:
+def work_summary(study: Study, by: Sequence[str] = ()) -> pl.DataFrame:
     """Annotations, readers, marks, votes and median seconds of the work on a study, by the `by` columns.
 
     Votes are how many readers are behind the marks: one for each mark, more for pooled ones. Seconds are time at the
@@ -49,7 +49,9 @@ def work_sizes(study: Study, by: Sequence[str] = ()) -> pl.DataFrame:
     seconds = study.annotations.select(
         annotation="id", seconds=pl.coalesce("active_seconds", "seconds"), readers=pl.col("readers").fill_null(1)
     )
-    rows = described(study, by).join(seconds, on="annotation", how="left").join(marks, on="annotation", how="left")
+    rows = (
+        annotation_rows(study, by).join(seconds, on="annotation", how="left").join(marks, on="annotation", how="left")
+    )
     summary = [
         pl.len().alias("annotations"),
         pl.col("readers").sum().alias("readings"),
@@ -59,10 +61,10 @@ def work_sizes(study: Study, by: Sequence[str] = ()) -> pl.DataFrame:
     ]
     if not by:
         return rows.select(summary)
-    return in_order(rows.group_by(list(by), maintain_order=True).agg(summary), list(by))
+    return sort_by_groups(rows.group_by(list(by), maintain_order=True).agg(summary), list(by))
 
 
-def not_work(study: Study) -> dict[str, int]:
+def non_work_counts(study: Study) -> dict[str, int]:
     """How many annotations are no work that counts: exercises, drafts, and what was excluded."""
     exercises = study.annotations.filter(pl.col("phase") != "work")
     work = study.annotations.filter(pl.col("phase") == "work")

@@ -51,7 +51,7 @@ class Grid:
         places = {id: place for place, id in enumerate(self.documents)}
         return np.array([places[id] for id in documents], dtype=np.int64)
 
-    def ranges(self, documents: Ints, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
+    def unit_ranges(self, documents: Ints, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
         """Half-open ranges of the units that share a character with each span; empty for omissions."""
         first = np.searchsorted(self.ends, self.origins[documents] + starts, side="right")
         last = np.searchsorted(self.starts, self.origins[documents] + ends, side="left")
@@ -65,9 +65,9 @@ class Grid:
         return difference
 
 
-def lay(study: Study, level: Level = "token", tokens: str = "words") -> Grid:
+def build_grid(study: Study, level: Level = "token", tokens: str = "words") -> Grid:
     """Lay out the texts of a study's documents."""
-    pieces = list(_pieces(study, level, tokens))
+    pieces = list(_unit_offsets(study, level, tokens))
     lengths = study.documents["text"].str.len_chars().to_numpy().astype(np.int64) + 1  # one apart: texts never touch
     origins = np.cumsum(lengths) - lengths
     sizes = np.array([len(piece) for piece in pieces], dtype=np.int64)
@@ -78,16 +78,25 @@ def lay(study: Study, level: Level = "token", tokens: str = "words") -> Grid:
 
 def unit_counts(study: Study, level: Level = "token", tokens: str = "words") -> Ints:
     """Units of each document, (documents,), without laying them out."""
-    return np.array([len(piece) for piece in _pieces(study, level, tokens)], dtype=np.int64)
+    return np.array([len(piece) for piece in _unit_offsets(study, level, tokens)], dtype=np.int64)
 
 
-def _pieces(study: Study, level: Level, tokens: str) -> Iterator[Offsets]:
+def _unit_offsets(study: Study, level: Level, tokens: str) -> Iterator[Offsets]:
     """The units of each document, counted from its beginning."""
-    return _segments(study) if level == "segment" else _cut(study.documents["text"], level, tokenizer(tokens))
+    return (
+        _segment_offsets(study)
+        if level == "segment"
+        else _split_texts(study.documents["text"], level, tokenizer(tokens))
+    )
 
 
-def _cut(texts: Iterable[str], level: Level, tokenize: Tokenizer) -> Iterator[Offsets]:
-    cut: dict[str, Tokenizer] = {"token": tokenize, "char": _code_points, "sentence": sentences, "document": _whole}
+def _split_texts(texts: Iterable[str], level: Level, tokenize: Tokenizer) -> Iterator[Offsets]:
+    cut: dict[str, Tokenizer] = {
+        "token": tokenize,
+        "char": _code_points,
+        "sentence": sentences,
+        "document": _whole_text_offsets,
+    }
     return (cut[level](text) for text in texts)
 
 
@@ -96,18 +105,18 @@ def _code_points(text: str) -> Offsets:
     return np.stack([edges[:-1], edges[1:]], axis=1)
 
 
-def _whole(text: str) -> Offsets:
+def _whole_text_offsets(text: str) -> Offsets:
     return np.array([[0, len(text)]], dtype=np.int64)
 
 
-def _segments(study: Study) -> Iterator[Offsets]:
+def _segment_offsets(study: Study) -> Iterator[Offsets]:
     """Segments of each document; where it has none, as many sentences as the protocol of its annotations asks."""
     used = study.annotations.select("document", "protocol").unique()
     sizes = {id: study.protocols[name].work.sentences for id, name in used.iter_rows() if name in study.protocols}
     return (part_offsets(document, sizes.get(document.id, 3)) for document in study.iter_documents())
 
 
-def placed(study: Study, grid: Grid) -> pl.DataFrame:
+def locate_spans(study: Study, grid: Grid) -> pl.DataFrame:
     """One row per span on the text.
 
     Columns: annotation, mark, label, document (its position), first and last (units), votes, pooled.
@@ -116,7 +125,7 @@ def placed(study: Study, grid: Grid) -> pl.DataFrame:
     spans = study.spans.filter(pl.col("part") == TEXT).join(kinds, on="annotator", how="left", maintain_order="left")
     spans = spans.join(study.marks.select(mark="id", votes="votes"), on="mark", how="left", maintain_order="left")
     where = grid.index(spans["document"])
-    first, last = grid.ranges(where, spans["start"].to_numpy(), spans["end"].to_numpy())
+    first, last = grid.unit_ranges(where, spans["start"].to_numpy(), spans["end"].to_numpy())
     return spans.select(
         "annotation",
         "mark",
@@ -129,7 +138,7 @@ def placed(study: Study, grid: Grid) -> pl.DataFrame:
     )
 
 
-def merged(rows: pl.DataFrame, owner: Sequence[str]) -> pl.DataFrame:
+def merge_ranges(rows: pl.DataFrame, owner: Sequence[str]) -> pl.DataFrame:
     """Ranges without the parts that an earlier range of the same owner has covered already; empty ones are gone.
 
     So that summing `last - first` counts each unit once per owner.
@@ -152,24 +161,26 @@ class Votes:
     """m, (documents,): annotators who read the document; one who marked nothing still counts."""
 
     @property
-    def m(self) -> Ints:
+    def annotators_per_unit(self) -> Ints:
         """Readers of each unit, (units,)."""
         return np.repeat(self.readers, self.grid.sizes)
 
 
-def votes(study: Study, grid: Grid, categories: Sequence[str] | None, rows: pl.DataFrame | None = None) -> Votes:
+def count_votes(study: Study, grid: Grid, categories: Sequence[str] | None, rows: pl.DataFrame | None = None) -> Votes:
     """Votes for each category, or with None for any mark at all (one row).
 
     An annotator's own overlapping marks of a category are one vote. Pooled data adds up the votes of its marks, at most
     as many as there were readers. `rows` are those of `placed`, where they are at hand.
     """
-    rows = placed(study, grid) if rows is None else rows
-    readers = readers_of(study)
+    rows = locate_spans(study, grid) if rows is None else rows
+    readers = annotators_per_document(study)
     names = tuple(categories) if categories is not None else ("any",)
     if categories is None:
         rows = rows.with_columns(label=pl.lit("any"))
     changes = np.zeros((len(names), len(grid) + 1), dtype=np.int64)
-    single = merged(rows.filter(~pl.col("pooled")), ["annotation", "label"]).with_columns(votes=pl.lit(1, pl.Int64))
+    single = merge_ranges(rows.filter(~pl.col("pooled")), ["annotation", "label"]).with_columns(
+        votes=pl.lit(1, pl.Int64)
+    )
     both = pl.concat([single, rows.filter(pl.col("pooled")).select(single.columns)])
     row = both["label"].replace_strict({name: i for i, name in enumerate(names)}, default=-1, return_dtype=pl.Int64)
     is_category = row.to_numpy() >= 0
@@ -180,18 +191,18 @@ def votes(study: Study, grid: Grid, categories: Sequence[str] | None, rows: pl.D
     return Votes(grid, names, np.minimum(k, np.repeat(readers, grid.sizes)), readers)
 
 
-def readers_of(study: Study) -> Ints:
+def annotators_per_document(study: Study) -> Ints:
     """Annotators who read each document, (documents,); pooled ones count as many as they are."""
     annotations = study.annotations.select("document", n=pl.col("readers").fill_null(1))
     totals = dict(annotations.group_by("document").agg(pl.col("n").sum()).iter_rows())
     return np.array([totals.get(id, 0) for id in study.documents["id"]], dtype=np.int64)
 
 
-def most_readers(study: Study, level: Level = "token", tokens: str = "words") -> int:
+def max_annotators_per_document(study: Study, level: Level = "token", tokens: str = "words") -> int:
     """The most readers that a document with any unit has; 0 without one."""
-    readers = readers_of(study)
+    readers = annotators_per_document(study)
     for count in np.unique(readers)[::-1]:
         texts = study.with_documents(study.documents.filter(pl.Series(readers == count)))
-        if any(len(piece) for piece in _pieces(texts, level, tokens)):
+        if any(len(piece) for piece in _unit_offsets(texts, level, tokens)):
             return int(count)
     return 0

@@ -29,8 +29,8 @@ Value: TypeAlias = str | float | bool | None
 """A literal; None is `missing`."""
 Operator = Literal["==", "!=", "<", "<=", ">", ">=", "in", "not in", "contains"]
 _WORDS = frozenset({"and", "or", "not", "in", "contains", "missing", "true", "false"})
-_MOST_NESTED = 50
-_MOST_CHARACTERS = 10_000
+_MAX_NESTING = 50
+_MAX_CHARACTERS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class ConditionError(FinecombError):
         super().__init__(f"--where: {problem}\n  {excerpt}\n  {' ' * (at - start)}^")
 
 
-def condition(text: str) -> Condition:
+def parse_condition(text: str) -> Condition:
     """The tree of a condition.
 
     >>> condition('model=gpt2')
@@ -91,14 +91,14 @@ def condition(text: str) -> Condition:
       model = = 3
               ^
     """
-    if len(text) > _MOST_CHARACTERS:
-        raise FinecombError(f"--where: a condition has at most {_MOST_CHARACTERS:,} characters, this has {len(text):,}")
-    if short := short_pair(text):
+    if len(text) > _MAX_CHARACTERS:
+        raise FinecombError(f"--where: a condition has at most {_MAX_CHARACTERS:,} characters, this has {len(text):,}")
+    if short := parse_short_condition(text):
         return FieldComparison(Field(short[0], text.index(short[0])), "==", (short[1],))
-    return _Parser(text).parsed()
+    return _Parser(text).parse()
 
 
-def short_pair(text: str) -> tuple[str, str] | None:
+def parse_short_condition(text: str) -> tuple[str, str] | None:
     """Name and value of a condition in short, NAME=VALUE; None for any other.
 
     >>> short_pair("model=gpt2 xl"), short_pair("top_p >= .9")
@@ -108,16 +108,16 @@ def short_pair(text: str) -> tuple[str, str] | None:
     return (short["name"], short["value"]) if short and not _JOINT.search(short["value"]) else None
 
 
-def fields(tree: Condition) -> Iterator[Field]:
+def condition_fields(tree: Condition) -> Iterator[Field]:
     """Every field that a condition names."""
     match tree:
         case FieldComparison():
             yield tree.field
         case Negation():
-            yield from fields(tree.condition)
+            yield from condition_fields(tree.condition)
         case Combination():
             for part in tree.conditions:
-                yield from fields(part)
+                yield from condition_fields(part)
 
 
 def conjuncts(tree: Condition) -> Iterator[Condition]:
@@ -165,7 +165,7 @@ class _Parser:
         self.position = 0
         self.depth = 0
 
-    def parsed(self) -> Condition:
+    def parse(self) -> Condition:
         tree = self.alternatives()
         if self.token.kind != "end":
             raise self.problem(f"expected 'and', 'or' or the end, found {self.token.text!r}")
@@ -208,8 +208,8 @@ class _Parser:
 
     def negation(self) -> Condition:
         self.depth += 1
-        if self.depth > _MOST_NESTED:
-            raise self.problem(f"conditions are nested at most {_MOST_NESTED} deep")
+        if self.depth > _MAX_NESTING:
+            raise self.problem(f"conditions are nested at most {_MAX_NESTING} deep")
         if self.take("not"):
             tree: Condition = Negation(self.negation())
         elif self.take("("):

@@ -24,9 +24,9 @@ from typing import Literal
 import polars as pl
 
 from finecomb.core.errors import did_you_mean
-from finecomb.core.frames import entries, entry, names_in
+from finecomb.core.frames import json_entry, json_entry_names, parse_json_object
 from finecomb.core.study import Study
-from finecomb.statistics.measures.counts import FACTOR, factor_names
+from finecomb.statistics.measures.counts import FACTOR_PREFIX, factor_names
 from finecomb.statistics.selection.conditions import (
     Combination,
     Condition,
@@ -35,10 +35,10 @@ from finecomb.statistics.selection.conditions import (
     FieldComparison,
     Negation,
     Value,
-    condition,
+    condition_fields,
     conjuncts,
-    fields,
-    short_pair,
+    parse_condition,
+    parse_short_condition,
 )
 
 Table = Literal["annotation", "annotator", "document", "mark"]
@@ -68,46 +68,50 @@ def condition_columns(where: Sequence[str], drop: Sequence[str]) -> list[str]:
     return ["annotation", "document", "annotator", *protocol, "label", "answers", "meta", *named, *quotes]
 
 
-def selected(study: Study, where: str) -> Study:
+def apply_condition(study: Study, where: str) -> Study:
     """The part of a study for which the condition `where` holds; documents and annotators stay as they are."""
-    values = _Values(study, where)
+    values = _FieldValues(study, where)
     masks: dict[Rows, list[pl.Series]] = {"mark": [], "annotation": []}
-    for part in conjuncts(condition(where)):  # each judged on the whole study, so that the order does not matter
-        rows: Rows = "mark" if any(values.table(field)[0] == "mark" for field in fields(part)) else "annotation"
-        masks[rows].append(_mask(part, values, rows))
+    for part in conjuncts(parse_condition(where)):  # each judged on the whole study, so that the order does not matter
+        rows: Rows = (
+            "mark" if any(values.table(field)[0] == "mark" for field in condition_fields(part)) else "annotation"
+        )
+        masks[rows].append(_condition_mask(part, values, rows))
     chosen = study if not masks["mark"] else replace(study, marks=study.marks.filter(*masks["mark"]))
     return chosen if not masks["annotation"] else chosen.only(pl.all_horizontal(masks["annotation"]))
 
 
-def selected_study(study: Study, where: str) -> Study:
+def extract_substudy(study: Study, where: str) -> Study:
     """The part of a study for which the condition holds, without the documents and annotators that fell out.
 
     Conditions on documents leave out documents, read or not. Otherwise what had annotations and has none left goes.
     """
-    values = _Values(study, where)
+    values = _FieldValues(study, where)
     documents = study.documents
-    for part in conjuncts(condition(where)):
-        if all(values.table(field)[0] == "document" for field in fields(part)):
-            documents = documents.filter(pl.col("id").is_in(_ids(study.documents, _mask(part, values, "document"))))
-    rest = selected(study, where) if len(study.annotations) else study
+    for part in conjuncts(parse_condition(where)):
+        if all(values.table(field)[0] == "document" for field in condition_fields(part)):
+            documents = documents.filter(
+                pl.col("id").is_in(_masked_ids(study.documents, _condition_mask(part, values, "document")))
+            )
+    rest = apply_condition(study, where) if len(study.annotations) else study
     before, after = study.annotations, rest.annotations.filter(pl.col("document").is_in(documents["id"].implode()))
-    documents = documents.filter(_still_there("document", before, after))
-    annotators = study.annotators.filter(_still_there("annotator", before, after))
+    documents = documents.filter(_has_annotations_left("document", before, after))
+    annotators = study.annotators.filter(_has_annotations_left("annotator", before, after))
     part_of_all = replace(rest, documents=documents, annotators=annotators)
     return part_of_all.only(pl.col("id").is_in(after["id"].implode()))
 
 
-def _ids(frame: pl.DataFrame, mask: pl.Series) -> pl.Series:
+def _masked_ids(frame: pl.DataFrame, mask: pl.Series) -> pl.Series:
     return frame.filter(mask)["id"].implode()
 
 
-def _still_there(column: str, before: pl.DataFrame, after: pl.DataFrame) -> pl.Expr:
+def _has_annotations_left(column: str, before: pl.DataFrame, after: pl.DataFrame) -> pl.Expr:
     """Whether a document or annotator has annotations left, or never had any."""
     had, has = (frame[column].unique().implode() for frame in (before, after))
     return ~pl.col("id").is_in(had) | pl.col("id").is_in(has)
 
 
-def joined(where: Where) -> str:
+def join_conditions(where: Where) -> str:
     """One condition in place of several: all must hold, but of pairs with one name any value will do.
 
     >>> joined(["model=a", "model=b", "top_p < 1"])
@@ -117,42 +121,42 @@ def joined(where: Where) -> str:
     pairs: dict[str, list[str]] = {}
     texts: list[str] = []
     for text in filter(None, conditions):
-        pair = short_pair(text) if isinstance(text, str) else text
+        pair = parse_short_condition(text) if isinstance(text, str) else text
         if pair:
             pairs.setdefault(pair[0], []).append(pair[1])
         else:
             texts.append(str(text))
     if len(conditions) == 1 and isinstance(conditions[0], str):
         return conditions[0]
-    parts = [*shorthand(pairs), *texts]
+    parts = [*pair_conditions(pairs), *texts]
     return parts[0] if len(parts) == 1 else " and ".join(f"({part})" for part in parts)
 
 
-def where_words(where: Where) -> str:
+def format_conditions(where: Where) -> str:
     """Conditions as a signature has them: pairs as `NAME=VALUE`, all with a plus between them."""
     conditions = [where] if isinstance(where, str) else where
     return "+".join(text if isinstance(text, str) else "=".join(text) for text in conditions)
 
 
-def names_kind(where: str) -> bool:
+def has_annotator_condition(where: str) -> bool:
     """Whether a condition says which kinds of annotators, or which annotators, are meant."""
     told_apart = {"kind", "annotator", "annotator.kind", "annotation.annotator"}
-    return bool(where) and any(field.name in told_apart for field in fields(condition(where)))
+    return bool(where) and any(field.name in told_apart for field in condition_fields(parse_condition(where)))
 
 
-def _frame(study: Study, table: Table) -> pl.DataFrame:
+def _table_frame(study: Study, table: Table) -> pl.DataFrame:
     frame: pl.DataFrame = getattr(study, f"{table}s")
     return frame
 
 
-def _names(study: Study, table: Table) -> list[str]:
+def _field_names(study: Study, table: Table) -> list[str]:
     factors = factor_names(study) if table == "annotator" else []
     special = {"annotation": ["excluded"], "annotator": factors, "document": ["id"], "mark": ["quote"]}[table]
-    frame = _frame(study, table)
-    return [*_COLUMNS[table], *special, *(name for column in _JSON[table] for name in names_in(frame[column]))]
+    frame = _table_frame(study, table)
+    return [*_COLUMNS[table], *special, *(name for column in _JSON[table] for name in json_entry_names(frame[column]))]
 
 
-class _Values:
+class _FieldValues:
     """The values of fields, one for each annotation or mark of a study, as text with null where there is none."""
 
     def __init__(self, study: Study, where: str) -> None:
@@ -162,7 +166,7 @@ class _Values:
     def names(self, table: Table) -> list[str]:
         """The names that a table has; those of marks are read only when no other table has a name."""
         if table not in self._names:
-            self._names[table] = _names(self.study, table)
+            self._names[table] = _field_names(self.study, table)
         return self._names[table]
 
     def table(self, field: Field) -> tuple[Table, str]:
@@ -180,14 +184,14 @@ class _Values:
     def of(self, field: Field, rows: Rows) -> pl.Series:
         """The values of a field beside the rows of annotations or marks."""
         table, name = self.table(field)
-        values = _frame(self.study, table).select("id", _expression(self.study, table, name).alias("value"))
+        values = _table_frame(self.study, table).select("id", _field_expression(self.study, table, name).alias("value"))
         if table == rows:
             return values["value"]
-        keys = _frame(self.study, rows).select(pl.col(table).alias("id"))
+        keys = _table_frame(self.study, rows).select(pl.col(table).alias("id"))
         return keys.join(values, on="id", how="left", maintain_order="left")["value"]
 
 
-def _expression(study: Study, table: Table, name: str) -> pl.Expr:
+def _field_expression(study: Study, table: Table, name: str) -> pl.Expr:
     """A field of a table as text."""
     if name in _COLUMNS[table] or (table, name) == ("document", "id"):
         text = pl.col(name).cast(pl.String)
@@ -196,23 +200,23 @@ def _expression(study: Study, table: Table, name: str) -> pl.Expr:
         return pl.col("excluded").is_not_null().cast(pl.String)
     if (table, name) == ("mark", "quote"):
         return pl.col("quotes").list.join(" ")
-    if table == "annotator" and name.startswith(FACTOR):
-        return entry("factors", name.removeprefix(FACTOR))
-    frame = _frame(study, table)
-    columns = [column for column in _JSON[table] if name in names_in(frame[column])]
-    return pl.coalesce(entry(column, name) for column in columns)
+    if table == "annotator" and name.startswith(FACTOR_PREFIX):
+        return json_entry("factors", name.removeprefix(FACTOR_PREFIX))
+    frame = _table_frame(study, table)
+    columns = [column for column in _JSON[table] if name in json_entry_names(frame[column])]
+    return pl.coalesce(json_entry(column, name) for column in columns)
 
 
 # --- comparing ---------------------------------------------------------------------------------------------------
 
 
-def _mask(tree: Condition, values: _Values, rows: Rows) -> pl.Series:
+def _condition_mask(tree: Condition, values: _FieldValues, rows: Rows) -> pl.Series:
     """Where a condition holds; it holds or it does not, also where a value is missing."""
     match tree:
         case Negation():
-            return ~_mask(tree.condition, values, rows)
+            return ~_condition_mask(tree.condition, values, rows)
         case Combination():
-            masks = [_mask(part, values, rows) for part in tree.conditions]
+            masks = [_condition_mask(part, values, rows) for part in tree.conditions]
             total = masks[0]
             for mask in masks[1:]:
                 total = total & mask if tree.joint == "and" else total | mask
@@ -220,60 +224,60 @@ def _mask(tree: Condition, values: _Values, rows: Rows) -> pl.Series:
         case FieldComparison():
             column = values.of(tree.field, rows)
             _check_occurs(tree, column, values.where)
-            return _compared(tree, column).fill_null(value=False)
+            return _comparison_mask(tree, column).fill_null(value=False)
 
 
-def _compared(comparison: FieldComparison, column: pl.Series) -> pl.Series:
+def _comparison_mask(comparison: FieldComparison, column: pl.Series) -> pl.Series:
     if comparison.reversed:
-        return _listed(column, comparison.values[0])
+        return _list_entry_mask(column, comparison.values[0])
     if comparison.operator == "contains":
-        return column.str.contains(_text(comparison.values[0]), literal=True)
-    if comparison.operator in _ORDERED:
-        return _ORDERED[comparison.operator](column, comparison.values[0])
+        return column.str.contains(_value_text(comparison.values[0]), literal=True)
+    if comparison.operator in _ORDER_COMPARISONS:
+        return _ORDER_COMPARISONS[comparison.operator](column, comparison.values[0])
     equal = pl.Series([False], dtype=pl.Boolean).new_from_index(0, len(column))
     for value in comparison.values:
-        equal = equal | _equal(column, value)
+        equal = equal | _equality_mask(column, value)
     return ~equal if comparison.operator in ("!=", "not in") else equal
 
 
-def _equal(column: pl.Series, value: Value) -> pl.Series:
+def _equality_mask(column: pl.Series, value: Value) -> pl.Series:
     if value is None:
         return column.is_null()
     if isinstance(value, float):
-        return (_numbers(column) == value).fill_null(value=False)
-    return (column == _text(value)).fill_null(value=False)
+        return (_to_numbers(column) == value).fill_null(value=False)
+    return (column == _value_text(value)).fill_null(value=False)
 
 
-def _numbers(column: pl.Series) -> pl.Series:
+def _to_numbers(column: pl.Series) -> pl.Series:
     return column.cast(pl.Float64, strict=False)
 
 
-def _text(value: Value) -> str:
+def _value_text(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _listed(column: pl.Series, value: Value) -> pl.Series:
+def _list_entry_mask(column: pl.Series, value: Value) -> pl.Series:
     """Whether `value` is an entry of a list, which a frame keeps as JSON."""
-    entry_text = _text(value)
-    return column.map_elements(lambda cell: entry_text in [_text(item) for item in _items(cell)], pl.Boolean)
+    entry_text = _value_text(value)
+    return column.map_elements(lambda cell: entry_text in [_value_text(item) for item in _list_items(cell)], pl.Boolean)
 
 
-def _items(cell: str) -> list[Value]:
-    return list(entries(f'{{"items": {cell}}}')["items"]) if cell.startswith("[") else [cell]
+def _list_items(cell: str) -> list[Value]:
+    return list(parse_json_object(f'{{"items": {cell}}}')["items"]) if cell.startswith("[") else [cell]
 
 
-def _ordered(compare: Callable[[pl.Series, Value], pl.Series]) -> Callable[[pl.Series, Value], pl.Series]:
-    def compared(column: pl.Series, value: Value) -> pl.Series:
-        return compare(_numbers(column) if isinstance(value, float) else column, value)
+def _order_comparison(compare: Callable[[pl.Series, Value], pl.Series]) -> Callable[[pl.Series, Value], pl.Series]:
+    def compare_column(column: pl.Series, value: Value) -> pl.Series:
+        return compare(_to_numbers(column) if isinstance(value, float) else column, value)
 
-    return compared
+    return compare_column
 
 
-_ORDERED: Mapping[str, Callable[[pl.Series, Value], pl.Series]] = {
-    "<": _ordered(lambda column, value: column < value),
-    "<=": _ordered(lambda column, value: column <= value),
-    ">": _ordered(lambda column, value: column > value),
-    ">=": _ordered(lambda column, value: column >= value),
+_ORDER_COMPARISONS: Mapping[str, Callable[[pl.Series, Value], pl.Series]] = {
+    "<": _order_comparison(lambda column, value: column < value),
+    "<=": _order_comparison(lambda column, value: column <= value),
+    ">": _order_comparison(lambda column, value: column > value),
+    ">=": _order_comparison(lambda column, value: column >= value),
 }
 
 
@@ -282,14 +286,14 @@ def _check_occurs(comparison: FieldComparison, column: pl.Series, where: str) ->
     if comparison.operator not in ("==", "in") or comparison.reversed or column.is_empty():
         return
     for value in comparison.values:
-        if value is not None and not _equal(column, value).any():
+        if value is not None and not _equality_mask(column, value).any():
             name, present = comparison.field.name, [str(text) for text in column.unique().drop_nulls().sort()]
-            value_text = f"{value:g}" if isinstance(value, float) else _text(value)
+            value_text = f"{value:g}" if isinstance(value, float) else _value_text(value)
             problem = f"nothing has {name} {value_text!r}{did_you_mean(value_text, present)}"
             raise ConditionError(where, comparison.field.at, problem)
 
 
-def shorthand(pairs: Mapping[str, list[str]]) -> Iterator[str]:
+def pair_conditions(pairs: Mapping[str, list[str]]) -> Iterator[str]:
     """Conditions for values by name: of one name any value, of several names all."""
     for name, values in pairs.items():
         quoted = ", ".join('"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"' for value in values)

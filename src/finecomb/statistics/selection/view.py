@@ -9,13 +9,19 @@ from typing import Literal, get_args
 import polars as pl
 
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.core.frames import entries
+from finecomb.core.frames import parse_json_object
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import Kind
+from finecomb.core.records import AnnotatorKind
 from finecomb.core.stored_marks import StoredMarks
 from finecomb.core.study import Study
-from finecomb.statistics.measures.counts import described, group_order
-from finecomb.statistics.selection.subset import Where, joined, names_kind, selected, where_words
+from finecomb.statistics.measures.counts import annotation_rows, group_sort_key
+from finecomb.statistics.selection.subset import (
+    Where,
+    apply_condition,
+    format_conditions,
+    has_annotator_condition,
+    join_conditions,
+)
 
 BackOff = Literal["label", "group", "any"]
 Rounds = Literal["first", "last", "all"]
@@ -91,12 +97,14 @@ class View:
         """One view for each combination of the `by` columns that annotations have, in order; all of it without `by`."""
         if not by:
             return [({}, self)]
-        rows = described(self.study, by)
+        rows = annotation_rows(self.study, by)
         parts = rows.partition_by(list(by), as_dict=True, maintain_order=True)
-        keys = sorted(parts, key=group_order)
-        return [(dict(zip(by, key, strict=True)), self._with(parts[key]["annotation"])) for key in keys]
+        keys = sorted(parts, key=group_sort_key)
+        return [
+            (dict(zip(by, key, strict=True)), self._restrict_to_annotations(parts[key]["annotation"])) for key in keys
+        ]
 
-    def _with(self, annotations: pl.Series) -> View:
+    def _restrict_to_annotations(self, annotations: pl.Series) -> View:
         part = self.study.only(pl.col("id").is_in(annotations.implode()))
         texts = part.documents.filter(pl.col("id").is_in(part.annotations["document"].unique().implode()))
         return replace(self, study=part.with_documents(texts))
@@ -106,23 +114,23 @@ def view(study: Study, filters: Filters | None = None) -> View:
     """The part of a study that `filters` name, ready for a statistic."""
     filters = filters or Filters()
     work = study.work()
-    protocol = _protocol(work, filters.protocol)
+    protocol = _select_protocol(work, filters.protocol)
     if protocol is not None:
         work = work.only(pl.col("protocol") == protocol.id)
-    where = joined(filters.where)
-    work, notes = _annotators(work, filters, where)
+    where = join_conditions(filters.where)
+    work, notes = _select_annotators(work, filters, where)
     everything = work
-    work = _rounds(selected(work, where) if where else work, filters.rounds)
+    work = _select_rounds(apply_condition(work, where) if where else work, filters.rounds)
     if filters.labels or filters.drop:
-        work = replace(work, marks=_marks(work.marks, protocol, filters))
-    work = work.with_documents(_read_documents(work))
-    gone = _lost_labels(everything, work) | _dropped(protocol, filters)
-    renamed, categories = _renamed(work, protocol, filters, gone)
+        work = replace(work, marks=_select_marks(work.marks, protocol, filters))
+    work = work.with_documents(_annotated_documents(work))
+    gone = _lost_labels(everything, work) | _dropped_labels(protocol, filters)
+    renamed, categories = _apply_categories(work, protocol, filters, gone)
     labels = None if renamed is work else View(work, protocol, categories).marked_labels()
-    return View(renamed, protocol, categories, _fields(protocol, filters), labels, notes, study)
+    return View(renamed, protocol, categories, _signature_fields(protocol, filters), labels, notes, study)
 
 
-def _labels(study: Study) -> set[str | None]:
+def _used_labels(study: Study) -> set[str | None]:
     """The labels that marks have; None where one has none."""
     return set(study.scan_marks().select(pl.col("label").unique()).collect(engine="streaming")["label"])
 
@@ -131,7 +139,7 @@ def _lost_labels(before: Study, after: Study) -> set[str | None]:
     """The labels that only those marks had that are gone from annotations still there."""
     if isinstance(after.raw_marks, StoredMarks):
         return set()  # whatever leaves out marks has read them
-    return _labels(before.only(pl.col("id").is_in(after.annotations["id"].implode()))) - _labels(after)
+    return _used_labels(before.only(pl.col("id").is_in(after.annotations["id"].implode()))) - _used_labels(after)
 
 
 def as_view(study: Study | View) -> View:
@@ -139,11 +147,11 @@ def as_view(study: Study | View) -> View:
     return study if isinstance(study, View) else view(study)
 
 
-def _read_documents(study: Study) -> pl.DataFrame:
+def _annotated_documents(study: Study) -> pl.DataFrame:
     return study.documents.filter(pl.col("id").is_in(study.annotations["document"].unique().implode()))
 
 
-def _protocol(study: Study, name: str) -> Protocol | None:
+def _select_protocol(study: Study, name: str) -> Protocol | None:
     """The protocol to read: the one named, or the only one that annotations use."""
     used = study.annotations["protocol"].unique().to_list()
     if name or len(used) != 1:
@@ -155,7 +163,7 @@ PEOPLE = frozenset({"human", "pooled"})
 """The kinds of annotators that statistics read unless others are asked for."""
 
 
-def _annotators(study: Study, filters: Filters, where: str = "") -> tuple[Study, tuple[str, ...]]:
+def _select_annotators(study: Study, filters: Filters, where: str = "") -> tuple[Study, tuple[str, ...]]:
     """The work of the annotators asked for, else of people, and what there is to say about those left out."""
     ids = study.annotators["id"].to_list()
     for name in filters.annotators:
@@ -164,14 +172,18 @@ def _annotators(study: Study, filters: Filters, where: str = "") -> tuple[Study,
     if filters.annotators:
         return study.only(pl.col("annotator").is_in(list(filters.annotators))), ()
     for kind in filters.kinds:
-        if kind not in get_args(Kind):
-            raise FinecombError(f"no kind of annotator is called {kind!r}{did_you_mean(kind, get_args(Kind))}")
+        if kind not in get_args(AnnotatorKind):
+            raise FinecombError(f"no kind of annotator is called {kind!r}{did_you_mean(kind, get_args(AnnotatorKind))}")
     kinds = dict(study.annotators.select("id", "kind").iter_rows())
     present = {kinds[id] for id in study.annotations["annotator"].unique() if id in kinds}
     machines = present - PEOPLE - {"gold"}
-    wanted = set(filters.kinds) or (present if names_kind(where) else present & PEOPLE or machines or present)
+    wanted = set(filters.kinds) or (
+        present if has_annotator_condition(where) else present & PEOPLE or machines or present
+    )
     part = study.only(pl.col("annotator").is_in([id for id, kind in kinds.items() if kind in wanted]))
-    return part, () if filters.kinds or names_kind(where) else tuple(_kind_notes(wanted, machines - wanted))
+    return part, () if filters.kinds or has_annotator_condition(where) else tuple(
+        _kind_notes(wanted, machines - wanted)
+    )
 
 
 def _kind_notes(wanted: set[str], others: set[str]) -> Iterator[str]:
@@ -184,7 +196,7 @@ def _kind_notes(wanted: set[str], others: set[str]) -> Iterator[str]:
         yield f"no person has annotated this; the annotators counted are of kind {kinds}"
 
 
-def _rounds(study: Study, rounds: Rounds) -> Study:
+def _select_rounds(study: Study, rounds: Rounds) -> Study:
     """Of several passes of one annotator over one text the first, the last or all."""
     if rounds == "all":
         return study
@@ -204,7 +216,7 @@ def label_set(protocol: Protocol, names: Sequence[str]) -> set[str]:
     return labels
 
 
-def _marks(marks: pl.DataFrame, protocol: Protocol | None, filters: Filters) -> pl.DataFrame:
+def _select_marks(marks: pl.DataFrame, protocol: Protocol | None, filters: Filters) -> pl.DataFrame:
     if protocol is None or not (filters.labels or filters.drop):
         return marks
     if filters.labels:
@@ -214,31 +226,31 @@ def _marks(marks: pl.DataFrame, protocol: Protocol | None, filters: Filters) -> 
         hit = pl.col("label").is_in(sorted(label_set(protocol, [name])))
         if severity:
             _check_severity(protocol, name, severity, marks)
-            hit &= answer("severity") == severity
+            hit &= answer_column("severity") == severity
         marks = marks.filter(~hit.fill_null(value=False))
     return marks
 
 
-def _dropped(protocol: Protocol | None, filters: Filters) -> set[str]:
+def _dropped_labels(protocol: Protocol | None, filters: Filters) -> set[str]:
     """The labels that `drop` leaves out altogether."""
     names = [name for name in filters.drop if ":" not in name]
     return label_set(protocol, names) if protocol and names else set()
 
 
-def dropped(study: Study, drop: Sequence[str]) -> Study:
+def drop_marks(study: Study, drop: Sequence[str]) -> Study:
     """A study without the marks that `drop` names, whatever their protocol; see `Filters.drop`."""
     marks = study.marks
     for entry in drop:
-        owners = [row for row in study.protocols.values() if _has(row, entry.partition(":")[0])]
+        owners = [row for row in study.protocols.values() if _has_label_or_group(row, entry.partition(":")[0])]
         for protocol in owners or list(study.protocols.values())[:1]:  # the first refuses a name that nobody has
             others = marks.filter(pl.col("protocol") != protocol.id)
-            theirs = _marks(marks.filter(pl.col("protocol") == protocol.id), protocol, Filters(drop=(entry,)))
+            theirs = _select_marks(marks.filter(pl.col("protocol") == protocol.id), protocol, Filters(drop=(entry,)))
             marks = pl.concat([theirs, others])
     order = study.marks.select("id").join(marks, on="id", maintain_order="left")
     return replace(study, marks=order.select(study.marks.columns))
 
 
-def _has(protocol: Protocol, name: str) -> bool:
+def _has_label_or_group(protocol: Protocol, name: str) -> bool:
     return protocol.has(name) or name in {group.name for group in protocol.groups}
 
 
@@ -246,26 +258,26 @@ def _check_severity(protocol: Protocol, label: str, severity: str, marks: pl.Dat
     """Refuse to drop a severity that no mark of the protocol can have."""
     questions = [question for name in label_set(protocol, [label]) for question in protocol.questions_of(name)]
     offered = [str(value) for question in questions if question.name == "severity" for value in question.values]
-    severities = marks.select(answer("severity"))["severity"].drop_nulls().unique().to_list()
+    severities = marks.select(answer_column("severity"))["severity"].drop_nulls().unique().to_list()
     if severity not in offered and severity not in severities:
         nearest = did_you_mean(severity, dict.fromkeys([*offered, *sorted(severities)]))
         raise FinecombError(f"--drop {label}:{severity}: no such severity{nearest}")
 
 
-def answer(name: str) -> pl.Expr:
+def answer_column(name: str) -> pl.Expr:
     """The text of one entry of an `answers` column; null where it was not answered."""
     return pl.col("answers").map_elements(_answer_text(name), pl.String).alias(name)
 
 
 def _answer_text(name: str) -> Callable[[str], str | None]:
     def text(answers: str) -> str | None:
-        value = entries(answers).get(name)
+        value = parse_json_object(answers).get(name)
         return None if value is None else str(value)
 
     return text
 
 
-def _renamed(
+def _apply_categories(
     study: Study, protocol: Protocol | None, filters: Filters, gone: Collection[str | None] = ()
 ) -> tuple[Study, tuple[str, ...]]:
     """Marks with their category in place of the label, and the categories in order, without labels that are `gone`.
@@ -275,10 +287,12 @@ def _renamed(
     if protocol is not None:
         _check_merged(protocol, filters)
     names = [label.name for label in protocol.labels] if protocol else []
-    used = _labels(study)
+    used = _used_labels(study)
     names += sorted(name for name in used if name is not None and name not in names)
     read_labels = set(names) if not filters.labels or protocol is None else label_set(protocol, filters.labels)
-    mapping = {name: _category(name, protocol, filters) for name in names if name in read_labels and name not in gone}
+    mapping = {
+        name: _label_category(name, protocol, filters) for name in names if name in read_labels and name not in gone
+    }
     typeless = ANY if filters.back_off == "any" else NO_TYPE
     has_typeless = None in used
     label = (
@@ -286,7 +300,7 @@ def _renamed(
     )
     categories = dict.fromkeys([*mapping.values(), *([typeless] if has_typeless else [])])
     is_same = not has_typeless and all(mapping.get(name) == name for name in used if name is not None)
-    return study if is_same else study.relabelled(label.fill_null(typeless)), tuple(categories)
+    return study if is_same else study.with_labels(label.fill_null(typeless)), tuple(categories)
 
 
 def _check_merged(protocol: Protocol, filters: Filters) -> None:
@@ -297,7 +311,7 @@ def _check_merged(protocol: Protocol, filters: Filters) -> None:
             raise FinecombError(f"--merge {new}={'+'.join(old)}: {new!r} is in use; choose another name")
 
 
-def _category(name: str, protocol: Protocol | None, filters: Filters) -> str:
+def _label_category(name: str, protocol: Protocol | None, filters: Filters) -> str:
     label = protocol.named(name) if protocol else None
     for new, old in filters.merge:
         if label is not None and protocol is not None and name in label_set(protocol, old):
@@ -309,12 +323,12 @@ def _category(name: str, protocol: Protocol | None, filters: Filters) -> str:
     return name
 
 
-def _fields(protocol: Protocol | None, filters: Filters) -> dict[str, object]:
+def _signature_fields(protocol: Protocol | None, filters: Filters) -> dict[str, object]:
     """What a signature says of the view."""
     fields: dict[str, object] = {"protocol": protocol.id if protocol else None}
     for name, of in (("labels", "labels"), ("drop", "drop"), ("who", "annotators"), ("kinds", "kinds")):
         fields[name] = "+".join(getattr(filters, of)) or None
-    fields["where"] = where_words(filters.where) or None
+    fields["where"] = format_conditions(filters.where) or None
     fields["rounds"] = filters.rounds if filters.rounds != "first" else None
     fields["back_off"] = filters.back_off if filters.back_off != "label" else None
     fields["merge"] = "+".join(f"{new}={','.join(old)}" for new, old in filters.merge) or None

@@ -22,7 +22,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotator, Document
 from finecomb.core.study import Study
 from finecomb.core.study_checks import check
-from finecomb.protocols import shipped
+from finecomb.protocols import load_shipped
 from tests.annotators.detectors.games import PLAYERS, document, record
 
 
@@ -169,7 +169,7 @@ def test_the_name_is_blamed_when_all_numbers_fit_another_player() -> None:
 def test_the_reading_that_was_not_taken_is_kept_as_an_alternative() -> None:
     """One wrong name, or three wrong numbers: who marks the numbers has found the same mistake."""
     text = "Theo Quist chipped in 18 points , 12 rebounds and three assists ."
-    checker = BoxScore(shipped("accuracy"), shipped_ranker(), threshold=0)
+    checker = BoxScore(load_shipped("accuracy"), shipped_ranker(), threshold=0)
     name = next(mark for mark in checker(document(text)).marks if mark.label == "name")
     ((*members,),) = name.alternatives
     assert [(member.label, member.quotes[0]) for member in members] == [
@@ -249,7 +249,7 @@ def test_what_the_record_lacks_is_never_contradicted(path: tuple[str, ...]) -> N
 
 @pytest.mark.parametrize("data", [None, 7, [], {}, {"home_name": "Gulls"}, {"home_name": "N/A", "vis_name": "Miners"}])
 def test_a_text_without_a_record_is_set_aside_with_the_reason(data: Any) -> None:
-    checker = BoxScore(shipped("accuracy"), shipped_ranker())
+    checker = BoxScore(load_shipped("accuracy"), shipped_ranker())
     annotation = checker(Document(id="report", text="Paul Reyes scored 40 points .", data=data))
     assert annotation.status == "excluded"
     assert annotation.marks == ()
@@ -280,7 +280,7 @@ def test_teams_of_one_city_are_told_apart_by_their_starters() -> None:
 
 
 def checker(**choices: Any) -> BoxScore:
-    program = named("boxscore").make(shipped("accuracy"), BoxScoreOptions(**choices))
+    program = named("boxscore").make(load_shipped("accuracy"), BoxScoreOptions(**choices))
     assert isinstance(program, BoxScore)
     return program
 
@@ -528,13 +528,13 @@ def test_a_higher_threshold_marks_a_subset() -> None:
 def test_an_annotation_is_sound_in_a_study() -> None:
     annotations = list(detect([document(REPORT)], checker()))
     people = [Annotator(id="boxscore", kind="checker")]
-    study = Study.from_items([shipped("accuracy"), document(REPORT), *people, *annotations])
+    study = Study.from_items([load_shipped("accuracy"), document(REPORT), *people, *annotations])
     assert check(study) == []
 
 
 def test_a_protocol_without_the_labels_is_refused() -> None:
     with pytest.raises(FinecombError, match="protocol snac@2 has no label 'number'"):
-        BoxScore(shipped("snac"), shipped_ranker())
+        BoxScore(load_shipped("snac"), shipped_ranker())
 
 
 def test_an_unknown_detector_is_refused_with_a_suggestion() -> None:

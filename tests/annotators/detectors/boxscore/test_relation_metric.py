@@ -9,7 +9,7 @@ from finecomb.annotators.detectors.boxscore.record import read_game
 from finecomb.annotators.detectors.boxscore.relation_metric import RelationMetric, RelationOptions, relations
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
-from finecomb.protocols import shipped
+from finecomb.protocols import load_shipped
 from tests.annotators.detectors.games import document, record
 
 
@@ -39,7 +39,7 @@ def test_a_number_belongs_to_the_nearest_mention(text: str, expected: list[tuple
 
 
 def test_what_contradicts_the_record_is_marked_with_its_cell() -> None:
-    metric = RelationMetric(shipped("accuracy"), RelationOptions())
+    metric = RelationMetric(load_shipped("accuracy"), RelationOptions())
     (mark,) = metric(document("Paul Reyes had a steal and two assists .")).marks[1:]
     assert (mark.quotes[0], mark.label, mark.answers["correction"]) == ("two", "number", "7")
     assert (
@@ -48,12 +48,12 @@ def test_what_contradicts_the_record_is_marked_with_its_cell() -> None:
 
 
 def test_words_contexts_and_double_doubles_are_beyond_it() -> None:
-    metric = RelationMetric(shipped("accuracy"), RelationOptions())
+    metric = RelationMetric(load_shipped("accuracy"), RelationOptions())
     assert metric(document("The Miners defeated the Gulls . Paul Reyes had a triple - double .")).marks == ()
 
 
 def test_a_text_without_a_record_is_set_aside_and_other_labels_are_refused() -> None:
-    metric = named("relations").make(shipped("accuracy"), RelationOptions())
+    metric = named("relations").make(load_shipped("accuracy"), RelationOptions())
     assert metric(Document(id="bare", text="Paul Reyes had 31 points .")).excluded is not None
     with pytest.raises(FinecombError, match="protocol snac@2 has no label 'number'; relations needs"):
-        RelationMetric(shipped("snac"), RelationOptions())
+        RelationMetric(load_shipped("snac"), RelationOptions())

@@ -29,7 +29,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from finecomb.protocols import shipped
+from finecomb.protocols import load_shipped
 
 NAMES = "Nora Emil Jude Otto Vera Leon Pavel Mira Ada Karl".split()
 
@@ -53,13 +53,13 @@ def _sentence(words: str, start: int) -> ParsedSentence:
 @pytest.fixture
 def without_parser(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (embedded_detector, training_recipes, sentence_verdicts):
-        monkeypatch.setattr(module, "parsed", toy_parse)
+        monkeypatch.setattr(module, "parse", toy_parse)
 
 
 def toy_study(texts: int = 24) -> Study:
     """Stories in which every name is marked where it is new, but for the first sentence."""
     rng = np.random.default_rng(0)
-    items: list[object] = [shipped("snac"), Annotator(id="gold", kind="gold")]
+    items: list[object] = [load_shipped("snac"), Annotator(id="gold", kind="gold")]
     for number in range(texts):
         people = [NAMES[at] for at in rng.integers(0, len(NAMES), 8)]
         text = " ".join(f"{name if rng.random() < 0.8 else 'She'} waits." for name in people)
@@ -75,7 +75,11 @@ def toy_study(texts: int = 24) -> Study:
         items.append(Document(id=document, text=text, meta={"story": str(number // 2)}))
         items.append(
             Annotation(
-                id=f"g{number}", document=document, annotator="gold", protocol=shipped("snac").id, marks=tuple(marks)
+                id=f"g{number}",
+                document=document,
+                annotator="gold",
+                protocol=load_shipped("snac").id,
+                marks=tuple(marks),
             )
         )
     return Study.from_items(items)  # type: ignore[arg-type]
@@ -106,7 +110,7 @@ def test_features_alone_learn_who_is_new_and_the_card_says_so(tmp_path: Path) ->
     assert "group:story" in card["signature"]
     assert [note for note in result.notes if "'scene' is in only 0 sentences" in note]
     folder = written(result, tmp_path / "model")
-    detector = named("coherence").make(shipped("snac"), SentenceDetectorOptions(folder))
+    detector = named("coherence").make(load_shipped("snac"), SentenceDetectorOptions(folder))
     annotation = detector(Document(id="x", text="Nora waits. Emil waits. Nora waits."))
     assert [(mark.quotes, mark.label) for mark in annotation.marks] == [(("Emil",), "char")]
     assert [set(unit.scores) for unit in annotation.units] == [{"char", "any"}] * 3
@@ -116,7 +120,7 @@ def test_features_alone_learn_who_is_new_and_the_card_says_so(tmp_path: Path) ->
 @pytest.mark.usefixtures("without_parser")
 def test_a_threshold_of_zero_marks_every_sentence(tmp_path: Path) -> None:
     folder = written(fitted("coherence", CoherenceOptions(encoder="none", test_folds=0)), tmp_path / "model")
-    detector = named("coherence").make(shipped("snac"), SentenceDetectorOptions(folder, 0.0))
+    detector = named("coherence").make(load_shipped("snac"), SentenceDetectorOptions(folder, 0.0))
     marks = detector(Document(id="x", text="Nora waits. She waits.")).marks
     assert len(marks) == 2
 
@@ -133,7 +137,7 @@ def test_a_threshold_of_zero_marks_every_sentence(tmp_path: Path) -> None:
 )
 def test_detectors_of_verdicts_mark_without_a_type(tmp_path: Path, name: str, options: SplitOptions) -> None:
     result = fitted(name, options)
-    detector = named(name).make(shipped("snac"), SentenceDetectorOptions(written(result, tmp_path / "model"), 0.0))
+    detector = named(name).make(load_shipped("snac"), SentenceDetectorOptions(written(result, tmp_path / "model"), 0.0))
     annotation = detector(Document(id="x", text="Nora waits. Emil waits."))
     assert [(mark.label, mark.label_votes) for mark in annotation.marks] == [(None, {"no type": 1})] * 2
     assert [set(unit.scores) for unit in annotation.units] == [{"any"}] * 2

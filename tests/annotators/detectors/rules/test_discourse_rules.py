@@ -7,7 +7,7 @@ import pytest
 from finecomb.annotators.detectors.rules import DEFAULT, ON_REQUEST, RULES, RuleDetector, RulesOptions, package_rules
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
-from finecomb.protocols import shipped
+from finecomb.protocols import load_shipped
 
 FILLER = "Rain fell on the empty harbour for days. " * 5
 
@@ -51,8 +51,8 @@ def test_rules_on_request_run_only_when_they_are_named() -> None:
     text = "A ferry leaves the bay. Marta finds a letter under her seat."
     document = Document(id="d", text=text)
     assert set(DEFAULT) | set(ON_REQUEST) == set(RULES)
-    assert RuleDetector(shipped("scarecrow"), RulesOptions())(document).marks == ()
-    (mark,) = RuleDetector(shipped("scarecrow"), RulesOptions(("people",)))(document).marks
+    assert RuleDetector(load_shipped("scarecrow"), RulesOptions())(document).marks == ()
+    (mark,) = RuleDetector(load_shipped("scarecrow"), RulesOptions(("people",)))(document).marks
     assert (mark.label, mark.answers["explanation"]) == ("incoherent", "Nothing was said before of who Marta is.")
 
 

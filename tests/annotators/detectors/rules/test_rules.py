@@ -12,7 +12,7 @@ from finecomb.annotators.detectors.rules import DEFAULT, RULES, RuleDetector, Ru
 from finecomb.annotators.detectors.rules.repetition import LEAST_WORDS, SIMILAR, EarlierSentences, folded_sentences
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
-from finecomb.protocols import shipped
+from finecomb.protocols import load_shipped
 
 
 def quotes(rule: str, text: str) -> list[str]:
@@ -64,7 +64,7 @@ def test_a_rule_marks_what_it_should_and_nothing_else(rule: str, text: str, expe
 
 def test_every_mark_says_why_and_where_it_was_before() -> None:
     text = "The old harbour wall is made of stone. The old harbour wall is made of stone. He saw the the boat."
-    annotation = RuleDetector(shipped("scarecrow"), RulesOptions())(Document(id="d", text=text))
+    annotation = RuleDetector(load_shipped("scarecrow"), RulesOptions())(Document(id="d", text=text))
     assert [mark.label for mark in annotation.marks] == ["redundant", "grammar-usage"]
     assert annotation.marks[0].antecedents is not None
     assert annotation.marks[0].antecedents.quotes == ("The old harbour wall is made of stone.",)
@@ -74,7 +74,7 @@ def test_every_mark_says_why_and_where_it_was_before() -> None:
 
 def test_rules_are_chosen_by_name() -> None:
     text = "He saw the the boat. 1 plus 1 is 3."
-    detector = RuleDetector(shipped("scarecrow"), RulesOptions(("arithmetic",)))
+    detector = RuleDetector(load_shipped("scarecrow"), RulesOptions(("arithmetic",)))
     assert [mark.label for mark in detector(Document(id="d", text=text)).marks] == ["bad-math"]
     assert "rules:('arithmetic',)" in detector.signature
     with pytest.raises(FinecombError, match="no rule is called 'arithmatic'; did you mean 'arithmetic'"):

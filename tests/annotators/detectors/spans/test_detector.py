@@ -14,7 +14,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from finecomb.protocols import shipped
+from finecomb.protocols import load_shipped
 from tests.annotators.detectors import tiny_models
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::F
 
 def study(texts: int = 9) -> Study:
     """Texts in which `letter` is marked wherever it stands."""
-    items: list[object] = [shipped("snac"), Annotator(id="gold", kind="gold")]
+    items: list[object] = [load_shipped("snac"), Annotator(id="gold", kind="gold")]
     for number in range(texts):
         text = f"Nora waits . {'She opens the letter . ' * (number + 1)}Emil leaves the garden ."
         starts = [at for at in range(len(text)) if text.startswith("letter", at)]
@@ -53,13 +53,13 @@ def test_it_learns_is_stored_and_marks(tmp_path: Path, tune: bool) -> None:
     factory = named("spans")
     assert factory.protocol_of is not None
     assert factory.protocol_of(values) == "snac"
-    annotation = factory.make(shipped("snac"), values)(
+    annotation = factory.make(load_shipped("snac"), values)(
         Document(id="x", text="Nora waits . She opens the letter . Emil leaves the garden .")
     )
     assert "letter" in " ".join(mark.quotes[0] for mark in annotation.marks)
     assert all(mark.confidence is not None for mark in annotation.marks)
     with pytest.raises(FinecombError, match="has no label 'ref'"):
-        factory.make(shipped("scarecrow"), values)
+        factory.make(load_shipped("scarecrow"), values)
 
 
 def test_labels_that_are_too_rare_are_left_out_with_a_note() -> None:

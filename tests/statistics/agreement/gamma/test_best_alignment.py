@@ -16,8 +16,8 @@ from finecomb.statistics.agreement.gamma.chance_samplers import SAMPLERS
 from finecomb.statistics.agreement.gamma.cluster_search import Search
 from finecomb.statistics.agreement.gamma.continuum import Continuum
 from finecomb.statistics.agreement.gamma.dissimilarity import Dissimilarity
-from finecomb.statistics.agreement.gamma.set_partitioning import problem
-from finecomb.statistics.agreement.gamma.work_budget import GaveUpError, WorkBudget
+from finecomb.statistics.agreement.gamma.set_partitioning import build_alignment_problem
+from finecomb.statistics.agreement.gamma.work_budget import BudgetExceededError, WorkBudget
 from tests.statistics.agreement.gamma_worlds import (
     continuum,
     random_continuum,
@@ -59,9 +59,9 @@ def test_an_alignment_has_each_mark_once_and_each_annotator_once_a_cluster(marks
     for cluster in best.clusters:
         assert len(set(marks.owner[cluster])) == cluster.sum() > 0
     slow = sum(slow_unitary(marks, np.flatnonzero(cluster).tolist()) for cluster in best.clusters)
-    assert best.upper == pytest.approx(slow / marks.mean_marks)
+    assert best.upper == pytest.approx(slow / marks.marks_per_annotator)
     assert (best.clusters[best.clusters.argmax(axis=0), np.arange(len(marks))]).all()
-    assert set(best.firsts) == {int(cluster.argmax()) for cluster in best.clusters}
+    assert set(best.cluster_first_marks) == {int(cluster.argmax()) for cluster in best.clusters}
 
 
 @given(small_continua(annotators=5, marks=12), st.randoms(use_true_random=False))
@@ -105,7 +105,7 @@ def test_a_third_mark_near_both_pays_for_a_bad_pair() -> None:
     marks = continuum(12, [(0, 0, 4, 0), (1, 16, 20, 0), *((who, 0, 20, 0) for who in range(2, 12))])
     best = best_alignment(marks)
     assert len(best.clusters) == 1
-    assert Dissimilarity().combined(marks)[0, 1] > 10
+    assert Dissimilarity().combined_dissimilarity(marks)[0, 1] > 10
 
 
 def test_annotators_without_marks_count() -> None:
@@ -135,9 +135,9 @@ def test_an_alignment_needs_two_annotators_and_a_mark(marks: Continuum) -> None:
 
 @given(small_continua(annotators=4, marks=9), st.integers(0, 2**32 - 1), st.floats(-0.3, 0.6))
 def test_the_search_finds_all_clusters_below_a_threshold(marks: Continuum, seed: int, threshold: float) -> None:
-    own = problem(marks, Dissimilarity())
+    own = build_alignment_problem(marks, Dissimilarity())
     prices = np.random.default_rng(seed).uniform(-0.2, 1.0, len(marks))
-    found = Search.of(own).below(prices, threshold, WorkBudget.of(60))
+    found = Search.of(own).find_all_below(prices, threshold, WorkBudget.of(60))
     listed = {frozenset(np.flatnonzero(row).tolist()) for row in found}
     for cluster in tuples(marks):
         members = np.isin(np.arange(len(marks)), cluster)
@@ -151,9 +151,9 @@ def test_larger_searches_equal_enumeration() -> None:
     for seed in range(12):
         rng = np.random.default_rng(seed)
         marks = random_continuum(rng, 7, 3)
-        own = problem(marks, Dissimilarity())
+        own = build_alignment_problem(marks, Dissimilarity())
         prices = rng.uniform(0, 0.6, len(marks))
-        found = Search.of(own).below(prices, 0.0, WorkBudget.of(60))
+        found = Search.of(own).find_all_below(prices, 0.0, WorkBudget.of(60))
         every = list(tuples(marks))
         sets = np.zeros((len(every), len(marks)), dtype=bool)
         for row, cluster in zip(sets, every, strict=True):
@@ -164,14 +164,17 @@ def test_larger_searches_equal_enumeration() -> None:
 
 @given(small_continua())
 def test_the_bound_that_needs_no_search_holds(marks: Continuum) -> None:
-    assert pairwise_bound(problem(marks, Dissimilarity())) / marks.mean_marks <= slow_disorder(marks) + 1e-9
+    assert (
+        pairwise_bound(build_alignment_problem(marks, Dissimilarity())) / marks.marks_per_annotator
+        <= slow_disorder(marks) + 1e-9
+    )
 
 
 def test_a_search_stops_when_the_work_allowed_is_done() -> None:
     marks = random_continuum(np.random.default_rng(0), 10, 4)
-    own = problem(marks, Dissimilarity())
-    with pytest.raises(GaveUpError):
-        Search.of(own).below(np.full(len(marks), 0.5), 0.0, WorkBudget.of(0))
+    own = build_alignment_problem(marks, Dissimilarity())
+    with pytest.raises(BudgetExceededError):
+        Search.of(own).find_all_below(np.full(len(marks), 0.5), 0.0, WorkBudget.of(0))
 
 
 @settings(max_examples=10)
@@ -186,7 +189,7 @@ def test_a_stopped_alignment_has_a_gap_around_the_best(seed: int, work: float) -
 
 def test_a_stopped_alignment_is_the_same_however_slow_the_machine_is(monkeypatch: pytest.MonkeyPatch) -> None:
     # The limit went by the clock, and so did the number.
-    marks, kept = random_continuum(np.random.default_rng(3), 9, 4), Search._kept
+    marks, kept = random_continuum(np.random.default_rng(3), 9, 4), Search._prune_clusters
     quick = best_alignment(marks, work=0.02)
     calls: list[float] = []
 
@@ -195,7 +198,7 @@ def test_a_stopped_alignment_is_the_same_however_slow_the_machine_is(monkeypatch
         time.sleep(0.005)
         return kept(*arguments)
 
-    monkeypatch.setattr(Search, "_kept", slow)
+    monkeypatch.setattr(Search, "_prune_clusters", slow)
     again = best_alignment(marks, work=0.02)
     assert calls
     assert quick.status == "stopped"
@@ -205,7 +208,7 @@ def test_a_stopped_alignment_is_the_same_however_slow_the_machine_is(monkeypatch
 @given(small_continua(annotators=5, marks=14), st.integers(0, 2**32 - 1))
 def test_costs_are_exact_so_that_no_order_of_adding_up_changes_them(marks: Continuum, seed: int) -> None:
     # Libraries add up in another order with another number of threads, and the last digits differed.
-    alignment_problem, rng = problem(marks, Dissimilarity()), np.random.default_rng(seed)
+    alignment_problem, rng = build_alignment_problem(marks, Dissimilarity()), np.random.default_rng(seed)
     clusters = np.array([[rng.random() < 0.5 for _ in marks.owner] for _ in range(5)])
     for cluster, cost in zip(clusters, alignment_problem.costs(clusters), strict=True):
         rows = np.flatnonzero(cluster)
@@ -219,9 +222,9 @@ def test_where_clusters_cannot_be_listed_the_gap_stays(monkeypatch: pytest.Monke
     best = [best_alignment(marks) for marks in drawn]
 
     def give_up(*_: object) -> None:
-        raise GaveUpError
+        raise BudgetExceededError
 
-    monkeypatch.setattr(Search, "below", give_up)
+    monkeypatch.setattr(Search, "find_all_below", give_up)
     found = [best_alignment(marks) for marks in drawn]
     assert {each.status for each in best} == {"proven"}
     assert {each.status for each in found} == {"proven", "stopped"}

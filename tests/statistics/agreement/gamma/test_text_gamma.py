@@ -15,16 +15,16 @@ from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 from finecomb.engine.engines import LocalEngine
-from finecomb.engine.partitions import WorkSpread
-from finecomb.protocols import shipped
+from finecomb.engine.partitions import Executor
+from finecomb.protocols import load_shipped
 from finecomb.statistics.agreement.agreement import agree
 from finecomb.statistics.agreement.gamma.best_alignment import best_alignment
 from finecomb.statistics.agreement.gamma.chance_samplers import SAMPLERS
 from finecomb.statistics.agreement.gamma.continuum import Bools, Continuum, continua
 from finecomb.statistics.agreement.gamma.dissimilarity import Dissimilarity, group_distances
 from finecomb.statistics.agreement.gamma.gamma_cat import category_sums
-from finecomb.statistics.agreement.gamma.pooled_gamma import gap, measure_view, pooled
-from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings, Job, Measured, measured
+from finecomb.statistics.agreement.gamma.pooled_gamma import gamma_gap, measure_view, pooled_gamma
+from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings, Job, TextGamma, measure_text_gamma
 from finecomb.statistics.agreement.mark_alignment import align
 from finecomb.statistics.selection.view import view
 from tests.statistics.agreement.gamma_worlds import continuum, random_continuum, slow_distance, small_continua
@@ -61,7 +61,7 @@ READ = {
 
 def test_gamma_is_one_less_the_ratio_of_disorders() -> None:
     marks = random_continuum(np.random.default_rng(1), 4, 3)
-    found = measured(job(marks))
+    found = measure_text_gamma(job(marks))
     assert found.observed[0] == pytest.approx(best_alignment(marks).upper)
     assert found.gamma[0] == pytest.approx(1 - found.observed[0] / found.expected[0])
     assert found.weight[0] == len(marks) / 4
@@ -70,7 +70,7 @@ def test_gamma_is_one_less_the_ratio_of_disorders() -> None:
 
 def test_identical_annotators_give_one() -> None:
     marks = continuum(3, [(who, start, start + 4, start % 3) for who in range(3) for start in (0, 20, 41)])
-    assert measured(job(marks)).gamma[:2] == pytest.approx([1, 1])
+    assert measure_text_gamma(job(marks)).gamma[:2] == pytest.approx([1, 1])
 
 
 @pytest.mark.parametrize(
@@ -82,35 +82,35 @@ def test_identical_annotators_give_one() -> None:
     ],
 )
 def test_undefined_is_nan_with_a_reason(marks: Continuum, told: str) -> None:
-    found = measured(job(marks))
+    found = measure_text_gamma(job(marks))
     assert math.isnan(found.gamma[0])
     assert told in found.why
 
 
 def test_samples_depend_on_the_seed_and_the_document_alone() -> None:
     marks = random_continuum(np.random.default_rng(1), 4, 3)
-    assert measured(job(marks)).expected[0] == measured(job(marks)).expected[0]
-    assert measured(job(marks)).expected[0] != measured(job(marks, seed=1)).expected[0]
-    assert measured(job(marks)).expected[0] != measured(job(marks, document="e")).expected[0]
+    assert measure_text_gamma(job(marks)).expected[0] == measure_text_gamma(job(marks)).expected[0]
+    assert measure_text_gamma(job(marks)).expected[0] != measure_text_gamma(job(marks, seed=1)).expected[0]
+    assert measure_text_gamma(job(marks)).expected[0] != measure_text_gamma(job(marks, document="e")).expected[0]
 
 
 def test_the_precision_rule_draws_as_many_samples_as_it_needs() -> None:
     marks = random_continuum(np.random.default_rng(2), 3, 3)
-    first = measured(job(marks, GammaSettings(samples=10)))
+    first = measure_text_gamma(job(marks, GammaSettings(samples=10)))
     variation = first.error[0] * math.sqrt(10) * math.sqrt(9 / 10) / first.expected[0]
-    found = measured(job(marks, GammaSettings(samples=10, precision=0.05)))
+    found = measure_text_gamma(job(marks, GammaSettings(samples=10, precision=0.05)))
     assert found.samples == max(10, math.ceil((1.96 * variation / 0.05) ** 2))
     assert found.samples > 10
 
 
 def test_an_unproven_gamma_is_told_with_its_gap() -> None:
-    def text(lowest: tuple[float, float]) -> Measured:
-        return Measured("d", np.array([2.0]), np.array([0.5]), np.array([1.0]), np.array([0.0]), lowest)
+    def text(lowest: tuple[float, float]) -> TextGamma:
+        return TextGamma("d", np.array([2.0]), np.array([0.5]), np.array([1.0]), np.array([0.0]), lowest)
 
-    assert gap([text((0.5, 1.0))]) == 0
-    assert gap([text((0.4, 1.0))]) == pytest.approx(0.1)
-    assert gap([text((0.5, 0.8))]) == pytest.approx(0.5 / 0.8 - 0.5)
-    assert gap([text((0.5, 0.0))]) == math.inf
+    assert gamma_gap([text((0.5, 1.0))]) == 0
+    assert gamma_gap([text((0.4, 1.0))]) == pytest.approx(0.1)
+    assert gamma_gap([text((0.5, 0.8))]) == pytest.approx(0.5 / 0.8 - 0.5)
+    assert gamma_gap([text((0.5, 0.0))]) == math.inf
 
 
 def test_a_gap_is_printed() -> None:
@@ -182,7 +182,7 @@ def slow_sums(marks: Continuum, clusters: Bools) -> list[list[float]]:
 
 
 def test_labels_of_one_group_are_half_as_unlike() -> None:
-    table = group_distances(shipped("scarecrow"), ["grammar-usage", "redundant", "bad-math", "no type"])
+    table = group_distances(load_shipped("scarecrow"), ["grammar-usage", "redundant", "bad-math", "no type"])
     assert table[0, 1] == 0.5
     assert table[0, 2] == table[0, 3] == table[3, 4] == 1
     assert (np.diag(table) == 0).all()
@@ -242,14 +242,14 @@ def test_gamma_cat_and_gamma_k_look_at_labels() -> None:
 def test_intervals_hold_documents_and_chance() -> None:
     texts = [_text(0.3, 1.0, 0.1), _text(0.5, 1.0, 0.1)]
     fixed = np.ones((400, 2))
-    spread = pooled(texts, fixed, 0)[1:, 0]
-    assert pooled(texts, fixed, 0)[0, 0] == pytest.approx(0.6)
+    spread = pooled_gamma(texts, fixed, 0)[1:, 0]
+    assert pooled_gamma(texts, fixed, 0)[0, 0] == pytest.approx(0.6)
     assert spread.std() == pytest.approx(0.4 * math.hypot(0.1, 0.1) / 2, rel=0.15)
 
 
-def _text(observed: float, expected: float, error: float) -> Measured:
+def _text(observed: float, expected: float, error: float) -> TextGamma:
     row = [np.array([each]) for each in (2.0, observed, expected, error)]
-    return Measured("d", row[0], row[1], row[2], row[3], (observed, expected))
+    return TextGamma("d", row[0], row[1], row[2], row[3], (observed, expected))
 
 
 def test_every_setting_is_in_the_signature() -> None:
@@ -277,7 +277,7 @@ READ_D = {key: marks for key, marks in READ.items() if key[0] == "d"}
 def test_the_result_does_not_depend_on_the_number_of_workers() -> None:
     one = study({"d": TEXT, "e": TEXT}, READ)
     engines = [LocalEngine(workers, alone=0.0) for workers in (1, 2)]
-    alone, several = (measure_view(view(one), QUICK, 0, WorkSpread(engine)) for engine in engines)
+    alone, several = (measure_view(view(one), QUICK, 0, Executor(engine)) for engine in engines)
     for one_, other in zip(alone, several, strict=True):
         np.testing.assert_array_equal(one_.expected, other.expected)
 
@@ -355,7 +355,7 @@ def test_the_order_of_documents_and_annotations_does_not_matter() -> None:
 
 
 def test_settings_are_read_from_the_command_line() -> None:
-    asked = GammaSettings.parsed(["sampler=statistical", "samples=12", "precision=0.02", "soft=yes", "alpha=3"])
+    asked = GammaSettings.parse(["sampler=statistical", "samples=12", "precision=0.02", "soft=yes", "alpha=3"])
     assert asked == GammaSettings(sampler="statistical", samples=12, precision=0.02, soft=True, alpha=3.0)
 
 
@@ -378,4 +378,4 @@ def test_settings_are_read_from_the_command_line() -> None:
 )
 def test_bad_settings_say_the_way_out(pair: str, told: str) -> None:
     with pytest.raises(FinecombError, match=told):
-        GammaSettings.parsed([pair])
+        GammaSettings.parse([pair])

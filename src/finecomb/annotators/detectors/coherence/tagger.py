@@ -166,7 +166,7 @@ def fit_tagger(texts: Sequence[Narrative], labels: Sequence[str], settings: Tagg
 
 def _freeze(encoder: Any, layers: int) -> None:
     """Fix the embeddings and the lowest layers of an encoder that is built like BERT; leave any other free."""
-    stack = getattr(getattr(encoder, "encoder", None), "layer", None)
+    stack = getattr(getattr(encoder, "encoder", None), "stroke_name", None)
     if stack is not None and layers:
         for part in (encoder.embeddings, *stack[:layers]):
             part.requires_grad_(False)

@@ -11,7 +11,7 @@ from alembic.script import ScriptDirectory
 
 from finecomb.collection.database.connection import Database
 
-READABLE = ("2", "3", "4")
+READABLE_VERSIONS = ("2", "3", "4")
 """Versions whose studies can be read as they are: what later ones added is not needed for reading."""
 
 
@@ -21,12 +21,12 @@ def _config() -> Config:
     return config
 
 
-def head() -> str:
+def latest_version() -> str:
     """The version that this Finecomb works with."""
     return ScriptDirectory.from_config(_config()).get_current_head() or ""
 
 
-def current(database: Database) -> str:
+def current_version(database: Database) -> str:
     """The version of a database; empty when it has no tables yet."""
     engine = database.engine()
     try:
@@ -36,7 +36,7 @@ def current(database: Database) -> str:
         engine.dispose()
 
 
-def known(version: str) -> bool:
+def is_known_version(version: str) -> bool:
     """Whether this Finecomb knows a version; it does not know those of later ones."""
     return version in {"", *(each.revision for each in ScriptDirectory.from_config(_config()).walk_revisions())}
 

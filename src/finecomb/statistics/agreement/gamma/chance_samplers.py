@@ -8,16 +8,16 @@ import numpy as np
 
 from finecomb.statistics.agreement.gamma.continuum import Continuum, Floats, Ints
 
-_SHORTEST = 1e-6
+_MIN_LENGTH = 1e-6
 
 
-def shuffled(marks: Continuum, rng: np.random.Generator) -> Continuum:
+def shuffle_continuum(marks: Continuum, rng: np.random.Generator) -> Continuum:
     """Each annotator becomes one of the annotators drawn at random, moved along the text by a random distance.
 
     Mathet et al. (2015), section 5.2. What leaves the text at its end comes in again at the beginning. No two distances
     lie nearer to each other than half a mark, as long as the text has room. Drawn again when nobody has a mark.
     """
-    pivots = _pivots(marks, rng)
+    pivots = _draw_pivots(marks, rng)
     donors = rng.integers(marks.annotators, size=marks.annotators)
     while not np.isin(marks.owner, donors).any():
         donors = rng.integers(marks.annotators, size=marks.annotators)
@@ -36,7 +36,7 @@ def shuffled(marks: Continuum, rng: np.random.Generator) -> Continuum:
     )
 
 
-def _pivots(marks: Continuum, rng: np.random.Generator) -> Floats:
+def _draw_pivots(marks: Continuum, rng: np.random.Generator) -> Floats:
     """How far each annotator is moved: whole characters, (annotators,)."""
     apart = float((marks.end - marks.start).mean()) / 2
     places = np.arange(max(int(marks.length), 1))
@@ -49,26 +49,26 @@ def _pivots(marks: Continuum, rng: np.random.Generator) -> Floats:
     return pivots
 
 
-def modelled(marks: Continuum, rng: np.random.Generator) -> Continuum:
+def simulate_continuum(marks: Continuum, rng: np.random.Generator) -> Continuum:
     """Numbers of marks, gaps and lengths from normal distributions with the moments of those at hand.
 
     The statistical sampler of pygamma-agreement (Titeux and Riad 2021). Categories are as frequent as at hand, and the
     first annotator has at least one mark.
     """
-    lengths, gaps = marks.end - marks.start, _gaps(marks)
+    lengths, gaps = marks.end - marks.start, _mark_gaps(marks)
     counts = np.bincount(marks.owner, minlength=marks.annotators)
     numbers = np.abs(rng.normal(counts.mean(), counts.std(), marks.annotators).astype(np.int64))
     numbers[0] = max(numbers[0], 1)
     total = int(numbers.sum())
-    long = np.maximum(np.abs(rng.normal(lengths.mean(), lengths.std(), total)), _SHORTEST)
+    long = np.maximum(np.abs(rng.normal(lengths.mean(), lengths.std(), total)), _MIN_LENGTH)
     steps = rng.normal(gaps.mean(), gaps.std(), total) + long  # from the end of one to the end of the next
     owner = np.repeat(np.arange(marks.annotators), numbers)
-    end = _running(steps, numbers)
+    end = _cumsum_by_annotator(steps, numbers)
     category = rng.choice(marks.category, size=total)
     return Continuum.of(marks.annotators, marks.length, owner, end - long, end, category)
 
 
-def _gaps(marks: Continuum) -> Floats:
+def _mark_gaps(marks: Continuum) -> Floats:
     """From each mark to the next of the same annotator, and from the beginning of the text to the first; and one 0."""
     same = np.diff(marks.owner) == 0
     between = (marks.start[1:] - marks.end[:-1])[same]
@@ -76,7 +76,7 @@ def _gaps(marks: Continuum) -> Floats:
     return np.concatenate([[0.0], between, first[first > 0]])
 
 
-def _running(steps: Floats, numbers: Ints) -> Floats:
+def _cumsum_by_annotator(steps: Floats, numbers: Ints) -> Floats:
     """Cumulative sums that begin anew for each annotator."""
     total = np.cumsum(steps)
     before = np.concatenate([[0.0], total])[np.cumsum(numbers) - numbers]
@@ -84,6 +84,6 @@ def _running(steps: Floats, numbers: Ints) -> Floats:
 
 
 SAMPLERS: dict[str, Callable[[Continuum, np.random.Generator], Continuum]] = {
-    "shuffle": shuffled,
-    "statistical": modelled,
+    "shuffle": shuffle_continuum,
+    "statistical": simulate_continuum,
 }

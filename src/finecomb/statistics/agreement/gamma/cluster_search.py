@@ -23,16 +23,16 @@ import numpy as np
 
 from finecomb.statistics.agreement.gamma.continuum import Bools, Floats, Ints
 from finecomb.statistics.agreement.gamma.set_partitioning import AlignmentProblem
-from finecomb.statistics.agreement.gamma.work_budget import CALL, GaveUpError, WorkBudget
+from finecomb.statistics.agreement.gamma.work_budget import STEPS_PER_CALL, BudgetExceededError, WorkBudget
 
-_BLOCK = 64  # medoids whose bounds are computed at once
-_MARKS = 400  # marks open for all the medoids that are searched side by side
-_ROWS = 4096  # partial clusters taken further at once
-_ENOUGH = 50_000  # clusters
-_SAFE = 1e-9  # against rounding, wherever something is ruled out
+_MEDOID_BLOCK_SIZE = 64  # medoids whose bounds are computed at once
+_MAX_OPEN_MARKS = 400  # marks open for all the medoids that are searched side by side
+_MAX_PARTIAL_CLUSTERS = 4096  # partial clusters taken further at once
+_MAX_CLUSTERS = 50_000  # clusters
+_ROUNDING_MARGIN = 1e-9  # against rounding, wherever something is ruled out
 
 
-class _Roots(NamedTuple):
+class _MedoidBounds(NamedTuple):
     """Bounds for each medoid with one more decision taken, infinite where it is not to be had."""
 
     with_mark: Floats
@@ -54,7 +54,7 @@ class _OpenDecisions(NamedTuple):
     """(A, t): whether the annotator may be left out."""
 
 
-class _Rest(NamedTuple):
+class _RemainingBounds(NamedTuple):
     """What is open behind some annotator, with sums that bound it."""
 
     medoids: Ints
@@ -69,7 +69,7 @@ class _Rest(NamedTuple):
     """(A, U + 1): how much a mark's row can gain on the medoid's."""
 
 
-class _Partial(NamedTuple):
+class _PartialClusters(NamedTuple):
     """Clusters decided up to some annotator."""
 
     of: Ints
@@ -83,8 +83,8 @@ class _Partial(NamedTuple):
     members: Bools
     """(R, U + 1): the last column is for no mark."""
 
-    def take(self, rows: Ints | slice) -> _Partial:
-        return _Partial(self.of[rows], self.cost[rows], self.size[rows], self.reach[rows], self.members[rows])
+    def take(self, rows: Ints | slice) -> _PartialClusters:
+        return _PartialClusters(self.of[rows], self.cost[rows], self.size[rows], self.reach[rows], self.members[rows])
 
 
 @dataclass(frozen=True)
@@ -113,72 +113,81 @@ class Search:
         k = np.arange(m + 2)
         return cls(alignment_problem, table, distance, far, 1 - k * (k - 1) / 2 * alignment_problem.gain)
 
-    def below(self, prices: Floats, threshold: float, budget: WorkBudget) -> Bools:
+    def find_all_below(self, prices: Floats, threshold: float, budget: WorkBudget) -> Bools:
         """All clusters whose reduced cost is less than `threshold`, (found, U)."""
         batches: list[Bools] = [np.zeros((0, len(self.problem)), dtype=bool)]
-        for batch in self._found(prices, threshold, budget):
+        for batch in self._iter_clusters_below(prices, threshold, budget):
             batches.append(batch)
-            if sum(map(len, batches)) > _ENOUGH:
-                raise GaveUpError
+            if sum(map(len, batches)) > _MAX_CLUSTERS:
+                raise BudgetExceededError
         return np.unique(np.concatenate(batches), axis=0)
 
-    def some_below(self, prices: Floats, threshold: float, budget: WorkBudget, kept: float = 0.0) -> Bools:
+    def find_some_below(self, prices: Floats, threshold: float, budget: WorkBudget, kept: float = 0.0) -> Bools:
         """Some of them, as soon as there are any; none when there are none. A share `kept` of the budget stays."""
         none = np.zeros((0, len(self.problem)), dtype=bool)
-        return next((batch for batch in self._found(prices, threshold, budget, kept) if len(batch)), none)
+        return next((batch for batch in self._iter_clusters_below(prices, threshold, budget, kept) if len(batch)), none)
 
-    def _found(self, prices: Floats, threshold: float, budget: WorkBudget, kept: float = 0.0) -> Iterator[Bools]:
+    def _iter_clusters_below(
+        self, prices: Floats, threshold: float, budget: WorkBudget, kept: float = 0.0
+    ) -> Iterator[Bools]:
         """All of them, group by group of medoids."""
-        budget.spend(2 * (CALL + len(self.problem) * len(self.table) * self.table.size))
-        for medoids in self._groups(prices, threshold):
-            near = self._around(medoids, prices, threshold, budget, kept)
+        budget.spend(2 * (STEPS_PER_CALL + len(self.problem) * len(self.table) * self.table.size))
+        for medoids in self._medoid_groups(prices, threshold):
+            near = self._search_medoids(medoids, prices, threshold, budget, kept)
             yield near[self.problem.costs(near) - near @ prices < threshold]
 
-    def _groups(self, prices: Floats, threshold: float) -> list[Ints]:
+    def _medoid_groups(self, prices: Floats, threshold: float) -> list[Ints]:
         """Medoids to be searched side by side: those with much the same number of marks open, the easiest first."""
-        blocks = np.split(np.arange(len(self.problem)), np.arange(_BLOCK, len(self.problem), _BLOCK))
-        open_ = [(self._roots(block, prices).with_mark < threshold).sum(axis=(1, 2)) for block in blocks]
+        blocks = np.split(
+            np.arange(len(self.problem)), np.arange(_MEDOID_BLOCK_SIZE, len(self.problem), _MEDOID_BLOCK_SIZE)
+        )
+        open_ = [(self._medoid_bounds(block, prices).with_mark < threshold).sum(axis=(1, 2)) for block in blocks]
         count = np.concatenate(open_)
         alive = np.flatnonzero((count > 0) | (1 - prices < threshold))  # with others, or alone
         order = alive[np.argsort(count[alive], kind="stable")]
-        group = np.cumsum(count[order]) // _MARKS
+        group = np.cumsum(count[order]) // _MAX_OPEN_MARKS
         return [members for members in np.split(order, np.flatnonzero(np.diff(group)) + 1) if len(members)]
 
-    def _around(self, medoids: Ints, prices: Floats, threshold: float, budget: WorkBudget, kept: float) -> Bools:
+    def _search_medoids(
+        self, medoids: Ints, prices: Floats, threshold: float, budget: WorkBudget, kept: float
+    ) -> Bools:
         """Those with one of these medoids, depth first."""
-        todo = self._open(medoids, self._roots(medoids, prices), prices, threshold)
+        todo = self._open(medoids, self._medoid_bounds(medoids, prices), prices, threshold)
         batches = [np.zeros((0, len(self.problem)), dtype=bool)]
-        rests: dict[int, _Rest] = {}
+        rests: dict[int, _RemainingBounds] = {}
         stack = [(0, self._start(todo.medoids, prices))]
         while stack:
             depth, rows = stack.pop()
             budget.check(kept)
-            if len(rows.of) > _ROWS:
-                stack += [(depth, rows.take(slice(_ROWS, None))), (depth, rows.take(slice(_ROWS)))]
+            if len(rows.of) > _MAX_PARTIAL_CLUSTERS:
+                stack += [
+                    (depth, rows.take(slice(_MAX_PARTIAL_CLUSTERS, None))),
+                    (depth, rows.take(slice(_MAX_PARTIAL_CLUSTERS))),
+                ]
             elif depth == todo.marks.shape[1]:
                 batches.append(rows.members[rows.cost + self.base[rows.size] < threshold, :-1])
             elif len(rows.of):
                 if depth not in rests:
-                    rests[depth] = self._rest(todo, depth + 1)
-                    budget.spend(self._steps_of_rest(rests[depth]))
-                more = self._expanded(rows, todo, depth, prices)
-                budget.spend(self._steps_of_rows(len(more.of), rests[depth]))
-                stack.append((depth + 1, self._kept(more, rests[depth], threshold)))
+                    rests[depth] = self._remaining_bounds(todo, depth + 1)
+                    budget.spend(self._bound_step_count(rests[depth]))
+                more = self._expand_clusters(rows, todo, depth, prices)
+                budget.spend(self._expansion_step_count(len(more.of), rests[depth]))
+                stack.append((depth + 1, self._prune_clusters(more, rests[depth], threshold)))
         return np.concatenate(batches)
 
-    def _steps_of_rest(self, rest: _Rest) -> float:
+    def _bound_step_count(self, rest: _RemainingBounds) -> float:
         """What it takes to work out the bounds on what is open."""
         marks = int(rest.marks[0].size)
-        return CALL / 3 + len(rest.medoids) * marks * (marks + len(self.problem)) / 2
+        return STEPS_PER_CALL / 3 + len(rest.medoids) * marks * (marks + len(self.problem)) / 2
 
-    def _steps_of_rows(self, rows: int, rest: _Rest) -> float:
+    def _expansion_step_count(self, rows: int, rest: _RemainingBounds) -> float:
         """What it takes to expand partial clusters to so many, and to see which of them are kept."""
         left, width = (int(size) for size in rest.marks.shape[1:])
-        return CALL + rows * (2 * len(self.problem) + left * left * width / 2)
+        return STEPS_PER_CALL + rows * (2 * len(self.problem) + left * left * width / 2)
 
     # --- with nothing but the medoid ---------------------------------------------------------------------------------
 
-    def _roots(self, medoids: Ints, prices: Floats) -> _Roots:
+    def _medoid_bounds(self, medoids: Ints, prices: Floats) -> _MedoidBounds:
         """Bounds by the medoid's row alone, the least over all sizes k.
 
         Of identical marks the first is the medoid, so that no cluster is found twice.
@@ -205,9 +214,9 @@ class Search:
                     np.fmin(with_mark, others[:, :, None] + costs, out=with_mark)
                 np.fmin(without, total + np.where(among, ordered[:, [k - 1]] - best, 0.0), out=without)
         without[np.arange(len(medoids)), owners] = -np.inf  # given
-        return _Roots(with_mark, without)
+        return _MedoidBounds(with_mark, without)
 
-    def _open(self, medoids: Ints, roots: _Roots, prices: Floats, threshold: float) -> _OpenDecisions:
+    def _open(self, medoids: Ints, roots: _MedoidBounds, prices: Floats, threshold: float) -> _OpenDecisions:
         """What the bounds leave open: annotators and marks that may be in a cluster below the threshold.
 
         First come the annotators whose second best choice has the highest bound: there most is ruled out.
@@ -228,13 +237,17 @@ class Search:
 
     # --- annotator by annotator --------------------------------------------------------------------------------------
 
-    def _start(self, medoids: Ints, prices: Floats) -> _Partial:
+    def _start(self, medoids: Ints, prices: Floats) -> _PartialClusters:
         rows = np.arange(len(medoids))
         members = np.zeros((len(medoids), len(self.problem) + 1), dtype=bool)
         members[rows, medoids] = True
-        return _Partial(rows, -prices[medoids], np.ones(len(rows), dtype=np.int64), self.distance[medoids], members)
+        return _PartialClusters(
+            rows, -prices[medoids], np.ones(len(rows), dtype=np.int64), self.distance[medoids], members
+        )
 
-    def _expanded(self, rows: _Partial, todo: _OpenDecisions, depth: int, prices: Floats) -> _Partial:
+    def _expand_clusters(
+        self, rows: _PartialClusters, todo: _OpenDecisions, depth: int, prices: Floats
+    ) -> _PartialClusters:
         """Each cluster once without a mark of the next annotator, where that may be, and once with each."""
         none = len(self.problem)
         marks = todo.marks[rows.of, depth]
@@ -245,9 +258,9 @@ class Search:
         places = np.arange(len(mark))
         cost = new.cost - np.append(prices, 0.0)[mark] + new.reach[places, mark]
         new.members[places, mark] = True
-        return _Partial(new.of, cost, new.size + (mark < none), new.reach + self.distance[mark], new.members)
+        return _PartialClusters(new.of, cost, new.size + (mark < none), new.reach + self.distance[mark], new.members)
 
-    def _rest(self, todo: _OpenDecisions, depth: int) -> _Rest:
+    def _remaining_bounds(self, todo: _OpenDecisions, depth: int) -> _RemainingBounds:
         marks, medoids = todo.marks[:, depth:], todo.medoids
         count, left, width = marks.shape
         nearest = np.zeros((max(left, 1), count, left, width))
@@ -257,12 +270,14 @@ class Search:
             nearest[1:] = np.moveaxis(np.cumsum(np.sort(near, axis=3)[..., :-1], axis=3) / 2, 3, 0)
         gain = self.distance[marks] - self.distance[medoids[:, None, None], marks][..., None]  # (A, left, L, U + 1)
         ahead = gain.max(axis=2, initial=0.0).sum(axis=1)  # of no mark it is 0
-        return _Rest(medoids, marks, todo.prices[:, depth:], nearest, ahead)
+        return _RemainingBounds(medoids, marks, todo.prices[:, depth:], nearest, ahead)
 
-    def _kept(self, rows: _Partial, rest: _Rest, threshold: float) -> _Partial:
+    def _prune_clusters(self, rows: _PartialClusters, rest: _RemainingBounds, threshold: float) -> _PartialClusters:
         """Those that may still become a cluster below the threshold with the medoid that they are meant to have."""
         row = rows.reach[np.arange(len(rows.of)), rest.medoids[rows.of]]  # the medoid's
-        central = ~(rows.members & (rows.reach + rest.ahead[rows.of] < row[:, None] - _SAFE))[:, :-1].any(axis=1)
+        central = ~(rows.members & (rows.reach + rest.ahead[rows.of] < row[:, None] - _ROUNDING_MARGIN))[:, :-1].any(
+            axis=1
+        )
         rows, row = rows.take(np.flatnonzero(central)), row[central]
         left = rest.marks.shape[1]
         sizes = np.minimum(rows.size[:, None] + np.arange(left + 1), len(self.base) - 1)
@@ -278,16 +293,16 @@ class Search:
             some = np.flatnonzero(may[:, j] & ~possible)
             if j > 1 and len(some):
                 costs = worth[some] + reach[some] + rest.nearest[j - 1, of[some]]
-                some = some[fixed[some, j] + _least(costs, j) < threshold]
+                some = some[fixed[some, j] + _smallest_sum(costs, j) < threshold]
             if len(some):
                 to_medoid = self.distance[rest.medoids[of[some], None, None], marks[some]]
                 costs = worth[some] + reach[some] / 2 + j / 2 * to_medoid
-                some = some[fixed[some, j] + j / 2 * row[some] + _least(costs, j) < threshold]
+                some = some[fixed[some, j] + j / 2 * row[some] + _smallest_sum(costs, j) < threshold]
             possible[some] = True
         return rows.take(np.flatnonzero(possible))
 
 
-def _least(costs: Floats, j: int) -> Floats:
+def _smallest_sum(costs: Floats, j: int) -> Floats:
     """The sum of the j least over annotators, each with its best mark, (R, annotators, L) to (R,)."""
     best = costs.min(axis=2)
     if j < best.shape[1]:

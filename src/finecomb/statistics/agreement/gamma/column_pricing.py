@@ -7,17 +7,17 @@ import numpy as np
 from finecomb.statistics.agreement.gamma.continuum import Bools, Floats
 from finecomb.statistics.agreement.gamma.set_partitioning import AlignmentProblem
 
-_SWEEPS = 10
+_MAX_SWEEPS = 10
 
 
-def descent(alignment_problem: AlignmentProblem, prices: Floats, starts: Bools) -> tuple[Bools, Floats]:
+def coordinate_descent(alignment_problem: AlignmentProblem, prices: Floats, starts: Bools) -> tuple[Bools, Floats]:
     """Clusters and their reduced costs, each reached from its start by giving annotator after annotator the best mark.
 
     The best mark of one annotator while the others stay: the one that lowers the reduced cost most, or none.
     """
     clusters = starts.astype(np.float64)
     adds = clusters @ alignment_problem.joint - prices  # (K, U): what each mark would add
-    for _ in range(_SWEEPS):
+    for _ in range(_MAX_SWEEPS):
         changed = False
         for marks in alignment_problem.marks:
             gains = adds[:, marks]

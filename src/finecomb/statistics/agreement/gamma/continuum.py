@@ -52,13 +52,13 @@ class Continuum:
         return len(self.owner)
 
     @property
-    def mean_marks(self) -> float:
+    def marks_per_annotator(self) -> float:
         """Marks per annotator, by which a disorder is divided."""
         return len(self) / self.annotators
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class DocumentContinuum:
     """The marks of one document: their continuum, and which marks they are."""
 
     document: str
@@ -67,7 +67,7 @@ class Read:
     """Ids, in the order of the continuum."""
 
 
-def continua(study: Study, categories: tuple[str, ...]) -> list[Read]:
+def continua(study: Study, categories: tuple[str, ...]) -> list[DocumentContinuum]:
     """One for each document, in order. A discontinuous mark is the interval that encloses its spans on the text.
 
     Marks without a place on the text are left out, as are pooled votes, which do not say who marked what.
@@ -80,24 +80,24 @@ def continua(study: Study, categories: tuple[str, ...]) -> list[Read]:
     people = people.with_columns(owner=pl.int_range(pl.len()).over("document"))
     readers = dict(people.group_by("document").len().iter_rows())
     codes = {name: code for code, name in enumerate(categories)}
-    rows = _edges(study).join(people, on=["document", "annotator"], how="inner")
+    rows = _mark_extents(study).join(people, on=["document", "annotator"], how="inner")
     rows = rows.with_columns(
         category=pl.col("label").replace_strict(codes, default=len(codes), return_dtype=pl.Int64)
     ).sort("owner", "start", "end", "category", "mark")
     parts = rows.partition_by("document", as_dict=True)
     lengths = dict(study.documents.select("id", pl.col("text").str.len_chars()).iter_rows())
-    return [_read(id, lengths[id], readers.get(id, 0), parts.get((id,), rows.clear())) for id in lengths]
+    return [_build_continuum(id, lengths[id], readers.get(id, 0), parts.get((id,), rows.clear())) for id in lengths]
 
 
-def _edges(study: Study) -> pl.DataFrame:
+def _mark_extents(study: Study) -> pl.DataFrame:
     """Where each mark begins and ends on the text: mark, document, annotator, label, start, end."""
     edges = study.spans.filter(pl.col("part") == TEXT).group_by("mark")
     marks = study.marks.select("document", "annotator", "label", mark="id")
     return marks.join(edges.agg(pl.col("start").min(), pl.col("end").max()), on="mark", how="inner")
 
 
-def _read(document: str, length: int, readers: int, rows: pl.DataFrame) -> Read:
+def _build_continuum(document: str, length: int, readers: int, rows: pl.DataFrame) -> DocumentContinuum:
     start, end = (rows[name].to_numpy().astype(np.float64) for name in ("start", "end"))
     owner, category = (rows[name].to_numpy().astype(np.int64) for name in ("owner", "category"))
     continuum = Continuum.of(readers, float(length), owner, start, end, category)
-    return Read(document, continuum, tuple(rows["mark"]))
+    return DocumentContinuum(document, continuum, tuple(rows["mark"]))

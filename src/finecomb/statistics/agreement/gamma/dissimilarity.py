@@ -34,22 +34,22 @@ class Dissimilarity:
                 f"gamma's alpha and beta are at least 0 and not both 0, not {self.alpha:g} and {self.beta:g}"
             )
 
-    def positional(self, marks: Continuum) -> Floats:
+    def positional_dissimilarity(self, marks: Continuum) -> Floats:
         r"""$d_{pos} = \Delta \left(\frac{|s - s'| + |e - e'|}{l + l'}\right)^2$ of every two marks, sporadic."""
         apart = np.abs(marks.start[:, None] - marks.start) + np.abs(marks.end[:, None] - marks.end)
         lengths = marks.end - marks.start
         return np.asarray(self.delta * (apart / (lengths[:, None] + lengths)) ** 2)
 
-    def categorical(self, one: Ints, other: Ints) -> Floats:
+    def categorical_dissimilarity(self, one: Ints, other: Ints) -> Floats:
         """d_cat of categories, number by number."""
         if self.categories is None:
             return np.asarray(self.delta * (one != other))
         return np.asarray(self.delta * self.categories[one, other])
 
-    def combined(self, marks: Continuum) -> Floats:
+    def combined_dissimilarity(self, marks: Continuum) -> Floats:
         """d of every two marks, (marks, marks)."""
-        by_category = self.categorical(marks.category[:, None], marks.category[None, :])
-        return self.alpha * self.positional(marks) + self.beta * by_category
+        by_category = self.categorical_dissimilarity(marks.category[:, None], marks.category[None, :])
+        return self.alpha * self.positional_dissimilarity(marks) + self.beta * by_category
 
 
 def group_distances(protocol: Protocol | None, categories: Sequence[str]) -> Floats:

@@ -16,16 +16,22 @@ def category_sums(marks: Continuum, clusters: Bools, dissimilarity: Dissimilarit
     and each mark as much in a small cluster as in a large one. A disorder is their ratio. Marks alone in their cluster
     have no say. The dissimilarities are in multiples of Delta.
     """
-    near = np.maximum(0.0, 1 - dissimilarity.alpha * dissimilarity.positional(marks) / dissimilarity.delta)
+    near = np.maximum(
+        0.0, 1 - dissimilarity.alpha * dissimilarity.positional_dissimilarity(marks) / dissimilarity.delta
+    )
     several = clusters[clusters.sum(axis=1) > 1].astype(np.float64)
     shares = several / (several.sum(axis=1, keepdims=True) - 1)
     weights = near * np.einsum("ku,kv->uv", several, shares)  # a matrix product may round otherwise with other threads
     np.fill_diagonal(weights, 0.0)
-    apart = weights * dissimilarity.categorical(marks.category[:, None], marks.category[None, :]) / dissimilarity.delta
-    return np.stack([_by_category(table, marks, categories) for table in (apart, weights)], axis=1)
+    apart = (
+        weights
+        * dissimilarity.categorical_dissimilarity(marks.category[:, None], marks.category[None, :])
+        / dissimilarity.delta
+    )
+    return np.stack([_sum_by_category(table, marks, categories) for table in (apart, weights)], axis=1)
 
 
-def _by_category(pairs: Floats, marks: Continuum, categories: int) -> Floats:
+def _sum_by_category(pairs: Floats, marks: Continuum, categories: int) -> Floats:
     """Sums of a symmetric matrix over pairs: all, and those where one mark or both have each category."""
     members = [np.flatnonzero(marks.category == category) for category in range(categories)]
     sums = [pairs[rows].sum() - pairs[np.ix_(rows, rows)].sum() / 2 for rows in members]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from finecomb.statistics.agreement.gamma.continuum import Bools, Floats
-from finecomb.statistics.agreement.gamma.set_partitioning import AlignmentProblem, rounded_down
-from finecomb.statistics.agreement.gamma.work_budget import CALL, WorkBudget
+from finecomb.statistics.agreement.gamma.set_partitioning import AlignmentProblem, round_down
+from finecomb.statistics.agreement.gamma.work_budget import STEPS_PER_CALL, WorkBudget
 
 if TYPE_CHECKING:
     from highspy import Highs
@@ -21,11 +21,14 @@ _OPTIONS: dict[str, bool | int | float | str] = {
     "mip_abs_gap": 1e-9,
     "mip_feasibility_tolerance": 1e-9,
 }
-_INTEGER = 10  # steps for each entry of the matrix in an iteration of the integer program
-_FIRST_NODE, _NODE = 2, 50  # iterations for each mark at the first node, and for each further node
+_INTEGER_STEPS_PER_ENTRY = 10  # steps for each entry of the matrix in an iteration of the integer program
+_FIRST_NODE_ITERATIONS, _NODE_ITERATIONS = (
+    2,
+    50,
+)  # iterations for each mark at the first node, and for each further node
 
 
-class Master:
+class MasterProblem:
     """Columns are clusters, rows are marks: each mark in exactly one cluster, or with `soft` in at least one."""
 
     def __init__(self, alignment_problem: AlignmentProblem, soft: bool) -> None:
@@ -34,7 +37,7 @@ class Master:
         self.costs = np.zeros(0)
         self._seen: set[bytes] = set()
         self._relaxed = self._rows(solver="ipm", run_crossover="off", presolve="off")
-        self._allow_excess()
+        self._add_excess_columns()
 
     def add(self, clusters: Bools) -> int:
         """Take in those that are new; how many."""
@@ -55,22 +58,24 @@ class Master:
         prices need half the rounds, and leave the exact search little to refute.
         """
         marks, clusters = len(self.problem), len(self.costs)
-        steps = 12 * self._members + 1.5 * marks * marks + 27 * clusters  # of an iteration
+        steps = 12 * self._matrix_entry_count + 1.5 * marks * marks + 27 * clusters  # of an iteration
         self._relaxed.setOptionValue("ipm_iteration_limit", budget.times(steps))
         self._relaxed.clearSolver()
         self._relaxed.run()
-        budget.spend(CALL + steps * self._relaxed.getInfo().ipm_iteration_count)
+        budget.spend(STEPS_PER_CALL + steps * self._relaxed.getInfo().ipm_iteration_count)
         solution = self._relaxed.getSolution()
-        return self._affordable(np.array(solution.row_dual)), np.array(solution.col_value)[len(self.problem) :]
+        return self._dual_feasible_prices(np.array(solution.row_dual)), np.array(solution.col_value)[
+            len(self.problem) :
+        ]
 
-    def _affordable(self, prices: Floats) -> Floats:
+    def _dual_feasible_prices(self, prices: Floats) -> Floats:
         """Prices at which no known cluster is worth more than it costs, whatever the solver's tolerance was."""
         least = 0.0 if self.soft else -math.inf
-        prices = np.maximum(rounded_down(prices, self.problem.grain), least)
+        prices = np.maximum(round_down(prices, self.problem.grain), least)
         over = (self.clusters @ prices - self.costs).max(initial=0.0)
         return np.asarray(np.maximum(prices - over, least))
 
-    def _allow_excess(self) -> None:
+    def _add_excess_columns(self) -> None:
         """Let a mark be in more than one cluster for a fee, which keeps its price above minus the fee.
 
         Taking a mark out of a cluster adds at most (n - 1) / C = 2 / n to its cost. For a higher fee no excess is worth
@@ -80,15 +85,15 @@ class Master:
         marks, fee = np.arange(size, dtype=np.int32), np.full(size, 2.1 / self.problem.annotators)
         self._relaxed.addCols(size, fee, np.zeros(size), np.full(size, np.inf), size, marks, marks, np.full(size, -1.0))
 
-    def corner(self, budget: WorkBudget) -> Bools | None:
+    def integral_vertex(self, budget: WorkBudget) -> Bools | None:
         """The relaxed alignment at a corner where it is an alignment; None when it has halves."""
-        solver = self._rows(solver="simplex", simplex_iteration_limit=budget.times(self._members, 0.5))
+        solver = self._rows(solver="simplex", simplex_iteration_limit=budget.times(self._matrix_entry_count, 0.5))
         _add_columns(solver, self.clusters, self.costs)
         solver.run()
-        budget.spend(CALL + self._members * solver.getInfo().simplex_iteration_count)
+        budget.spend(STEPS_PER_CALL + self._matrix_entry_count * solver.getInfo().simplex_iteration_count)
         value = np.array(solver.getSolution().col_value)
         whole = self.clusters[value > 0.5]
-        return whole if np.all(np.abs(value - np.rint(value)) < 1e-6) and self.feasible(whole) else None
+        return whole if np.all(np.abs(value - np.rint(value)) < 1e-6) and self.is_feasible(whole) else None
 
     def chosen(self, usable: Bools, budget: WorkBudget, share: float = 1.0) -> tuple[Bools | None, float]:
         """The best alignment of some of the clusters, and a bound below all alignments of them.
@@ -97,23 +102,23 @@ class Master:
         cannot be interrupted. Nodes are limited, but what they take is known only afterwards.
         """
         clusters = self.clusters[usable]
-        steps = _INTEGER * float(clusters.sum())  # of an iteration
-        if share * budget.left < _FIRST_NODE * len(self.problem) * steps:
+        steps = _INTEGER_STEPS_PER_ENTRY * float(clusters.sum())  # of an iteration
+        if share * budget.left < _FIRST_NODE_ITERATIONS * len(self.problem) * steps:
             return None, -math.inf
-        solver = self._rows(mip_max_nodes=budget.times(_NODE * steps, share))
+        solver = self._rows(mip_max_nodes=budget.times(_NODE_ITERATIONS * steps, share))
         _add_columns(solver, clusters, self.costs[usable], whole=True)
         solver.run()
         value, bound = np.array(solver.getSolution().col_value), solver.getInfo().mip_dual_bound
-        budget.spend(CALL + steps * solver.getInfo().simplex_iteration_count)
+        budget.spend(STEPS_PER_CALL + steps * solver.getInfo().simplex_iteration_count)
         picked = clusters[value > 0.5] if len(value) == len(clusters) else clusters[:0]
-        return picked if self.feasible(picked) else None, bound if math.isfinite(bound) else -math.inf
+        return picked if self.is_feasible(picked) else None, bound if math.isfinite(bound) else -math.inf
 
     @property
-    def _members(self) -> float:
+    def _matrix_entry_count(self) -> float:
         """Marks of all clusters, the entries of the program's matrix."""
         return float(self.clusters.sum())
 
-    def feasible(self, clusters: Bools) -> bool:
+    def is_feasible(self, clusters: Bools) -> bool:
         """Whether the clusters are an alignment of all marks."""
         times = clusters.sum(axis=0)
         return bool(np.all(times >= 1 if self.soft else times == 1))

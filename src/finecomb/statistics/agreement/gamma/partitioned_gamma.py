@@ -11,14 +11,14 @@ import polars as pl
 
 from finecomb.core.errors import FinecombError
 from finecomb.engine.partitions import Tables
-from finecomb.statistics.agreement.gamma.continuum import Continuum, Read
+from finecomb.statistics.agreement.gamma.continuum import Continuum, DocumentContinuum
 from finecomb.statistics.agreement.gamma.dissimilarity import Dissimilarity
-from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings, Job, Measured, measured
+from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings, Job, TextGamma, measure_text_gamma
 from finecomb.version import __version__
 
 _INTS, _FLOATS = pl.List(pl.Int64), pl.List(pl.Float64)
-_ARRAYS = ("weight", "observed", "expected", "error")
-_TEXTS: Mapping[str, pl.DataType | type[pl.DataType]] = {
+_ARRAY_FIELDS = ("weight", "observed", "expected", "error")
+_TEXT_SCHEMA: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "document": pl.String,
     "annotators": pl.Int64,
     "length": pl.Float64,
@@ -27,18 +27,18 @@ _TEXTS: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "end": _FLOATS,
     "category": _INTS,
 }
-_RESULTS: Mapping[str, pl.DataType | type[pl.DataType]] = {
+_RESULT_SCHEMA: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "document": pl.String,
-    **dict.fromkeys(_ARRAYS, _FLOATS),
+    **dict.fromkeys(_ARRAY_FIELDS, _FLOATS),
     "lowest": _FLOATS,
     "samples": pl.Int64,
     "why": pl.String,
 }
 
 
-def text_rows(texts: Iterable[Read]) -> pl.DataFrame:
+def text_rows(texts: Iterable[DocumentContinuum]) -> pl.DataFrame:
     """Texts with their marks, one a row."""
-    return pl.DataFrame([_text_row(text.document, text.continuum) for text in texts], _TEXTS, orient="row")
+    return pl.DataFrame([_text_row(text.document, text.continuum) for text in texts], _TEXT_SCHEMA, orient="row")
 
 
 def _text_row(document: str, marks: Continuum) -> tuple[Any, ...]:
@@ -46,12 +46,12 @@ def _text_row(document: str, marks: Continuum) -> tuple[Any, ...]:
     return document, marks.annotators, float(marks.length), *(column.tolist() for column in columns)
 
 
-def measured_texts(table: pl.DataFrame) -> Iterator[Measured]:
+def read_text_gammas(table: pl.DataFrame) -> Iterator[TextGamma]:
     """What was measured of each text, as it was before it became a row."""
     for row in table.iter_rows(named=True):
-        arrays = {name: np.array(row[name], dtype=np.float64) for name in _ARRAYS}
+        arrays = {name: np.array(row[name], dtype=np.float64) for name in _ARRAY_FIELDS}
         lowest_observed, lowest_expected = row["lowest"]
-        yield Measured(
+        yield TextGamma(
             row["document"],
             arrays["weight"],
             arrays["observed"],
@@ -80,9 +80,11 @@ class GammaWork:
 
     def __call__(self, rows: pl.DataFrame) -> Tables:
         """What is measured of each text."""
-        return _table([measured(self._job(*row)) for row in rows.select(list(_TEXTS)).iter_rows()])
+        return _tabulate_results(
+            [measure_text_gamma(self._build_job(*row)) for row in rows.select(list(_TEXT_SCHEMA)).iter_rows()]
+        )
 
-    def _job(self, document: str, annotators: int, length: float, *columns: list[float]) -> Job:
+    def _build_job(self, document: str, annotators: int, length: float, *columns: list[float]) -> Job:
         kinds = (np.int64, np.float64, np.float64, np.int64)
         arrays: list[Any] = [np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True)]
         marks = Continuum(annotators, length, *arrays)
@@ -94,15 +96,15 @@ class GammaWork:
         raise FinecombError(f"gamma of text {document!r} cannot be computed: {reason}; leave it out with --where")
 
 
-def _table(results: Sequence[Measured]) -> Tables:
+def _tabulate_results(results: Sequence[TextGamma]) -> Tables:
     rows = [
         (
             text.document,
-            *(getattr(text, name).tolist() for name in _ARRAYS),
+            *(getattr(text, name).tolist() for name in _ARRAY_FIELDS),
             list(text.lowest),
             text.samples,
             text.why,
         )
         for text in results
     ]
-    return {"texts": pl.DataFrame(rows, _RESULTS, orient="row")}
+    return {"texts": pl.DataFrame(rows, _RESULT_SCHEMA, orient="row")}

@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from finecomb.engine.partitions import WorkSpread, partition_rows
+from finecomb.engine.partitions import Executor, rows_per_partition
 from finecomb.statistics.agreement.gamma.continuum import Floats, continua
 from finecomb.statistics.agreement.gamma.dissimilarity import Dissimilarity, group_distances
-from finecomb.statistics.agreement.gamma.partitioned_gamma import GammaWork, measured_texts, text_rows
-from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings, Measured
+from finecomb.statistics.agreement.gamma.partitioned_gamma import GammaWork, read_text_gammas, text_rows
+from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings, TextGamma
 from finecomb.statistics.inference.resampling import ratio
 from finecomb.statistics.selection.view import View
 
-Watch = Callable[[Iterator[int], int], Iterable[int]]
+ProgressWatcher = Callable[[Iterator[int], int], Iterable[int]]
 """Sees how many texts are done with each partition, and is told how many there are."""
-_STEP = 1  # texts of a partition: one with its samples of chance takes a second, or minutes
+_TEXTS_PER_PARTITION = 1  # texts of a partition: one with its samples of chance takes a second, or minutes
 
 
 def dissimilarity_of(view: View, settings: GammaSettings) -> Dissimilarity:
@@ -26,60 +26,62 @@ def dissimilarity_of(view: View, settings: GammaSettings) -> Dissimilarity:
 
 
 def measure_view(
-    view: View, settings: GammaSettings, seed: int, spread: WorkSpread | None = None, watch: Watch | None = None
-) -> list[Measured]:
+    view: View, settings: GammaSettings, seed: int, spread: Executor | None = None, watch: ProgressWatcher | None = None
+) -> list[TextGamma]:
     """Each text of a view, worked on as `spread` says."""
     work = GammaWork(settings, dissimilarity_of(view, settings), len(view.categories), seed)
     rows = text_rows(continua(view.study, view.categories))
-    run = (spread or WorkSpread()).run(work, work.lost, work.key())
-    done = run.rows_done(rows.iter_slices(partition_rows(len(rows), _STEP)))
+    run = (spread or Executor()).run(work, work.lost, work.key())
+    done = run.run_partitions(rows.iter_slices(rows_per_partition(len(rows), _TEXTS_PER_PARTITION)))
     for _ in watch(done, len(rows)) if watch else done:
         pass
-    return list(measured_texts(run.table("texts").collect())) if run.names else []
+    return list(read_text_gammas(run.table("texts").collect())) if run.names else []
 
 
-def _table(texts: Sequence[Measured], name: str) -> Floats:
+def _stack_field(texts: Sequence[TextGamma], name: str) -> Floats:
     """(texts, rows)."""
     return np.array([getattr(text, name) for text in texts]) if texts else np.zeros((0, 1))
 
 
-def _noise(weights: Floats, seed: int) -> Floats:
+def _chance_noise(weights: Floats, seed: int) -> Floats:
     """By how many standard errors the chance disorder of each text is off in each draw; not at all in the first."""
     noise = np.random.default_rng([seed, len(weights)]).standard_normal(weights.shape)
     noise[0] = 0.0
     return noise
 
 
-def pooled(texts: Sequence[Measured], weights: Floats, seed: int) -> Floats:
+def pooled_gamma(texts: Sequence[TextGamma], weights: Floats, seed: int) -> Floats:
     r"""$1 - \sum_t w_t O_t / \sum_t w_t E_t$ over the texts of each draw, (draws, rows).
 
     With $w_t$ the mean number of marks per annotator this is gamma of all texts laid end to end, where no alignment
     crosses from one text to another. Texts without an observed or expected disorder are left out. The first draw is the
     study itself; in the others the expected disorders vary by their sampling error too.
     """
-    observed, expected = _table(texts, "observed"), _table(texts, "expected")
+    observed, expected = _stack_field(texts, "observed"), _stack_field(texts, "expected")
     defined = np.isfinite(observed) & np.isfinite(expected)
-    share, error = np.where(defined, _table(texts, "weight"), 0.0), np.nan_to_num(_table(texts, "error"))
+    share, error = np.where(defined, _stack_field(texts, "weight"), 0.0), np.nan_to_num(_stack_field(texts, "error"))
     top = weights @ (share * np.where(defined, observed, 0.0))
     bottom = weights @ (share * np.where(defined, expected, 0.0))
-    bottom += (weights * _noise(weights, seed)) @ (share * error)
+    bottom += (weights * _chance_noise(weights, seed)) @ (share * error)
     return 1 - ratio(top, bottom)
 
 
-def by_text(texts: Sequence[Measured], weights: Floats, seed: int) -> Floats:
+def resampled_text_gammas(texts: Sequence[TextGamma], weights: Floats, seed: int) -> Floats:
     """Gamma of each text, (draws, texts), which varies by the sampling error of its expected disorder alone."""
-    expected, error = _table(texts, "expected")[:, 0], np.nan_to_num(_table(texts, "error"))[:, 0]
-    return 1 - ratio(_table(texts, "observed")[:, 0] + 0 * weights, expected + error * _noise(weights, seed))
+    expected, error = _stack_field(texts, "expected")[:, 0], np.nan_to_num(_stack_field(texts, "error"))[:, 0]
+    return 1 - ratio(
+        _stack_field(texts, "observed")[:, 0] + 0 * weights, expected + error * _chance_noise(weights, seed)
+    )
 
 
-def mean(texts: Sequence[Measured], weights: Floats, seed: int) -> Floats:
+def mean_gamma(texts: Sequence[TextGamma], weights: Floats, seed: int) -> Floats:
     """Mean of the texts' own gammas, those without one left out, (draws, 1)."""
-    gammas = by_text(texts, weights, seed)
+    gammas = resampled_text_gammas(texts, weights, seed)
     defined = np.isfinite(gammas)
     return ratio((weights * np.where(defined, gammas, 0.0)).sum(axis=1), (weights * defined).sum(axis=1))[:, None]
 
 
-def gap(texts: Sequence[Measured]) -> float:
+def gamma_gap(texts: Sequence[TextGamma]) -> float:
     """How far pooled gamma could lie from the one printed because alignments are not proven; 0 when all are."""
     defined = [text for text in texts if not text.why]
     weight = np.array([text.weight[0] for text in defined])
@@ -91,7 +93,7 @@ def gap(texts: Sequence[Measured]) -> float:
     return float(max(abs(1 - high[0] / high[1] - bound) for bound in farthest))
 
 
-def why_undefined(texts: Sequence[Measured], row: int) -> str:
+def undefined_gamma_reason(texts: Sequence[TextGamma], row: int) -> str:
     """Why no text has a value for a row."""
     if not texts:
         return "there is no text"

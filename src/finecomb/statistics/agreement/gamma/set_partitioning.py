@@ -56,7 +56,7 @@ class AlignmentProblem:
         members = clusters.astype(np.float64)
         return np.asarray(1 + ((members @ self.joint) * members).sum(axis=1) / 2)
 
-    def most_clusters(self, upper: float) -> float:
+    def max_cluster_count(self, upper: float) -> float:
         """No partition that costs at most `upper` has more.
 
         A cluster of k marks costs at least 1 - k(k - 1) / n(n - 1), which is no less than 1 - k / n.
@@ -64,7 +64,7 @@ class AlignmentProblem:
         return min(len(self), upper + len(self) / self.annotators)
 
 
-def problem(marks: Continuum, dissimilarity: Dissimilarity) -> AlignmentProblem:
+def build_alignment_problem(marks: Continuum, dissimilarity: Dissimilarity) -> AlignmentProblem:
     """What is to be solved for a continuum of two annotators or more.
 
     A pair with d > C + n - 1 is never worth its cluster: splitting off one of the two saves d - 1, loses at most n - 2
@@ -73,17 +73,17 @@ def problem(marks: Continuum, dissimilarity: Dissimilarity) -> AlignmentProblem:
     """
     n = marks.annotators
     pairs = n * (n - 1) / 2
-    apart = np.minimum(dissimilarity.combined(marks) / dissimilarity.delta, pairs + n) / pairs
+    apart = np.minimum(dissimilarity.combined_dissimilarity(marks) / dissimilarity.delta, pairs + n) / pairs
     _, owner = np.unique(marks.owner, return_inverse=True)
     apart[owner[:, None] == owner] = 0.0
     looks = np.stack([marks.start, marks.end, marks.category.astype(np.float64)])
     _, kind = np.unique(looks, axis=1, return_inverse=True)
-    grain = _grain(len(marks), n)
-    distance, gain = rounded_down(apart, grain), float(rounded_down(np.array(1 / pairs), grain))
+    grain = _rounding_grain(len(marks), n)
+    distance, gain = round_down(apart, grain), float(round_down(np.array(1 / pairs), grain))
     return AlignmentProblem(owner.astype(np.int64), distance, kind.astype(np.int64), gain, n, grain)
 
 
-def _grain(marks: int, annotators: int) -> float:
+def _rounding_grain(marks: int, annotators: int) -> float:
     """The least power of two whose multiples add up exactly: no sum is above 4 for each mark and pair in a cluster.
 
     Two bits of the 53 are spared, since searches halve distances.
@@ -92,6 +92,6 @@ def _grain(marks: int, annotators: int) -> float:
     return 2.0 ** (math.ceil(math.log2(largest)) - 51)
 
 
-def rounded_down(values: Floats, grain: float) -> Floats:
+def round_down(values: Floats, grain: float) -> Floats:
     """The next multiples of `grain` below."""
     return np.asarray(np.floor(values / grain) * grain)

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.engine.seeds import generator
-from finecomb.statistics.agreement.gamma.best_alignment import MOST_MARKS, WORK, Best, best_alignment
+from finecomb.engine.seeds import seeded_generator
+from finecomb.statistics.agreement.gamma.best_alignment import DEFAULT_WORK, MAX_MARKS, BestAlignment, best_alignment
 from finecomb.statistics.agreement.gamma.chance_samplers import SAMPLERS
 from finecomb.statistics.agreement.gamma.continuum import Continuum, Floats
 from finecomb.statistics.agreement.gamma.dissimilarity import Dissimilarity
@@ -40,7 +40,7 @@ class GammaSettings:
     precision: float = 0.0
     """Draw more samples until the chance disorder of a text is known to this share of itself (e.g. 0.02) with 95%
     confidence; 0 draws no more."""
-    work: float = WORK
+    work: float = DEFAULT_WORK
     """Limit for the alignment of a text, and for all of its samples together, in units of about a second that are
     counted and not timed; where it is reached, the gap is told."""
 
@@ -59,7 +59,7 @@ class GammaSettings:
             raise FinecombError(f"gamma's limit is more than 0 units of work, not {self.work:g}")
 
     @classmethod
-    def parsed(cls, pairs: Iterable[str]) -> GammaSettings:
+    def parse(cls, pairs: Iterable[str]) -> GammaSettings:
         """From `NAME=VALUE` as on the command line, e.g. `sampler=statistical`."""
         kinds = {field.name: type(field.default) for field in fields(cls)}
         settings: dict[str, object] = {}
@@ -68,14 +68,14 @@ class GammaSettings:
             if name not in kinds:
                 way_out = _NO_CLOCK if name == "seconds" else did_you_mean(name, kinds)
                 raise FinecombError(f"gamma has no setting {name!r}{way_out}")
-            settings[name] = _value(name, value if equals else "", kinds[name])
+            settings[name] = _parse_value(name, value if equals else "", kinds[name])
         return cls(**settings)  # type: ignore[arg-type]
 
 
 _NO_CLOCK = "; what a clock stops depends on how busy the machine is, so work is limited instead: work=60"
 
 
-def _value(name: str, value: str, kind: type) -> object:
+def _parse_value(name: str, value: str, kind: type) -> object:
     try:
         return {"yes": True, "no": False}[value] if kind is bool else kind(value)
     except (KeyError, ValueError):
@@ -95,7 +95,7 @@ class Job(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class TextGamma:
     """Of one text; the rows are gamma, gamma-cat, and gamma-k of each category."""
 
     document: str
@@ -119,20 +119,20 @@ class Measured:
         return 1 - ratio(self.observed, self.expected)
 
 
-def measured(job: Job) -> Measured:
+def measure_text_gamma(job: Job) -> TextGamma:
     """The best alignment of a text's marks, and of samples of chance drawn from a seed of its own."""
-    if why := _why(job.marks):
+    if why := _undefined_reason(job.marks):
         nothing = np.full(2 + job.categories, np.nan)
-        return Measured(job.document, 0 * nothing, nothing, nothing, nothing, (math.nan, math.nan), why=why)
-    best = _best(job, job.marks, job.settings.work)
+        return TextGamma(job.document, 0 * nothing, nothing, nothing, nothing, (math.nan, math.nan), why=why)
+    best = _align_marks(job, job.marks, job.settings.work)
     sums = category_sums(job.marks, best.clusters, job.dissimilarity, job.categories)
-    chance, lower = _chance(job)
+    chance, lower = _chance_disorders(job)
     count = np.isfinite(chance).sum(axis=0).astype(np.float64)
     expected = ratio(np.nansum(chance, axis=0), count)
     spread = np.sqrt(ratio(np.nansum((chance - expected) ** 2, axis=0), count - 1))
-    return Measured(
+    return TextGamma(
         job.document,
-        weight=np.concatenate([[job.marks.mean_marks], sums[:, 1]]),
+        weight=np.concatenate([[job.marks.marks_per_annotator], sums[:, 1]]),
         observed=_disorders(best, sums),
         expected=expected,
         error=spread / np.sqrt(np.maximum(count, 1)),
@@ -141,38 +141,41 @@ def measured(job: Job) -> Measured:
     )
 
 
-def _why(marks: Continuum) -> str:
+def _undefined_reason(marks: Continuum) -> str:
     if marks.annotators < 2:
         return "fewer than two annotators read it"
     if not len(marks):
         return "nobody marked anything"
-    return f"it has more than {MOST_MARKS:,} marks" if len(marks) > MOST_MARKS else ""
+    return f"it has more than {MAX_MARKS:,} marks" if len(marks) > MAX_MARKS else ""
 
 
-def _best(job: Job, marks: Continuum, work: float) -> Best:
+def _align_marks(job: Job, marks: Continuum, work: float) -> BestAlignment:
     return best_alignment(marks, job.dissimilarity, job.settings.soft, work)
 
 
-def _disorders(best: Best, sums: Floats) -> Floats:
+def _disorders(best: BestAlignment, sums: Floats) -> Floats:
     """Of gamma, gamma-cat and each gamma-k, (rows,)."""
     return np.concatenate([[best.upper], ratio(sums[:, 0], sums[:, 1])])
 
 
-def _chance(job: Job) -> tuple[Floats, Floats]:
+def _chance_disorders(job: Job) -> tuple[Floats, Floats]:
     """Disorders of samples, (samples, rows), and bounds below those of gamma, (samples,)."""
-    rng = generator(job.seed, "gamma", job.document)
-    samples = [_sample(job, rng) for _ in range(job.settings.samples)]
-    samples += [_sample(job, rng) for _ in range(_more([sample[0][0] for sample in samples], job.settings.precision))]
+    rng = seeded_generator(job.seed, "gamma", job.document)
+    samples = [_sample_chance_disorders(job, rng) for _ in range(job.settings.samples)]
+    samples += [
+        _sample_chance_disorders(job, rng)
+        for _ in range(_missing_sample_count([sample[0][0] for sample in samples], job.settings.precision))
+    ]
     return np.stack([sample[0] for sample in samples]), np.array([sample[1] for sample in samples])
 
 
-def _sample(job: Job, rng: np.random.Generator) -> tuple[Floats, float]:
+def _sample_chance_disorders(job: Job, rng: np.random.Generator) -> tuple[Floats, float]:
     marks = SAMPLERS[job.settings.sampler](job.marks, rng)
-    best = _best(job, marks, job.settings.work / job.settings.samples)
+    best = _align_marks(job, marks, job.settings.work / job.settings.samples)
     return _disorders(best, category_sums(marks, best.clusters, job.dissimilarity, job.categories)), best.lower
 
 
-def _more(disorders: list[float], precision: float) -> int:
+def _missing_sample_count(disorders: list[float], precision: float) -> int:
     """Samples still missing of (1.96 x coefficient of variation / precision)^2 (Mathet et al. 2015, section 5.3)."""
     if not precision:
         return 0

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-STEPS = 2.5e8
+STEPS_PER_UNIT = 2.5e8
 """Of one unit of work: about a second of one core when this was written."""
-CALL = 1e5
+STEPS_PER_CALL = 1e5
 """Steps that a handful of array operations takes however small the arrays are."""
 
 
-class GaveUpError(Exception):
+class BudgetExceededError(Exception):
     """The work allowed is done, or there are too many clusters to list."""
 
 
@@ -28,7 +28,7 @@ class WorkBudget:
     @classmethod
     def of(cls, units: float) -> WorkBudget:
         """So many units of work."""
-        return cls(units * STEPS, units * STEPS)
+        return cls(units * STEPS_PER_UNIT, units * STEPS_PER_UNIT)
 
     def spend(self, steps: float) -> None:
         """Count steps that were taken."""
@@ -37,7 +37,7 @@ class WorkBudget:
     def check(self, kept: float = 0.0) -> None:
         """Give up where no more than a share `kept` of the whole is left."""
         if self.left <= kept * self.total:
-            raise GaveUpError
+            raise BudgetExceededError
 
     def times(self, steps: float, share: float = 1.0) -> int:
         """How often something of so many steps can be done with a share of what is left; at least once."""

@@ -9,7 +9,7 @@ revision = "2"
 down_revision = "1"
 
 _KEY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-_TOLD = ("platform", "worker", "place", "session", "device", "address", "submit")
+_SOURCE_COLUMNS = ("platform", "worker", "place", "session", "device", "address", "submit")
 
 
 def upgrade() -> None:
@@ -20,7 +20,7 @@ def upgrade() -> None:
         sa.Column("study", _KEY, autoincrement=False, nullable=False),
         sa.Column("annotator", sa.Text(), nullable=False),
         sa.Column("at", sa.Double(), nullable=False),
-        *(sa.Column(name, sa.Text(), nullable=False) for name in _TOLD),
+        *(sa.Column(name, sa.Text(), nullable=False) for name in _SOURCE_COLUMNS),
         sa.ForeignKeyConstraint(["study"], ["study.key"], name="arrival_study"),
         sa.PrimaryKeyConstraint("key", name="arrival_primary"),
     )
