@@ -19,7 +19,7 @@ from finecomb.version import __version__
 if TYPE_CHECKING:
     from finecomb.core.errors import FinecombError, Problem
     from finecomb.core.estimate import Estimate
-    from finecomb.core.findings import Findings
+    from finecomb.core.results import Findings
     from finecomb.core.protocol import Protocol
     from finecomb.core.records import Annotation, Annotator, Document, Mark, Unit
     from finecomb.core.span import Span

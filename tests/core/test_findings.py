@@ -7,7 +7,7 @@ import pytest
 
 import finecomb as fc
 from finecomb.core.estimate import Estimate, Finding, Signature
-from finecomb.core.findings import Findings
+from finecomb.core.results import Findings
 
 
 def findings() -> Findings:

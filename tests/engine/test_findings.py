@@ -11,7 +11,7 @@ import pytest
 
 from finecomb.annotators.simulated.demo_study import demo_study
 from finecomb.core.errors import FinecombError
-from finecomb.core.findings import Findings
+from finecomb.core.results import Findings
 from finecomb.core.study import Study
 from finecomb.engine.engines import LostItem
 from finecomb.engine.partitions import Executor

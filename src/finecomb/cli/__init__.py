@@ -7,7 +7,7 @@ import os
 import sys
 
 from finecomb.cli.commands import app
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, flag_style
 
 __all__ = ["app", "main"]
 
@@ -35,7 +35,7 @@ def main() -> None:
     try:
         app()
     except FinecombError as error:
-        _print_error(str(error))
+        _print_error(error.text(flag_style))
         sys.exit(1)
     except ModuleNotFoundError as error:
         from finecomb.core.packages import EXTRA_BY_MODULE, missing_package_error

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from finecomb.api.statistics import agree as fc_agree
+from finecomb.cli.derived import ApiCall, from_api
 from finecomb.cli.filters import FilterOptions, split_names
 from finecomb.cli.options import NoOptions, is_given, with_options
 from finecomb.cli.shared import (
@@ -25,7 +27,7 @@ from finecomb.cli.shared import (
 from finecomb.cli.statistics import print_findings
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding
-from finecomb.core.findings import Findings
+from finecomb.core.results import Findings
 from finecomb.core.options import OptionValues, option, reject_unknown_options
 from finecomb.engine.options import PartitionOptions
 from finecomb.reporting.tables import Row
@@ -65,66 +67,12 @@ def test_options_by_name() -> dict[str, type]:
 
 
 @app.command()
-@with_options([*agree_options_by_name().values(), FilterOptions, PartitionOptions])
-def agree(
-    context: typer.Context,
-    study: StudyPath,
-    values: OptionValues,
-    measures: Annotated[
-        str, typer.Option("--measure", "-m", help=f"With commas: {', '.join(AGREEMENTS)}.")
-    ] = "alpha,two-agree",
-    who: Annotated[bool, typer.Option("--who", help="Whom to trust: each annotator against the rest.")] = False,
-    from_: From = "",
-    as_json_: AsJson = False,
-) -> None:
-    """How far annotators agree, by label: alpha, two-agree, kappas, pairwise F1, gamma, each under its own name.
-
-    Examples: `finecomb agree demo-study` · `finecomb agree demo-study --measure f1,kappa-cohen --level char` ·
+@from_api(fc_agree, flags={"gamma": ("--gamma",)})
+def agree(study: StudyPath, call: ApiCall, from_: From = "", as_json_: AsJson = False) -> None:
+    """Examples: `finecomb agree demo-study` · `finecomb agree demo-study --measure f1,kappa-cohen --level char` ·
     `finecomb agree demo-study --measure gamma,gamma-cat --gamma precision=0.02` · `finecomb agree demo-study --who`
     """
-    if who and is_given(context, "measures"):
-        raise FinecombError("--measure does not apply to --who; leave one of the two out")
-    wanted = [] if who else resolve_measure_names(split_names(measures))
-    spread_out = {name: PartitionOptions for name in AGREEMENTS if name.startswith("gamma")}
-    reject_unknown_options(
-        values.given, {name: spread_out.get(name, NoOptions) for name in wanted or ["--who"]}, spread_out
-    )
-    gamma = GammaSettings.parse(values.given.get("settings", ()))
-    options = values.of(AgreeOptions, gamma=gamma, watch=_track_texts)
-    reject_unknown_options(values.given, _wanted_options_by_name(wanted, options), agree_options_by_name())
-    part = view(read(study, from_), values.of(FilterOptions).filters())
-    print_notes(part.notes)
-    if who:
-        options_of_trust = values.of(AnnotatorQualityOptions)
-        print_findings(
-            trust(part, tokens=options_of_trust.tokens, seed=options_of_trust.seed), as_json_, "Whom to trust"
-        )
-        return
-    given = {name: getattr(options, name) for name in values.given if hasattr(options, name)}
-    with values.of(PartitionOptions).spread() as spread:
-        findings = agreed(part, wanted, **{**given, "gamma": gamma, "watch": options.watch, "spread": spread})
-        print_notes(resume_note(spread.found, "text"))
-        print_findings(findings, as_json_, "Agreement", protocol=part.protocol)
-
-
-def _wanted_options_by_name(wanted: Sequence[str], options: AgreeOptions) -> dict[str, type]:
-    """The options of the measures that were asked for and of what they read, by name."""
-    if not wanted:
-        return {"--who": AnnotatorQualityOptions}
-    source = source_type(options)
-    return {**{name: AGREEMENTS[name].options for name in wanted}, source.noun: source.options_type}
-
-
-def _track_texts(done: Iterable[int], total: int) -> Iterator[int]:
-    """Pass on how many texts are done, with a bar on standard error, shown only to people."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (BarColumn(), TextColumn("{task.completed:,} of {task.total:,} texts"), TimeElapsedColumn())
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
-        bar = progress.add_task("", total=total)
-        for count in done:
-            progress.advance(bar, count)
-            yield count
+    print_result(call(read(study, from_), progress=shows_progress()), as_json_)
 
 
 @app.command("test")

@@ -20,6 +20,7 @@ from finecomb.core.estimate import Finding
 from finecomb.core.palette import label_styles
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import ONBOARDING_PHASES, OnboardingPhase
+from finecomb.core.results import Findings, Result
 from finecomb.core.study import Study, StudyItem
 from finecomb.formats.atomic_file import write_file
 from finecomb.reporting.tables import FORMAT_BY_SUFFIX, Row, as_json, format_table, print_rows
@@ -192,3 +193,26 @@ def print_table_or_json(rows: list[Row], as_json_: bool, title: str, empty: str,
         print_table(rows, title, empty)
         for note in notes:
             print_note(note)
+
+
+def shows_progress() -> bool:
+    """Return whether a person watches standard error, so that progress is worth drawing."""
+    return err.is_terminal
+
+
+def print_result(result: Result, as_json_: bool) -> None:
+    """Print the result of a public function: its notes, then its table as `--format` says or one JSON object.
+
+    With `--plot` its estimates are drawn too; with `-v` the signature is printed.
+    """
+    print_notes(result.notes)
+    if OUTPUT.plot is not None:
+        result.plot(OUTPUT.plot)
+        print_note(f"{OUTPUT.plot}: drawn, with 95% intervals")
+    findings = isinstance(result, Findings)
+    rows, signature = finding_rows(result) if findings else (result.rows(), result.signature)
+    if as_json_:
+        typer.echo(as_json(rows, signature))
+        return
+    print_table(rows, result.title)
+    print_signature(signature, " (95% intervals; with --json each row adds what is particular to it)" if findings else "")

@@ -25,7 +25,7 @@ from finecomb.cli.shared import (
 )
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding
-from finecomb.core.findings import Findings
+from finecomb.core.results import Findings
 from finecomb.core.options import OptionValues, merge_option_specs, option_specs, reject_unknown_options
 from finecomb.core.protocol import Protocol
 from finecomb.core.study import Study

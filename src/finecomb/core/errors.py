@@ -5,13 +5,79 @@ from __future__ import annotations
 import difflib
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 
+_OPEN, _CLOSE = "\ue000", "\ue001"  # private-use characters around a parameter in a message; no message shows them
+_NAMED = re.compile(f"{_OPEN}(\\w+)(?:=([^{_CLOSE}]*))?{_CLOSE}")
+ParameterStyle = Callable[[str, str | None], str]
+"""How a client writes a parameter, given its name and, where the message has one, its value."""
+
+
+def param(name: str, value: object = None) -> str:
+    """Name a parameter in a message, so that every client can write it in its own way.
+
+    Python prints `min_votes=3`, the command line `--min-votes 3`; without a value `min_votes` and `--min-votes`.
+
+    >>> str(FinecombError(f"{param('min_votes', 3)}: expected 1 or 2"))
+    'min_votes=3: expected 1 or 2'
+    """
+    return f"{_OPEN}{name}{_CLOSE}" if value is None else f"{_OPEN}{name}={value}{_CLOSE}"
+
+
+def python_style(name: str, value: str | None) -> str:
+    """Write a parameter as a keyword of Python."""
+    return name if value is None else f"{name}={value}"
+
+
+def flag_style(name: str, value: str | None) -> str:
+    """Write a parameter as a flag of the command line.
+
+    >>> FinecombError(f"{param('min_votes', 3)}: expected 1 or 2").text(flag_style)
+    '--min-votes 3: expected 1 or 2'
+    """
+    flag = f"--{name.strip('_').replace('_', '-')}"
+    return flag if value is None else f"{flag} {value}"
+
+
 class FinecombError(Exception):
-    """A mistake that the user can mend; its message says what, where, why and the way out."""
+    """An error that the user can fix; its message names what was found, where, and how to fix it."""
+
+    def text(self, style: ParameterStyle) -> str:
+        """Return the message with its parameters written in a client's style."""
+        return _NAMED.sub(lambda found: style(found[1], found[2]), super().__str__())
+
+    def __str__(self) -> str:
+        return self.text(python_style)
+
+
+class ParameterError(FinecombError, ValueError):
+    """A parameter whose value cannot be used.
+
+    Attributes
+    ----------
+    parameter : str
+        Name of the parameter, as a keyword of Python; empty where several are concerned.
+    choices : tuple of str
+        Values that can be used, where they can be listed.
+    hint : str
+        How to fix it, where that is more than one of the choices.
+    """
+
+    def __init__(self, message: str, *, parameter: str = "", choices: Iterable[str] = (), hint: str = "") -> None:
+        self.parameter, self.choices, self.hint = parameter, tuple(map(str, choices)), hint
+        super().__init__(message + _way_out(self.parameter, self.choices, hint))
+
+
+def _way_out(parameter: str, choices: Sequence[str], hint: str) -> str:
+    if hint:
+        return f"; {hint}"
+    if not choices:
+        return ""
+    listed = ", ".join(choices[:12]) + (", ..." if len(choices) > 12 else "")
+    return f"; pass {param(parameter)} with one of {listed}" if parameter else f"; choose one of {listed}"
 
 
 class SpanError(FinecombError, ValueError):

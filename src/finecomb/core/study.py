@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import overload
@@ -11,7 +12,6 @@ import polars as pl
 
 from finecomb.core import frames
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.core.hooks import HTML_HOOK
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Note, Settings
 from finecomb.core.stored_marks import StoredMarks
@@ -202,7 +202,7 @@ class Study:
         return f"Study({title!r}: {counts}; {', '.join(self.protocols) or 'no protocol'})"
 
     def _repr_html_(self) -> str:
-        return HTML_HOOK[0](self)
+        return str(importlib.import_module("finecomb.reporting.marked_text").study_html(self))  # a higher layer
 
 
 def _answer_rows(of: str, frame: pl.DataFrame) -> Iterator[tuple[object, ...]]:

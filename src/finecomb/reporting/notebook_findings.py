@@ -6,7 +6,7 @@ import math
 from html import escape
 from typing import Any
 
-from finecomb.core.findings import Findings
+from finecomb.core.results import Findings
 from finecomb.reporting.tables import finding_rows, format_rows
 
 

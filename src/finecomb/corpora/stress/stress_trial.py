@@ -14,7 +14,7 @@ from scipy import stats
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding, Signature
-from finecomb.core.findings import Findings
+from finecomb.core.results import Findings
 from finecomb.core.records import Document
 from finecomb.corpora.stress.corruptions import CORRUPTIONS, Neighbours
 from finecomb.corpora.stress.metric_scoring import metric_values, score_candidates

@@ -11,7 +11,7 @@ import polars as pl
 
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding, Signature
-from finecomb.core.findings import Findings
+from finecomb.core.results import Findings
 from finecomb.core.options import build_options, reject_unknown_options
 from finecomb.core.span import TEXT
 from finecomb.core.study import Study

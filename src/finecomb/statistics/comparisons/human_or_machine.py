@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from finecomb.core.design import design_cells
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
-from finecomb.core.findings import Findings
+from finecomb.core.results import Findings
 from finecomb.core.frames import meta_entry, parse_json_object
 from finecomb.statistics.agreement.alpha import alpha_from_coincidences, nominal_distance, ordinal_distance
 from finecomb.statistics.comparisons.system_comparison import add_adjusted_p

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding, Signature
-from finecomb.core.findings import Findings
+from finecomb.core.results import Findings
 from finecomb.statistics.comparisons.human_or_machine import evaluator_scores, groups_of, ratings, unfinished_notes
 from finecomb.statistics.inference.metric_correlation import ScoredDocuments, pearson
 from finecomb.statistics.inference.resampling import estimate_with_interval, resampled_positions

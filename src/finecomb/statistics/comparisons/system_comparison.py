@@ -13,7 +13,7 @@ import polars as pl
 
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding, Signature
-from finecomb.core.findings import Findings
+from finecomb.core.results import Findings
 from finecomb.core.frames import meta_entry, parse_json_object
 from finecomb.core.options import join_names
 from finecomb.core.study import Study

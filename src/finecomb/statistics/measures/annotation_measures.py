@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding, Signature
-from finecomb.core.findings import Findings
+from finecomb.core.results import Findings
 from finecomb.core.options import build_options, option, reject_unknown_options
 from finecomb.core.study import Study
 from finecomb.statistics.inference.resampling import (

@@ -1,0 +1,87 @@
+"""Progress of long work: a bar on standard error, a function of the caller's, or nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+Progress = bool | Callable[[int, int | None], None]
+"""True for a bar on standard error, False for nothing, or a function of the steps done and of all steps (or None)."""
+
+
+@contextlib.contextmanager
+def steps(progress: Progress, unit: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+    """Yield a function that is told how many further steps are done.
+
+    >>> calls = []
+    >>> with steps(lambda done, total: calls.append((done, total)), "texts", 3) as advance:
+    ...     advance(2)
+    >>> calls
+    [(2, 3)]
+    """
+    if progress is False:
+        yield lambda count: None
+        return
+    if callable(progress):
+        done = 0
+
+        def advance(count: int) -> None:
+            nonlocal done
+            done += count
+            progress(done, total)
+
+        yield advance
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress as Bar, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    count = "{task.completed:,} of {task.total:,}" if total is not None else "{task.completed:,}"
+    columns = (BarColumn() if total is not None else SpinnerColumn(), TextColumn(f"{count} {unit}"), TimeElapsedColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(unit, total=total)
+        yield lambda count: bar.advance(task, count)
+
+
+def track(items: Iterable[T], progress: Progress, unit: str, total: int | None = None) -> Iterator[T]:
+    """Pass items on, one step each."""
+    with steps(progress, unit, total) as advance:
+        for item in items:
+            yield item
+            advance(1)
+
+
+def track_counts(counts: Iterable[int], progress: Progress, unit: str, total: int | None = None) -> Iterator[int]:
+    """Pass counts on, as many steps as each says."""
+    with steps(progress, unit, total) as advance:
+        for count in counts:
+            advance(count)
+            yield count
+
+
+def run_blocking(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end, also where an event loop runs already, as in a notebook.
+
+    >>> async def answer() -> int:
+    ...     return 42
+    >>> run_blocking(answer())
+    42
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as thread:  # a second loop must not run in the thread of the first
+        return thread.submit(asyncio.run, work).result()
+
+
+def resume_note(count: int, unit: str) -> list[str]:
+    """Return a note where parts of the work were done by an earlier run that was interrupted.
+
+    >>> resume_note(2, "text"), resume_note(0, "text")
+    (['2 texts done by an earlier run that was cut off'], [])
+    """
+    return [f"{count:,} {unit}{'' if count == 1 else 's'} done by an earlier run that was cut off"] if count else []
