@@ -115,8 +115,10 @@ def studies(world: World, n: int, studies: int, seed: int) -> dict[str, Held]:
             values = TextValues(human[:n], np.arange(n), other[None])
             results.setdefault(name, []).append(ppi_mean(values).interval(signed=world.signed))
         values = TextValues(human[:n], np.arange(n), judge[None])
-        results.setdefault("classic", []).append(ppi_mean(values.plain()).interval(signed=world.signed))
-        results.setdefault("student", []).append(student(values.plain()))
+        results.setdefault("classic", []).append(
+            ppi_mean(values.without_judges_or_strata()).interval(signed=world.signed)
+        )
+        results.setdefault("student", []).append(student(values.without_judges_or_strata()))
         results.setdefault("published", []).append(many_texts(values))
     return {name: held(np.array(each), world.mean) for name, each in results.items()}
 

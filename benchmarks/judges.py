@@ -70,7 +70,7 @@ def _is_found(effect: float, texts: int, run: int) -> bool:
     rng = np.random.default_rng([6, texts, run])
     level = rng.gamma(2, 1, texts)
     base, variant = (rng.poisson(level).astype(float) for _ in range(2))
-    estimate = paired_effect(base, variant + effect * 2.0, Signature.of())  # sd of the difference: sqrt(2 * 2)
+    estimate = paired_effect(base, variant + effect * 2.0, Signature.from_fields())  # sd of the difference: sqrt(2 * 2)
     return not estimate.low <= 0 <= estimate.high
 
 

@@ -68,7 +68,7 @@ def estimate_table(study: Study) -> None:
     person = next(name for name in study.annotators["id"] if name not in judges)
     documents = study.documents["id"].to_list()
     read = np.random.default_rng(0).permutation(documents)[:READ].tolist()
-    part = study.only((pl.col("annotator") != person) | pl.col("document").is_in(read))
+    part = study.filter_annotations((pl.col("annotator") != person) | pl.col("document").is_in(read))
     truth = estimate_means(study, measures=("count",), people=[person], strata=()).find(method="people alone")
     rows = [["all 84 texts read by the person", f"{truth.value:.2f}", "", "", ""]]
     alone = estimate_means(part, judges[:1])

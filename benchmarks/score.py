@@ -34,7 +34,7 @@ def _matches(truth: Annotation, judge: Annotation) -> int:
     used: set[int] = set()
     for gold_mark in sorted(truth.marks, key=lambda mark: mark.spans):
         for at, mark in enumerate(sorted(judge.marks, key=lambda mark: mark.spans)):
-            if at not in used and any(one.overlap(other) for one in gold_mark.spans for other in mark.spans):
+            if at not in used and any(one.overlap_length(other) for one in gold_mark.spans for other in mark.spans):
                 used.add(at)
                 break
     return len(used)

@@ -149,7 +149,7 @@ def protocol_list() -> str:
     for name in protocols.names():
         each = protocols.load_shipped(name)
         test = each.qualification
-        passed = f"{test.pass_at:g} of {test.total:g} points" if test else "none"
+        passed = f"{test.pass_at:g} of {test.max_points:g} points" if test else "none"
         rows.append((f"[`{name}`](#{name})", len(each.labels), each.work.unit, each.work.annotators, passed))
     return markdown(["name", "labels", "work by", "annotators per text", "qualification"], rows)
 
@@ -278,7 +278,7 @@ _RECORDS: Mapping[str, type[BaseModel]] = {
 def exhibits() -> str:
     """Every table and figure of the papers: the function that makes it, and what a study must have."""
     rows = (
-        (paper.name, exhibit.number, exhibit.title, f"`{exhibit.function}`", exhibit.needs)
+        (paper.name, exhibit.number, exhibit.title, f"`{exhibit.function_name}`", exhibit.needs)
         for paper in PAPERS.values()
         for exhibit in paper.exhibits
     )

@@ -48,13 +48,13 @@ def main() -> None:
 
 
 def _shown(exhibit: Exhibit, rendering: Rendering) -> str:
-    stem = f"{exhibit.paper}-{exhibit.file}"
+    stem = f"{exhibit.paper}-{exhibit.file_stem}"
     if rendering.chart is not None:
         save_chart(apply_theme(rendering.chart, dark=False), PICTURES / f"{stem}.svg")
     else:
         (PICTURES / f"{stem}.svg").write_text(next(iter(rendering.graphs.values())), encoding="utf-8")
     head = f"### {exhibit.paper.capitalize()}, {exhibit.number}: {exhibit.title.lower()}"
-    made = f"Made by `{exhibit.function}`; needs {exhibit.needs}."
+    made = f"Made by `{exhibit.function_name}`; needs {exhibit.needs}."
     return f"{head}\n\n{rendering.caption} {made}\n\n![{exhibit.title}](pictures/gallery/{stem}.svg)\n"
 
 

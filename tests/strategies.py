@@ -105,12 +105,12 @@ def marks(draw: st.DrawFn, id: str, document: Document, holds: frozenset[str], a
     antecedents = None
     if "mark antecedents" in holds and label == "red" and draw(st.booleans()):
         earlier = draw(spans(document.text, holds - {"mark omission"}, several=False))
-        antecedents = Antecedents(spans=earlier, quotes=tuple(span.of(document.text) for span in earlier))
+        antecedents = Antecedents(spans=earlier, quotes=tuple(span.extract(document.text) for span in earlier))
     lost = "mark unlocated" in holds and draw(st.integers(0, 5)) == 0
     return Mark(
         id=id,
         spans=() if lost else where,
-        quotes=tuple(span.of(text) for span in where),
+        quotes=tuple(span.extract(text) for span in where),
         unlocated="not found" if lost else "",
         label=label,
         answers=answers,

@@ -138,7 +138,7 @@ def _mark(client: Worker, protocol: Protocol, task: Any, exercise: Exercise, kno
 
 
 def _earlier(protocol: Protocol, task: Any, label: str | None) -> Any:
-    known = protocol.named(label)
+    known = protocol.find_label(label)
     needed = known is not None and known.antecedent == "required"
     return {"spans": [[0, 3]], "quotes": [task["text"][:3]]} if needed else None
 

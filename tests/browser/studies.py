@@ -51,7 +51,7 @@ def marked(annotation: Annotation) -> list[tuple[str | None, Sequence[str], list
 def quotes_hold(annotation: Annotation, document: Document) -> None:
     for mark in annotation.marks:
         for span, quote in zip(mark.spans, mark.quotes, strict=True):
-            assert span.of(document.part(span.part) or "") == quote
+            assert span.extract(document.part(span.part) or "") == quote
 
 
 def box_game(day: str, home: tuple[str, str] = ("Northfield", "Millers"), shift: int = 0) -> dict[str, Any]:

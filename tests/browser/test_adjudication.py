@@ -184,7 +184,9 @@ def test_a_text_is_adjudicated_by_keyboard(browser: Browser, server: Server, tmp
         page.get_by_role("button", name="Download as jsonl", exact=True).click()
     download.value.save_as(tmp_path / "games.jsonl")
     exported = [
-        each for each in fc.read(tmp_path / "games.jsonl").work().iter_annotations() if each.annotator == "gold"
+        each
+        for each in fc.read(tmp_path / "games.jsonl").submitted_work().iter_annotations()
+        if each.annotator == "gold"
     ]
     assert exported == [made]
 

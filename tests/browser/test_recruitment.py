@@ -107,7 +107,7 @@ def hand_in(page: Page, where: Page | FrameLocator) -> dict[str, list[str]]:
 def came(server: Server) -> list[Arrival]:
     store = open_store(parse_location(server.folder / DATABASE_FILENAME))
     try:
-        with store.database.reading() as transaction:
+        with store.database.read_transaction() as transaction:
             return arrivals_storage.arrivals(store, transaction)
     finally:
         store.close()

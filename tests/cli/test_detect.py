@@ -38,7 +38,7 @@ def study(texts: int) -> list[StudyItem]:
             (Span(text.index(quote), text.index(quote) + len(quote)), label) for quote, label in filter(None, quotes)
         ]
         marks = [
-            Mark(id=f"g{number}/{k}", spans=(span,), quotes=(span.of(text),), label=label)
+            Mark(id=f"g{number}/{k}", spans=(span,), quotes=(span.extract(text),), label=label)
             for k, (span, label) in enumerate(spans)
         ]
         items.append(Document(id=f"g{number}", text=text, data=data))

@@ -46,7 +46,7 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def came(where: str) -> list[Arrival]:
     store: Store = open_store(parse_location(where))
     try:
-        with store.database.reading() as transaction:
+        with store.database.read_transaction() as transaction:
             return arrivals_storage.arrivals(store, transaction)
     finally:
         store.close()

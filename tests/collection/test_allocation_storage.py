@@ -62,7 +62,7 @@ def read_texts(store: Store, name: str, most: int = 1000) -> list[str]:
     """One person who marks what is wrong until nothing is left or so many texts are read."""
     documents: list[str] = []
     while len(documents) < most and (task := store.run_job_sync(assignment_storage.next_task, name)).id:
-        with store.database.reading() as transaction:
+        with store.database.read_transaction() as transaction:
             facts = task_storage.task_info(store, transaction, task.id)
         assert facts is not None
         for mark in marks(task.id, errors(facts.document)):

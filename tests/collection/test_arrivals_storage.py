@@ -37,19 +37,19 @@ def store(where: StudyLocation) -> Iterator[Store]:
 def enter(store: Store, came: ArrivalSource) -> str:
     made = store.run_job_sync(arrivals_storage.sign_in_annotator, access_storage.open_link_token(store), came)
     assert made is not None
-    with store.database.reading() as transaction:
+    with store.database.read_transaction() as transaction:
         session = access_storage.find_session(store, transaction, made)
     assert session is not None
     return session.who
 
 
 def all_of(store: Store) -> list[Arrival]:
-    with store.database.reading() as transaction:
+    with store.database.read_transaction() as transaction:
         return arrivals_storage.arrivals(store, transaction)
 
 
 def kept(store: Store) -> arrivals_storage.PersonalDataCounts:
-    with store.database.reading() as transaction:
+    with store.database.read_transaction() as transaction:
         return arrivals_storage.count_personal_data(store, transaction)
 
 
@@ -104,7 +104,7 @@ def test_forgetting_leaves_the_work_and_nothing_of_the_person(store: Store) -> N
         1, 1, 0, 1
     )
     assert kept(store) == arrivals_storage.PersonalDataCounts(0, 0, 0, 0)
-    with store.database.reading() as transaction:
+    with store.database.read_transaction() as transaction:
         lines = audit_log_storage.latest_entries(store, transaction)
     assert [about for _, _, did, about in lines if did.startswith("forgot")] == [
         '{"annotators":"all"}',
@@ -127,7 +127,7 @@ def test_forgetting_takes_names_from_people_links_and_the_log(store: Store) -> N
     (work,) = store.annotations(tables.annotation.c.id == task)
     assert work.annotator in {person.id for person in store.annotators()}
     assert work.annotator.startswith("reader-")
-    with store.database.reading() as transaction:
+    with store.database.read_transaction() as transaction:
         lines = audit_log_storage.latest_entries(store, transaction)
     everything = str([lines, store.annotators(), list(store.study().iter_annotations())])
     assert "Maria" not in everything
@@ -141,7 +141,7 @@ def test_researchers_stay_signed_in_when_annotators_are_forgotten(store: Store) 
     token = store.run_job_sync(researcher_actions_storage.invite_researcher, "tests", "ann", "owner")
     made = store.run_job_sync(access_storage.sign_in_with_link, token, "researcher")
     store.run_job_sync(arrivals_storage.forget_personal_data, "tests")
-    with store.database.reading() as transaction:
+    with store.database.read_transaction() as transaction:
         assert access_storage.find_session(store, transaction, made or "") is not None
 
 

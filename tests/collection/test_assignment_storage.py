@@ -35,7 +35,7 @@ def newcomers(store: Store, count: int) -> list[str]:
 
 
 def finish(store: Store, task: str) -> int | RejectedChange:
-    with store.database.reading() as transaction:
+    with store.database.read_transaction() as transaction:
         facts = task_storage.task_info(store, transaction, task)
     assert facts is not None
     return store.run_job_sync(task_storage.submit_task, task, facts, "f" + task, 0.0, lambda _: ())
@@ -82,7 +82,7 @@ def test_a_person_gets_as_many_texts_as_the_protocol_says_and_all_checks(kind: s
         (name,) = newcomers(store, 1)
         seen = []
         while (found := store.run_job_sync(assignment_storage.next_task, name)).id:
-            with store.database.reading() as transaction:
+            with store.database.read_transaction() as transaction:
                 seen.append(task_storage.task_info(store, transaction, found.id))
                 assert assignment_storage.assignment_state(store, transaction, name).ahead == 5 - len(seen)
             assert finish(store, found.id) == 0
@@ -122,7 +122,7 @@ def test_everybody_keeps_to_one_setting_and_settings_fill_evenly(kind: str, tmp_
         seen: dict[str, set[str]] = {}
         for name in newcomers(store, 16):
             while (found := store.run_job_sync(assignment_storage.next_task, name)).id:
-                with store.database.reading() as transaction:
+                with store.database.read_transaction() as transaction:
                     facts = task_storage.task_info(store, transaction, found.id)
                 assert facts is not None
                 seen.setdefault(name, set()).add(facts.document)

@@ -42,7 +42,7 @@ def test_a_page_shows_numbers_with_their_intervals_and_escapes_words() -> None:
     page = findings()._repr_html_()
     estimate = findings()[0].estimate
     assert f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]" in page
-    odd = Findings([Finding({"label": "<b>"}, Estimate(1.0, 0.5, 1.5, Signature.of(statistic="x")))])
+    odd = Findings([Finding({"label": "<b>"}, Estimate(1.0, 0.5, 1.5, Signature.from_fields(statistic="x")))])
     assert "<b>" not in odd._repr_html_()
     assert "No findings" in Findings()._repr_html_()
 

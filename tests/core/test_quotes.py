@@ -150,7 +150,7 @@ def slow_cost(quote: list[str], text: list[str]) -> float:
 @settings(max_examples=40, deadline=None)
 @given(st.lists(WORDS, min_size=1, max_size=4), st.lists(WORDS, min_size=1, max_size=5))
 def test_the_best_alignment_costs_what_its_definition_says(quote: list[str], text: list[str]) -> None:
-    alignments = near_alignments(WordList.of(" ".join(quote)), WordList.of(" ".join(text)), most=1.0)
+    alignments = near_alignments(WordList.from_text(" ".join(quote)), WordList.from_text(" ".join(text)), max_share=1.0)
     if alignments:
         assert alignments[0].cost == pytest.approx(slow_cost(quote, text) / len(quote), abs=1e-6)
 

@@ -26,12 +26,12 @@ def question(scale: str) -> Question:
 def test_an_example_of_every_scale_is_an_answer_that_a_file_can_hold(name: str) -> None:
     asked = question(name)
     for seed in range(10):
-        answer = asked.kind.example(asked, np.random.default_rng(seed))
+        answer = asked.scale_type.example(asked, np.random.default_rng(seed))
         assert asked.problem(answer) == ""
-        parsed = asked.kind.parse(asked, format_answer(answer))
+        parsed = asked.scale_type.parse(asked, format_answer(answer))
         assert parsed == answer or isinstance(answer, float)
-        assert asked.kind.words(asked, answer)
-        assert asked.kind.merge([answer, answer]) == answer
+        assert asked.scale_type.words(asked, answer)
+        assert asked.scale_type.merge([answer, answer]) == answer
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_an_example_of_every_scale_is_an_answer_that_a_file_can_hold(name: str) 
 )
 def test_a_text_in_a_file_stands_for_an_answer(scale: str, text: str, answer: Answer | None) -> None:
     asked = question(scale)
-    parsed = asked.kind.parse(asked, text)
+    parsed = asked.scale_type.parse(asked, text)
     assert (type(parsed), parsed) == (type(answer), answer)
 
 

@@ -51,7 +51,7 @@ def test_words_with_a_slip_are_found_by_likeness(quote: str, found: str | None) 
 @given(texts(LINES), texts(LINES))
 def test_what_is_found_is_the_same_but_for_the_spelling(text: str, quote: str) -> None:
     for start, end in find_exact(quote, text):
-        assert FoldedText.of(text[start:end]).text == FoldedText.of(quote).text
+        assert FoldedText.from_text(text[start:end]).text == FoldedText.from_text(quote).text
 
 
 @given(texts(LINES), texts(LINES, 1))

@@ -50,7 +50,7 @@ def test_a_run_that_was_cut_off_does_only_what_is_left(name: str, tmp_path: Path
     spread = Executor.from_folder(engine, tmp_path / "p")
     table = WORKS[name].result(poisoned(name), spread, MischiefOptions())
     assert len(engine.items) == PARTITIONS - 3
-    assert spread.found == 3 * WORKS[name].rows
+    assert spread.reused_row_count == 3 * WORKS[name].rows
     assert table.equals(WORKS[name].result(poisoned(name), Executor(), MischiefOptions()))
 
 

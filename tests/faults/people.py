@@ -197,7 +197,7 @@ def losses(where: StudyLocation, people: Sequence[Person]) -> tuple[int, int]:
 def _stored(database: Database, where: StudyLocation) -> tuple[dict[str, tuple[int, str | None]], int, int]:
     """The marks of a study by id, how many versions there are of all entries, and how many changes made them."""
     entry, change, annotation = tables.entry.c, tables.change.c, tables.annotation.c
-    with database.reading() as transaction:
+    with database.read_transaction() as transaction:
         key, _ = find_study(transaction, where)
         marks = sa.select(entry.id, entry.version, entry.body).where(entry.study == key, entry.kind == "mark")
         rows = transaction.all(marks)

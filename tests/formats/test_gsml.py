@@ -239,7 +239,7 @@ def _on_tokens(draw: st.DrawFn, annotation: Annotation, text: str) -> Annotation
     marks = []
     for mark, first, last in zip(annotation.marks, edges[::2], edges[1::2], strict=False):
         span = Span(offsets[first][0], offsets[last - 1][1])
-        marks.append(mark.model_copy(update={"spans": (span,), "quotes": (span.of(text),)}))
+        marks.append(mark.model_copy(update={"spans": (span,), "quotes": (span.extract(text),)}))
     return annotation.model_copy(update={"marks": tuple(marks)})
 
 

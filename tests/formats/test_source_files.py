@@ -170,5 +170,5 @@ def test_parse_json_names_where() -> None:
 def test_an_implied_protocol_knows_every_label_by_its_own_spelling(labels: list[str]) -> None:
     labels = [label for label in labels if label.strip() and "\0" not in label and label.isprintable()]
     protocol = implied_protocol("mine", labels)
-    names = {label: protocol.label(label).name for label in labels}
-    assert all(protocol.has(name) for name in names.values())
+    names = {label: protocol.resolve_label(label).name for label in labels}
+    assert all(protocol.has_label(name) for name in names.values())

@@ -163,7 +163,7 @@ def test_context_and_correction_tell_equal_words_apart(
 
 def _mark(id: str, place: tuple[int, int], label: str | None, item: str, answers: dict[str, str], **meta: str) -> Mark:
     span = Span(*place)
-    return Mark(id=id, spans=(span,), quotes=(span.of(STORY),), label=label, item=item, answers=answers, meta=meta)
+    return Mark(id=id, spans=(span,), quotes=(span.extract(STORY),), label=label, item=item, answers=answers, meta=meta)
 
 
 def placed(folder: Path, rows: list[list[Any]], options: Options | None = None) -> list[int]:

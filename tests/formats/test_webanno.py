@@ -104,7 +104,7 @@ def _shrunk(annotation: Annotation, text: str) -> Annotation:
         if quote.strip():
             start = mark.spans[0].start + len(quote) - len(quote.lstrip())
             span = Span(start, start + len(quote.strip()))
-            marks.append(Mark(id=mark.id, spans=(span,), quotes=(span.of(text),), label=mark.label))
+            marks.append(Mark(id=mark.id, spans=(span,), quotes=(span.extract(text),), label=mark.label))
     return annotation.model_copy(update={"marks": tuple(marks)})
 
 

@@ -61,7 +61,7 @@ def ending(client: Client) -> Any:
 
 
 def earned(store: Store) -> list[pay.Earnings]:
-    with store.database.reading() as transaction:
+    with store.database.read_transaction() as transaction:
         arrivals = arrivals_storage.arrivals(store, transaction)
     return pay.compute_earnings(store.study(), arrivals, store.head.protocol)
 

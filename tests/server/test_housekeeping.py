@@ -12,7 +12,7 @@ from tests.databases import Client, Clocked
 
 
 def changes(store: Store) -> int:
-    with store.database.reading() as transaction:
+    with store.database.read_transaction() as transaction:
         return len(transaction.all(tables.change.select().where(tables.change.c.version > 0)))
 
 

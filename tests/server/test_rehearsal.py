@@ -70,7 +70,7 @@ def test_people_go_through_any_protocol(tmp_path: Path, name: str) -> None:
     items: list[StudyItem] = [Settings(protocols=(protocol.id,), annotators=2, skip=skip), protocol, *documents]
     rehearsal = rehearsed(tmp_path, items, CrowdTraits(), 2)
     assert Counter(visit.outcome for visit in rehearsal.visits) == {"done": 2}
-    assert len(rehearsal.study.work().annotations) == 4
+    assert len(rehearsal.study.submitted_work().annotations) == 4
 
 
 def test_a_study_begins_without_those_who_were_there(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_texts_drawn_by_the_server_give_an_estimate_that_holds_the_simulated_tru
     truth = np.mean([len(item.marks) for item in items if isinstance(item, Annotation)])
     rehearsal = rehearsed(tmp_path, items, CrowdTraits(skill={"": 1.0}), 5, seed)
     assert Counter(visit.outcome for visit in rehearsal.visits) == {"done": 5}
-    work = [one for one in rehearsal.study.work().iter_annotations() if one.annotator != "gold"]
+    work = [one for one in rehearsal.study.submitted_work().iter_annotations() if one.annotator != "gold"]
     drawn = Counter(one.meta["stratum"] for one in work)
     assert drawn["m4"] > 2 * drawn["m0"]
     assert all(TaskMeta.from_meta(one.meta).chance for one in work)

@@ -72,7 +72,7 @@ def test_alpha_gained_is_alpha_without_less_alpha_with() -> None:
     whole = agreement(everybody, draws=0).value
     found = by(trust(everybody, ["any"], model=False, draws=20))
     for name in everybody.study.annotations["annotator"].unique():
-        rest = replace(everybody, study=everybody.study.only(pl.col("annotator") != name))
+        rest = replace(everybody, study=everybody.study.filter_annotations(pl.col("annotator") != name))
         gain = agreement(rest, draws=0).value - whole
         assert found[name, "alpha gained without"].estimate.value == pytest.approx(gain)
 

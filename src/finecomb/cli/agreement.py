@@ -90,20 +90,20 @@ def agree(
         values.given, {name: spread_out.get(name, NoOptions) for name in wanted or ["--who"]}, spread_out
     )
     gamma = GammaSettings.parse(values.given.get("settings", ()))
-    options = values.of(AgreeOptions, gamma=gamma, watch=_track_texts)
+    options = values.build_options(AgreeOptions, gamma=gamma, watch=_track_texts)
     reject_unknown_options(values.given, _wanted_options_by_name(wanted, options), agree_options_by_name())
-    part = view(read(study, from_), values.of(FilterOptions).filters())
+    part = view(read(study, from_), values.build_options(FilterOptions).to_filters())
     print_notes(part.notes)
     if who:
-        options_of_trust = values.of(AnnotatorQualityOptions)
+        options_of_trust = values.build_options(AnnotatorQualityOptions)
         print_findings(
             trust(part, tokens=options_of_trust.tokens, seed=options_of_trust.seed), as_json_, "Whom to trust"
         )
         return
     given = {name: getattr(options, name) for name in values.given if hasattr(options, name)}
-    with values.of(PartitionOptions).spread() as spread:
+    with values.build_options(PartitionOptions).open_executor() as spread:
         findings = agreed(part, wanted, **{**given, "gamma": gamma, "watch": options.watch, "spread": spread})
-        print_notes(resume_note(spread.found, "text"))
+        print_notes(resume_note(spread.reused_row_count, "text"))
         print_findings(findings, as_json_, "Agreement", protocol=part.protocol)
 
 
@@ -158,20 +158,22 @@ def run_tests(
     spread_out = {name: PartitionOptions for name, test in TESTS.items() if hasattr(test.options, "spread")}
     reject_unknown_options(values.given, {what: spread_out.get(what, NoOptions)}, spread_out)
     whole = read(study, from_)
-    part = view(whole, values.of(FilterOptions).filters()) if row.reads is View else whole
+    part = view(whole, values.build_options(FilterOptions).to_filters()) if row.reads is View else whole
     if isinstance(part, View):
         print_notes(part.notes)
         if part.study.annotations.is_empty():
             raise FinecombError(f"{study}: has no annotations to test")
     if grid and what != "human-or-machine":
         raise FinecombError(f"--grid does not apply to {what}; it applies to human-or-machine")
-    with values.of(PartitionOptions).spread() as spread:
-        options: Any = values.of(row.options, spread=spread)
+    with values.build_options(PartitionOptions).open_executor() as spread:
+        options: Any = values.build_options(row.options, spread=spread)
         findings, title = row.run(part, options), _TITLE_BY_TEST.get(what, what.capitalize())
-        print_notes(resume_note(spread.found, "comparison"))
+        print_notes(resume_note(spread.reused_row_count, "comparison"))
         if grid and not as_json_:
             by = values.given.get("by", ())
-            _print_grid(findings, row.run(part, values.of(row.options, by=by[:1])) if len(by) > 1 else [], title)
+            _print_grid(
+                findings, row.run(part, values.build_options(row.options, by=by[:1])) if len(by) > 1 else [], title
+            )
         else:
             print_findings(findings, as_json_, title, protocol=part.protocol if isinstance(part, View) else None)
 

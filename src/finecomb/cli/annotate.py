@@ -179,10 +179,10 @@ def _run_probe(
     readings: list[ModelRun] = []
     interrupted = False
     for run_plan in asked.plans(probe, paraphrase):
-        if clash := asked.clash(run_plan):
+        if clash := asked.name_clash(run_plan):
             raise FinecombError(clash)
         run, interrupted = _execute_plan(run_plan, runs)
-        readings.append(asked.kept(run, probe, own))
+        readings.append(asked.record_probe(run, probe, own))
         if interrupted:
             break
     _write_runs(asked.study, readings, study, output, force)

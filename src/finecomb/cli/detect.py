@@ -93,7 +93,7 @@ def detect(
     reject_unknown_options(
         values.given, {factory.name: factory.options}, {row.name: row.options for row in detectors_by_name().values()}
     )
-    options: Any = values.of(factory.options)
+    options: Any = values.build_options(factory.options)
     scanned = _scan_parquet(study, from_, output) if not where and not drop else None
     whole = scanned if scanned is not None else filter_study(read(study, from_), where, drop)
     protocol = _detector_protocol(whole, factory.protocol_of(options) if factory.protocol_of else factory.protocol)
@@ -107,9 +107,9 @@ def detect(
     checker = factory.annotator(program.signature, fitted_texts, id)
     marking = DocumentMarking(checker.id, factory.make, protocol, options, isinstance(program, BatchDetector))
     folder = unfinished_folder(output) if output else None
-    with values.of(PartitionOptions).spread(folder) as spread:
+    with values.build_options(PartitionOptions).open_executor(folder) as spread:
         corpus = mark_corpus(documents, marking, program.signature, spread, track_texts)
-        print_notes(resume_note(spread.found, "text"))
+        print_notes(resume_note(spread.reused_row_count, "text"))
         if output and isinstance(whole, ScannedStudy):
             tables = {name: corpus.table(name) for name in RESULTS}
             formats.save_marked(whole, output, protocol, checker, tables, corpus.is_checked(), force)
@@ -236,7 +236,7 @@ def train(
         )
     choices = {name: training.options for name, training in TRAINING_BY_DETECTOR.items()}
     reject_unknown_options(values.given, {factory.name: factory.training.options}, choices)
-    options: Any = values.of(factory.training.options)
+    options: Any = values.build_options(factory.training.options)
     if real is not None:
         options = _add_real_texts(factory, options, real, from_)
     whole = read(study, from_)
@@ -283,4 +283,4 @@ def _gold_annotations(study: Study, name: str) -> list[Annotation]:
     wanted = {name} if name else {id for id, kind in kinds.items() if kind == "gold"}
     if not wanted:
         raise FinecombError("the study has no annotator of kind gold; say who is with --gold")
-    return [annotation for annotation in study.work().iter_annotations() if annotation.annotator in wanted]
+    return [annotation for annotation in study.submitted_work().iter_annotations() if annotation.annotator in wanted]

@@ -178,7 +178,7 @@ def _execute_plan(run_plan: GenerationPlan, runs: Path) -> tuple[GenerationRun, 
 
 def _report_run(run: GenerationRun, output: Path, as_json_: bool) -> None:
     print_table_or_json(
-        _decoding_rows(run), as_json_, f"Texts of {run.plan.settings.system()}", "No texts.", list(_run_notes(run))
+        _decoding_rows(run), as_json_, f"Texts of {run.plan.settings.system_name()}", "No texts.", list(_run_notes(run))
     )
     if not as_json_ and run.documents:
         print_result(
@@ -228,7 +228,7 @@ def _run_notes(run: GenerationRun) -> Iterator[str]:
 def _show_plan(run_plan: GenerationPlan, as_json_: bool) -> None:
     """The first prompt, every setting, and what the whole would take if no text had to be sampled again."""
     tasks = run_plan.tasks()
-    requests = [run_plan.call(task, 0).request for task in tasks]
+    requests = [run_plan.build_call(task, 0).request for task in tasks]
     settings = run_plan.settings
     price = Price.of(settings.model)
     if not as_json_:

@@ -89,7 +89,7 @@ class _TablePrinter:
         self.best: Collection[tuple[str, str]] = ()
         """Judge and ratio of the scores that are best beyond chance."""
 
-    def add(self, name: str, title: str, table: Table) -> None:
+    def add_table(self, name: str, title: str, table: Table) -> None:
         """One more table."""
         flat, signature = _flat_rows(table)
         if self.as_json:
@@ -225,21 +225,21 @@ def gold(
             pivot(merge_tables.rates_table(merged, by, draws, seed), by, "label", as_given=True)
         )
     for name in table_names:
-        printer.add(name, GOLD_TABLE_TITLES[name], printable[name]())
+        printer.add_table(name, GOLD_TABLE_TITLES[name], printable[name]())
     if subsets is not None:
         subset_scores = merge_tables.subsets_table(
             study_view, subsets, least or MAJORITY, align, size, draws, seed, repairs
         )
-        printer.add("subsets", f"Gold from {subsets} annotators against gold from all", subset_scores)
+        printer.add_table("subsets", f"Gold from {subsets} annotators against gold from all", subset_scores)
     printer.finish([*study_view.notes, *merged.notes, *merge_tables.recovered_error_notes(merged, study_view)])
     if output:
         for note in formats.save(merged.study.items(), output, force=force):
             print_note(note)
         if not as_json_:
-            left = f"{format_count(len(merged.rest), 'error')} left for adjudication (--table rest)"
+            left = f"{format_count(len(merged.undecided_errors), 'error')} left for adjudication (--table rest)"
             print_result(
                 output,
-                f"{format_count(len(merged.kept), 'error')} in {format_count(_text_count(merged), 'text')}; {left}",
+                f"{format_count(len(merged.kept_errors), 'error')} in {format_count(_text_count(merged), 'text')}; {left}",
             )
 
 
@@ -252,7 +252,7 @@ def _parse_min_votes(text: str | None) -> MinVotes | None:
 
 
 def _text_count(merged: Gold) -> int:
-    return merged.study.work().annotations["document"].n_unique()
+    return merged.study.submitted_work().annotations["document"].n_unique()
 
 
 def _gold_tables(merged: Gold, by: str, draws: int, seed: int) -> dict[str, Callable[[], Table]]:
@@ -366,7 +366,7 @@ def score(
             print_note(f"bold: higher than every other judge (labels ignored), {BEST_RULE}")
     printable = _score_tables(scores, truth if other is None else other, seed)
     for name in table_names:
-        printer.add(name, SCORE_TABLE_TITLES[name], printable[name]())
+        printer.add_table(name, SCORE_TABLE_TITLES[name], printable[name]())
     printer.finish(scores.notes)
     if report:
         _write_report(scores, report, as_json_)
@@ -376,14 +376,14 @@ def _restrict_to_texts(truth: Study, other: Study, drop: Sequence[str]) -> Study
     """The other study on the texts of gold only: conditions are about gold's documents, which know their meta."""
     texts = truth.documents["id"].implode()
     part = replace(other, documents=other.documents.filter(pl.col("id").is_in(texts)))
-    part = part.only(pl.col("document").is_in(texts))
+    part = part.filter_annotations(pl.col("document").is_in(texts))
     return filter_study(part, (), drop)
 
 
 def _print_scores_by_rule(by_rule: RuleTable, average: str, as_json_: bool) -> None:
     printer = _TablePrinter(as_json_, several=True)
-    printer.add("rules", f"F1 by each rule ({average}), labels ignored", by_rule.scores)
-    printer.add("ranks", "Rank by each rule: 1 is the best", by_rule.ranks)
+    printer.add_table("rules", f"F1 by each rule ({average}), labels ignored", by_rule.scores)
+    printer.add_table("ranks", "Rank by each rule: 1 is the best", by_rule.ranks)
     printer.finish(by_rule.notes)
 
 
@@ -413,7 +413,7 @@ def _print_scalar_scores(
     printer = _TablePrinter(as_json_, several=False)
     metrics = scalar_metric_correlations(truth, other, question, given, gold, draws, seed)
     plot_findings(metrics)
-    printer.add("metrics", "Metrics against people", metrics)
+    printer.add_table("metrics", "Metrics against people", metrics)
     printer.finish([])
 
 

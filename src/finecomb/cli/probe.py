@@ -30,7 +30,7 @@ class ProbedModel:
     limit: int | None
 
     @property
-    def asked(self) -> ProbeVariant:
+    def baseline_variant(self) -> ProbeVariant:
         """What the judge itself is asked."""
         usual = PromptTemplate.brief() if is_local(self.settings.model) else PromptTemplate()
         once = self.settings.model_copy(update={"samples": 1})
@@ -39,16 +39,16 @@ class ProbedModel:
     def plans(self, probe: str, paraphrase: PromptTemplate | None) -> Iterator[ModelPlan]:
         """What is asked: first what the judge has not read yet of the probe's texts, then all of them, changed."""
         texts = probe_texts(self.study.iter_documents(), self.limit or TEXTS, self.settings.seed)
-        variant = probe_variant(probe, self.asked, paraphrase)
+        variant = probe_variant(probe, self.baseline_variant, paraphrase)
         if missing := unread(texts, self.study.iter_annotations(), self.name, self.protocol.id):
-            yield self._plan(self.asked, missing, self.name)
+            yield self._plan_variant(self.baseline_variant, missing, self.name)
         if probe != "self":
-            yield self._plan(variant, texts, probe_name(self.name, probe))
+            yield self._plan_variant(variant, texts, probe_name(self.name, probe))
 
-    def _plan(self, variant: ProbeVariant, texts: Sequence[Document], name: str) -> ModelPlan:
+    def _plan_variant(self, variant: ProbeVariant, texts: Sequence[Document], name: str) -> ModelPlan:
         return plan(self.study, variant.settings, variant.protocol, texts, name, variant.template)
 
-    def clash(self, run_plan: ModelPlan) -> str:
+    def name_clash(self, run_plan: ModelPlan) -> str:
         """Why a plan cannot be run under its annotator's name, or nothing."""
         mine = run_plan.annotator(0)
         for annotator in self.study.iter_annotators():
@@ -58,7 +58,7 @@ class ProbedModel:
                 return f"annotator {annotator.id!r} was asked with another prompt before; name this one with --name"
         return ""
 
-    def kept(self, run: ModelRun, probe: str, system: str) -> ModelRun:
+    def record_probe(self, run: ModelRun, probe: str, system: str) -> ModelRun:
         """A run with what its annotators say about the probe."""
         if run.record.name != self.name:
             return as_probe(run, self.name, probe)

@@ -101,7 +101,7 @@ def pay(
         )
     refuse_existing(output, force)
     with _open_database(study, db) as store:
-        with store.database.reading() as transaction:
+        with store.database.read_transaction() as transaction:
             arrivals = arrivals_storage.arrivals(store, transaction)
         people = pay.compute_earnings(store.study(), arrivals, store.head.protocol)
     text = pay.pay_file(_pay_form(form), people)
@@ -134,7 +134,7 @@ def forget(
 
     with _open_database(study, db) as store:
         named = _check_annotators(store, annotator)
-        with store.database.reading() as transaction:
+        with store.database.read_transaction() as transaction:
             there = arrivals_storage.count_personal_data(store, transaction, named)
         out.print(f"{study}: {_format_personal_data(there)}", soft_wrap=True)
         if there == arrivals_storage.PersonalDataCounts(0, 0, 0, 0, 0):

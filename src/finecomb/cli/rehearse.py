@@ -146,7 +146,7 @@ def _run_rehearsal(whole: Study, traits: CrowdTraits, arrivals: int, seed: int) 
             clock,
             durable=False,
         )
-        places = sum(place.cell.people for place in store.plan().cells.values())
+        places = sum(place.cell.people for place in store.assignment_plan().cells.values())
         try:
             return rehearse(store, clock, traits, arrivals, seed, _visit_reporter(itertools.count(1), places))
         finally:

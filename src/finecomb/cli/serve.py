@@ -83,8 +83,8 @@ def serve(
         _open_socket(host, port) as (listening, address),
     ):
         address = public_url.rstrip("/") or address
-        documents = len(store.plan().documents)
-        annotators = format_count(store.head.annotators, "annotator")
+        documents = len(store.assignment_plan().documents)
+        annotators = format_count(store.head.annotators_per_document, "annotator")
         out.print(
             f"{store.title}: {format_count(documents, 'text')}, {annotators} per text, {store.head.protocol.id}",
             soft_wrap=True,
@@ -153,7 +153,8 @@ def preview(
         store = open_store(parse_location(Path(temporary) / DATABASE_FILENAME), items)
         link = _joining_link(store, address)
         out.print(
-            f"{chosen.id}: {format_count(len(store.plan().documents), 'example text')}; nothing is kept", soft_wrap=True
+            f"{chosen.id}: {format_count(len(store.assignment_plan().documents), 'example text')}; nothing is kept",
+            soft_wrap=True,
         )
         _print_line("preview", link)
         try:
@@ -230,7 +231,7 @@ def _sign_in_link(store: Store, id: str, address: str) -> str:
     """A link for a researcher, in the role they have."""
     from finecomb.collection import researcher_actions_storage
 
-    with store.database.reading() as transaction:
+    with store.database.read_transaction() as transaction:
         roles = {person.id: person.role for person in researcher_actions_storage.researchers(store, transaction)}
     if id not in roles:
         raise FinecombError(f"no researcher is called {id!r}{did_you_mean(id, roles)}; an owner invites new ones")
@@ -492,5 +493,5 @@ def _serve_in_workers(store: Store, listening: socket.socket, options: ServeOpti
     with handle_signals(asks):
         workers.start()
         _announce(options)
-        workers.watch()
+        workers.supervise()
     err.print("Stopped; everything is saved.")

@@ -378,7 +378,7 @@ def _apply_corrections(study: Study, corrector: str) -> list[StudyItem]:
     if who not in set(study.annotators["id"]):
         raise FinecombError(f"no annotator is called {who!r}{did_you_mean(who, study.annotators['id'])}")
     marks: dict[str, list[Mark]] = {}
-    for annotation in study.work().iter_annotations():
+    for annotation in study.submitted_work().iter_annotations():
         if annotation.annotator == who:
             marks.setdefault(annotation.document, []).extend(annotation.marks)
     documents = list(study.iter_documents())
@@ -417,7 +417,7 @@ def select(
     if output.name.endswith(".parquet") and isinstance(stored, StoredMarks):
         numbered = replace(whole, marks=stored.read_numbered(condition_columns(where or (), drop or ())))
         part = filter_study(numbered, where, drop)
-        formats.save_part(part, output, stored.rows(part.marks["id"]), force)
+        formats.save_part(part, output, stored.iter_batches(part.marks["id"]), force)
     else:
         part = filter_study(whole, where, drop)
         for note in formats.save(part.items(), output, force=force):
@@ -442,7 +442,7 @@ def check(
     if as_json_:
         typer.echo(as_json([problem_row(problem) for problem in problems]))
     else:
-        for line, count in problem_lines(problems, most=len(problems) if every else 3):
+        for line, count in problem_lines(problems, max_per_type=len(problems) if every else 3):
             more = f"  ... and {count:,} more like this; --all lists them" if count else ""
             out.print(Text(line + more), soft_wrap=True)
         print_result(
@@ -537,7 +537,7 @@ def stats(
     Example: `finecomb stats demo-study --by model,topic`
     """
     whole = filter_study(read(study, from_), where, drop)
-    work = whole.work()
+    work = whole.submitted_work()
     columns = [name for name in by.split(",") if name] or (["model"] if "model" in meta_names(whole) else [])
     columns = [] if columns == ["none"] else columns
     tables = _stats_tables(work, columns)

@@ -97,7 +97,7 @@ class AnnotatorMeta:
     """Results under other protocols than the one of `Annotator.qualification`, as JSON."""
 
     @classmethod
-    def of(cls, annotator: Annotator) -> AnnotatorMeta:
+    def from_annotator(cls, annotator: Annotator) -> AnnotatorMeta:
         """The progress that an annotator's `meta` holds; what is not ours is left alone."""
         return cls.from_meta(annotator.meta)
 
@@ -118,7 +118,7 @@ class AnnotatorMeta:
         """Results under other protocols than the one of `Annotator.qualification`."""
         return tuple(QualificationResult.model_validate(value) for value in self.stored_qualifications)
 
-    def step(self, protocol: str, step: str) -> StepRecord | None:
+    def find_step_record(self, protocol: str, step: str) -> StepRecord | None:
         """The record of one step under a protocol, if it was shown."""
         return next((record for record in self.steps if (record.step, record.protocol) == (step, protocol)), None)
 

@@ -43,7 +43,7 @@ class Problem:
     where: str = ""
     """File and line, e.g. `annotations.jsonl:12`, once known."""
 
-    def at(self, where: str) -> Problem:
+    def with_location(self, where: str) -> Problem:
         """Say where it stands."""
         return replace(self, where=where)
 
@@ -56,14 +56,14 @@ class Problem:
 class StudyError(FinecombError):
     """A study with problems; all of them are in `problems`."""
 
-    def __init__(self, problems: Sequence[Problem], most: int = 20) -> None:
+    def __init__(self, problems: Sequence[Problem], max_kinds: int = 20) -> None:
         self.problems = tuple(problems)
         kinds: dict[str, list[Problem]] = {}
         for problem in self.problems:
             kinds.setdefault(message_template(problem), []).append(problem)
-        lines = [line for alike in list(kinds.values())[:most] for line in _summarise_alike(alike)]
-        if len(kinds) > most:
-            lines.append(f"... and {len(kinds) - most} more kinds of problems; `finecomb check` lists them all")
+        lines = [line for alike in list(kinds.values())[:max_kinds] for line in _summarise_alike(alike)]
+        if len(kinds) > max_kinds:
+            lines.append(f"... and {len(kinds) - max_kinds} more kinds of problems; `finecomb check` lists them all")
         super().__init__("\n".join(lines))
 
 

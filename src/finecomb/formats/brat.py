@@ -111,7 +111,7 @@ def _text_bound(where: str, line: str, text: str, shifts: tuple[int, ...], count
     if not spans:
         counts["marks could not be placed; they are kept without a place"] += 1
         return id, _Bound(where, match[1], (), (quote,))
-    return id, _Bound(where, match[1], spans, tuple(span.of(text) for span in spans))
+    return id, _Bound(where, match[1], spans, tuple(span.extract(text) for span in spans))
 
 
 def _placed(pairs: list[tuple[int, int]], quote: str, text: str, shifts: tuple[int, ...]) -> tuple[Span, ...]:
@@ -308,7 +308,7 @@ def _mark(id: str, bound: _Bound, parsed: _Parsed, protocol: Protocol) -> Mark:
     for kind, lines in bound.notes.items():
         name = _note_question(kind, questions)
         if name:
-            several = name in questions and questions[name].kind.many
+            several = name in questions and questions[name].scale_type.many
             answers[name] = tuple(lines) if several else "\n".join(lines)
         else:
             meta[kind] = "\n".join(lines)
@@ -342,7 +342,7 @@ def _answer(value: str | None, question: Question | None) -> Answer:
     if value is None and not (question and question.options):
         return True
     text = value or YES
-    answer = question.kind.parse(question, text) if question else text
+    answer = question.scale_type.parse(question, text) if question else text
     return text if answer is None else answer
 
 

@@ -137,7 +137,8 @@ def _labels(config: Fields, protocol: Protocol) -> list[str]:
     """The label of each category by its index."""
     try:
         return [
-            protocol.label(name).name if not protocol.has(slug(name)) else slug(name) for name in _categories(config)
+            protocol.resolve_label(name).name if not protocol.has_label(slug(name)) else slug(name)
+            for name in _categories(config)
         ]
     except ProtocolError as error:
         raise FormatError(f"{config.where}: {_CATEGORIES}: {error}") from None
@@ -433,7 +434,7 @@ def _append_annotation(
 
 
 def _category(label: Label) -> dict[str, str]:
-    name = label.shown if slug(label.shown) == label.name else label.name
+    name = label.display_title if slug(label.display_title) == label.name else label.name
     return {"name": name, "description": label.gloss}
 
 

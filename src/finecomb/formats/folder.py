@@ -170,13 +170,13 @@ def located(problems: Iterable[Problem], path: Path) -> list[Problem]:
         if problem.where or (name is None and problem.kind != "settings"):
             result.append(problem)
         elif name is None:
-            result.append(problem.at(str(path / SETTINGS)))
+            result.append(problem.with_location(str(path / SETTINGS)))
         else:
             if name not in lines:
                 lines[name] = [number for number, _ in json_lines(path / name)]
             numbers = lines[name]
             line = f":{numbers[problem.row]}" if 0 <= problem.row < len(numbers) else ""
-            result.append(problem.at(f"{path / name}{line}"))
+            result.append(problem.with_location(f"{path / name}{line}"))
     return result
 
 

@@ -548,7 +548,7 @@ def _whole_tokens(mark: Mark, layout: Layout, text: str) -> range:
         whole = f"the whole tokens are {shorten(text[start:end])!r} at [{start}, {end})"
     else:
         whole = "it covers no token"
-    place = f"mark {mark.id!r}: {shorten(span.of(text))!r} at [{span.start}, {span.end})"
+    place = f"mark {mark.id!r}: {shorten(span.extract(text))!r} at [{span.start}, {span.end})"
     raise FormatError(
         f"{place} does not begin and end with a token between white space, as GSML asks; {whole}. "
         "Widen the mark, or put white space around punctuation in the texts before they are marked"

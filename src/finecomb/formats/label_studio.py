@@ -447,12 +447,12 @@ def _single(raws: Iterable[Raw]) -> bool:
 
 def _answer(raw: Raw, question: Question | None) -> Answer:
     """An answer in the form that its question asks for, as far as it fits."""
-    if isinstance(raw, tuple) and (question.kind.many if question else len(raw) != 1):
+    if isinstance(raw, tuple) and (question.scale_type.many if question else len(raw) != 1):
         return raw
     text = "\n".join(raw) if isinstance(raw, tuple) else str(raw)
-    if isinstance(raw, int | float) and (question is None or question.kind.bounded):
+    if isinstance(raw, int | float) and (question is None or question.scale_type.bounded):
         return raw
-    answer = question.kind.parse(question, text) if question else text
+    answer = question.scale_type.parse(question, text) if question else text
     return text if answer is None else answer
 
 
@@ -525,7 +525,7 @@ def _mark_results(mark: Mark, document: Document) -> Iterator[dict[str, Any]]:
 def _value(span: Span, document: Document) -> dict[str, Any]:
     text = document.part(span.part) or ""
     units = _utf16(text)
-    return {"start": units.units(span.start), "end": units.units(span.end), "text": span.of(text)}
+    return {"start": units.units(span.start), "end": units.units(span.end), "text": span.extract(text)}
 
 
 def _region(id: str, value: dict[str, Any], labels: list[str], part: str) -> dict[str, Any]:

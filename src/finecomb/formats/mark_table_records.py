@@ -302,7 +302,7 @@ def _answer(name: str, cell: str, question: Question | None, where: str) -> Any:
         return cell
     value = value_of(cell)
     if question is not None and question.problem(tuple(value) if isinstance(value, list) else value):
-        parsed = question.kind.parse(question, cell)
+        parsed = question.scale_type.parse(question, cell)
         value = value if parsed is None else parsed
     if isinstance(value, list) and all(isinstance(member, str) for member in value):
         return value

@@ -106,7 +106,13 @@ def _mark(labelled: LabelledSpan, id: str, document: Document, protocol: Protoco
     span = Span(labelled.start, labelled.end)
     label = None if labelled.label is None else label_name(protocol, labelled.label, labelled.where)
     return record(
-        Mark, labelled.where, id=id, spans=(span,), quotes=(span.of(document.text),), label=label, meta=labelled.meta
+        Mark,
+        labelled.where,
+        id=id,
+        spans=(span,),
+        quotes=(span.extract(document.text),),
+        label=label,
+        meta=labelled.meta,
     )
 
 

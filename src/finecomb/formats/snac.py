@@ -136,7 +136,7 @@ def _antecedents(error: Fields, mark: Span | None, text: str) -> tuple[Anteceden
     lost = [quote for quote, span in zip(quotes, places, strict=True) if span is None]
     if not spans:
         return record(Antecedents, error.where, spans=(), quotes=tuple(quotes), unlocated="not in the text"), lost
-    return Antecedents(spans=tuple(spans), quotes=tuple(span.of(text) for span in spans)), lost
+    return Antecedents(spans=tuple(spans), quotes=tuple(span.extract(text) for span in spans)), lost
 
 
 def _antecedent(quote: str, mark: Span | None, text: str) -> Span | None:

@@ -288,7 +288,7 @@ def starts_with(path: Path, size: int = 4096) -> str:
 def label_name(protocol: Protocol, spelling: str, where: str) -> str:
     """The name of the label that a file spells in its own way; `where` begins the message when there is none."""
     try:
-        return protocol.label(spelling).name
+        return protocol.resolve_label(spelling).name
     except ProtocolError as error:
         raise FormatError(f"{where}: {error}") from None
 

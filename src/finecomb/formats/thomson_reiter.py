@@ -205,7 +205,7 @@ class Finder:
 
     def __init__(self, text: str, repeats: str) -> None:
         self.text, self.repeats = text, repeats
-        self.folded = FoldedText.of(text)
+        self.folded = FoldedText.from_text(text)
         self.pieces = [match.span() for match in _PIECE.finditer(text)]
 
     def places(self, rows: Sequence[Row]) -> list[QuoteLocation]:
@@ -229,7 +229,7 @@ class Finder:
 
         Generated stories repeat themselves: of several places it is the one whose number in the story is nearest.
         """
-        if places := self.folded.places(wanted):
+        if places := self.folded.find_ranges(wanted):
             index = int(number) - 1 if re.fullmatch(r"\d{1,6}", number) else 0
             return min(places, key=lambda place: abs(self._index(place) - index))
         rated = [(likeness(wanted, self.text[start:end]), start, end) for start, end in self.pieces]
@@ -325,7 +325,7 @@ def _placed(
 def _mark(id: str, row: Row, place: QuoteLocation, label: str, protocol: Protocol, text: str, item: str | None) -> Mark:
     quote = row.need("error").strip()
     spans = (Span(*place.span),) if place.span else ()
-    words = spans[0].of(text) if spans else quote
+    words = spans[0].extract(text) if spans else quote
     meta: dict[str, Any] = {"sentence": row["sentence_id"], "context": row["context"]}
     meta |= {"quoted": quote if words != quote else "", "ambiguous": place.alike if place.alike > 1 else ""}
     return record(

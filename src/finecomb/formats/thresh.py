@@ -99,7 +99,7 @@ def _protocol(path: Path, spellings: Iterable[str]) -> Protocol:
     spellings = list(spellings)
     for name in ("scarecrow", "snac") if spellings else ():
         try:
-            if all(load_shipped(name).label(spelling) for spelling in spellings):
+            if all(load_shipped(name).resolve_label(spelling) for spelling in spellings):
                 return load_shipped(name)
         except ProtocolError:
             continue
@@ -202,7 +202,7 @@ def _mark(id: str, edit: Fields, document: Document, reading: _ThreshReader) -> 
     label = None if typed.label is None else label_name(reading.protocol, typed.label, edit.where)
     output = _ranges(edit, "output_idx", document, TEXT)
     marked, earlier = output, list[Span]()
-    if label is not None and reading.protocol.label(label).antecedent != "none":
+    if label is not None and reading.protocol.resolve_label(label).antecedent != "none":
         marked, earlier = output[:1], output[1:]
     spans = sorted(marked + _ranges(edit, "input_idx", document, reading.source))
     answers, meta = _answers(typed, reading.protocol, label)
@@ -255,7 +255,7 @@ def _range(value: Any, edit: Fields, name: str, text: str, part: str) -> Span:
 
 
 def _quotes(spans: Iterable[Span], document: Document) -> tuple[str, ...]:
-    return tuple(span.of(document.part(span.part) or "") for span in spans)
+    return tuple(span.extract(document.part(span.part) or "") for span in spans)
 
 
 # --- writing -----------------------------------------------------------------------------------------------------

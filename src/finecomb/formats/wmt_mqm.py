@@ -180,7 +180,7 @@ class _RaterSegment:
             row.where,
             id=f"{self.id}/{len(self.marks)}",
             spans=spans,
-            quotes=tuple(span.of(texts[span.part]) for span in spans),
+            quotes=tuple(span.extract(texts[span.part]) for span in spans),
             unlocated="" if spans else "the file marks no words",
             label=label_name(protocol, row.cells["category"], f"{row.where}: column 'category'"),
             answers=_answers(row, protocol),
@@ -270,7 +270,7 @@ def _made_up(document: Document, number: int) -> dict[str, str]:
 
 def _mark_cells(mark: Mark, protocol: Protocol | None) -> dict[str, str]:
     """Category and severity in the spelling of the tables, where the protocol knows it."""
-    label = protocol.label(mark.label) if protocol and mark.label and protocol.has(mark.label) else None
+    label = protocol.resolve_label(mark.label) if protocol and mark.label and protocol.has_label(mark.label) else None
     category = label.aliases[0] if label and label.aliases else mark.label or ""
     severity = mark.answers.get("severity", "")
     severity_question = (

@@ -43,7 +43,9 @@ def text(tokens: int = LENGTH) -> str:
 
 def true(document: str, first: int = FIRST, last: int = LAST) -> Annotation:
     span = Span(5 * first, 5 * last - 1)
-    mark = Mark(id=f"{document}-true", spans=(span,), quotes=(span.of(text()),), label="red", answers={"severity": 2})
+    mark = Mark(
+        id=f"{document}-true", spans=(span,), quotes=(span.extract(text()),), label="red", answers={"severity": 2}
+    )
     return Annotation(id=f"{document}-truth", document=document, annotator="truth", protocol="p@1", marks=(mark,))
 
 
@@ -122,8 +124,8 @@ def test_a_moved_mark_keeps_a_word_of_the_true_one_and_stays_in_the_text(edge: t
     truth = {document.id: true(document.id, *edge) for document in documents}
     place = truth["d0"].marks[0].spans[0]
     for each in simulate(documents, truth, [person], PROTOCOL):
-        assert each.marks[0].spans[0].overlap(place)
-        assert each.marks[0].quotes == (each.marks[0].spans[0].of(text()),)
+        assert each.marks[0].spans[0].overlap_length(place)
+        assert each.marks[0].quotes == (each.marks[0].spans[0].extract(text()),)
 
 
 def test_a_perfect_annotator_gives_back_the_truth() -> None:

@@ -124,7 +124,7 @@ def test_a_renewed_open_link_brings_the_worker_id_through_every_process(stores: 
     parameters = {"PROLIFIC_PID": "w1", "STUDY_ID": "s", "SESSION_ID": "t"}
     assert visitor.get(f"/api/join/{token}", params=parameters).status_code == 200
     assert visitor.post(f"/api/join/{token}", params=parameters).status_code == 200
-    with two.database.reading() as transaction:
+    with two.database.read_transaction() as transaction:
         assert [arrival.source.worker for arrival in arrivals_storage.arrivals(two, transaction)] == ["w1"]
 
 
@@ -144,7 +144,7 @@ def test_few_connections_serve_many_readers_also_who_read_while_reading(
     monkeypatch.setattr(database, "connect", counted)
 
     def read(number: int) -> int:
-        with database.reading() as transaction:
+        with database.read_transaction() as transaction:
             (answer,) = transaction.one(sa.select(sa.literal(number))) or (0,)
         return int(answer)
 
@@ -154,4 +154,4 @@ def test_few_connections_serve_many_readers_also_who_read_while_reading(
     monkeypatch.setattr("finecomb.collection.database.connection._READER_WAIT_SECONDS", 0.05)
     with contextlib.ExitStack() as stack:
         for _ in range(18):  # more than there are places: the last ones wait, then go on
-            stack.enter_context(database.reading())
+            stack.enter_context(database.read_transaction())

@@ -207,7 +207,7 @@ def test_one_database_holds_many_studies(where: StudyLocation) -> None:
 
 def test_migrations_make_exactly_the_tables(where: StudyLocation) -> None:
     taken(where, base())
-    engine = Database(where).engine()
+    engine = Database(where).create_engine()
     with engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), tables.metadata) == []
     engine.dispose()

@@ -134,7 +134,7 @@ def test_unlikely_and_shifted_keep_to_their_limits() -> None:
     table = unlikely_ngrams(critic.prior, zs, below=-1.0)
     assert (table["log_p"] < -1).all()
     assert (table["expected_log_p"] >= table["log_p"]).all()
-    assert shifted_ngrams(critic.prior, zs[:1], zs[:1], most=True).height == 0
+    assert shifted_ngrams(critic.prior, zs[:1], zs[:1], is_rising=True).height == 0
 
 
 def test_chains_may_come_from_a_file(tmp_path: Path) -> None:

@@ -57,10 +57,10 @@ def test_certainty_is_the_same_whoever_works_and_goes_on_after_a_run_was_cut_off
         certainty_row(critic, "real", documents, Executor.from_folder(InterruptedEngine(3), tmp_path / "p"))
     spread = Executor.from_folder(InterruptedEngine(), tmp_path / "p")
     assert certainty_row(critic, "real", documents, spread) == alone
-    assert spread.found == 6
+    assert spread.reused_row_count == 6
     other = Executor.from_folder(InterruptedEngine(), tmp_path / "p")
     certainty_row(fit(articles(1, 30)), "real", documents, other)
-    assert other.found == 0
+    assert other.reused_row_count == 0
 
 
 def test_documents_at_which_a_critic_breaks_down_are_left_out() -> None:

@@ -33,7 +33,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def detector(kept: Path, protocol: str = "snac", **options: object) -> CriticDetector:
-    return CriticDetector.made_for(protocols.load(protocol), CriticDetectorOptions(weights=kept, **options))  # type: ignore[arg-type]
+    return CriticDetector.from_options(protocols.load(protocol), CriticDetectorOptions(weights=kept, **options))  # type: ignore[arg-type]
 
 
 def test_what_is_unlike_real_texts_is_marked_with_its_reason(kept: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_critic_that_does_not_know_what_is_usual_is_refused(tmp_path: Path) ->
     with pytest.raises(FinecombError, match="does not say how surprising people's own texts are"):
         detector(tmp_path / "raw")
     with pytest.raises(FinecombError, match="needs a fitted critic"):
-        CriticDetector.made_for(protocols.load("snac"), CriticDetectorOptions())
+        CriticDetector.from_options(protocols.load("snac"), CriticDetectorOptions())
 
 
 def test_a_threshold_that_nothing_can_reach_is_refused(tmp_path: Path) -> None:

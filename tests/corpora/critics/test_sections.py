@@ -103,7 +103,7 @@ def test_permuting_labels_is_seen(data: Path, csabstruct: Sections, name: str) -
 def test_titles_are_normalised_and_back_matter_is_left_out() -> None:
     document = titled("x", ["1 Introduction", "Results", "See also", "References"])
     back_matter = "see also,external link,reference,further reading,note,source"
-    sections = SectionOptions(labels="title", drop=back_matter).sections(document)
+    sections = SectionOptions(labels="title", drop=back_matter).select_sections(document)
     assert [section.title for section in sections] == ["introduction", "result"]
 
 
@@ -117,7 +117,7 @@ def test_titles_are_normalised_and_back_matter_is_left_out() -> None:
 )
 def test_filters_of_appendix_e_say_what_they_left_out(choices: SectionOptions, why: str) -> None:
     with pytest.raises(FinecombError, match=re.escape(why)):
-        choices.sections(titled("x", ["a", "b"]))
+        choices.select_sections(titled("x", ["a", "b"]))
 
 
 @pytest.mark.parametrize(("text", "why"), [("", "is empty"), (" \n", "is empty"), ("words", "has no segments")])
@@ -128,7 +128,7 @@ def test_a_document_without_sections_is_dropped_with_a_reason(text: str, why: st
 
 def test_documents_without_segments_are_cut_at_a_marker() -> None:
     text = "reason gap <sec>  <sec>measured heated"
-    sections = SectionOptions(split="<sec>").sections(Document(id="x", text=text))
+    sections = SectionOptions(split="<sec>").select_sections(Document(id="x", text=text))
     assert [text[section.start : section.end] for section in sections] == ["reason gap ", "measured heated"]
 
 

@@ -55,7 +55,7 @@ def test_other_studies_are_not_taken_for_the_papers_data() -> None:
 def test_thomson_and_reiters_table_1_comes_out_cell_for_cell() -> None:
     study = formats.read(DATA / "no_licence_stated/thomson_reiter_2020/participants_and_annotations.xlsx")
     assert is_paper_data("thomson-reiter", study)
-    made = find_paper("thomson-reiter").exhibit("Table 1").make(PaperStudy(study, draws=0))
+    made = find_paper("thomson-reiter").find_exhibit("Table 1").make(PaperStudy(study, draws=0))
     cells = compare_with_printed(made.table, printed_rows("thomson-reiter", "Table 1"))
     assert len(cells) == 64
     assert all(cell.agrees for cell in cells)

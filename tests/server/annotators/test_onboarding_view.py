@@ -63,7 +63,7 @@ def test_every_protocol_can_be_gone_from_link_to_text(name: str, tmp_path: Path)
         assert now["task"]["practice"] is None
         kinds = [each.get("kind", "task") for each in met]
         assert ("survey" in kinds) == bool(asked.survey)
-        assert kinds.count("task") == len(asked.practice)
+        assert kinds.count("task") == len(asked.practice_documents)
         assert [each["practice"]["number"] for each in met if "practice" in each][:1] in ([], [1])
         assert check(store.study()) == []
         legs = client.get("/api/me").json()["way"]

@@ -69,7 +69,7 @@ def refused(answer: Any, code: str = "not-allowed") -> str:
 
 
 def came(store: Store) -> list[Arrival]:
-    with store.database.reading() as transaction:
+    with store.database.read_transaction() as transaction:
         return arrivals_storage.arrivals(store, transaction)
 
 

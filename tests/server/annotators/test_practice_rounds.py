@@ -39,7 +39,7 @@ def arrived(store: Store, condition: str) -> tuple[Client, Any]:
 
 
 def domain(store: Store) -> str:
-    return AnnotatorMeta.of(store.annotators()[-1]).setting["domain"]
+    return AnnotatorMeta.from_annotator(store.annotators()[-1]).setting["domain"]
 
 
 def test_the_answer_comes_after_the_guess_and_cannot_be_skipped(store: Store, clock: Clocked) -> None:
@@ -55,7 +55,7 @@ def test_the_answer_comes_after_the_guess_and_cannot_be_skipped(store: Store, cl
     opened = client.put(f"/api/steps/{page['step']}/guess", json=sent).json()
     assert opened["is_open"]
     assert opened["examples"][0]["why"]
-    step = AnnotatorMeta.of(store.annotators()[-1]).step(TURING.id, page["step"])
+    step = AnnotatorMeta.from_annotator(store.annotators()[-1]).find_step_record(TURING.id, page["step"])
     assert step is not None
     assert (step.guess, step.guess_seconds) == (3, 20.5)
     assert step.right is (opened["examples"][0]["answers"]["rating"] == 4)

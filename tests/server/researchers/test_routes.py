@@ -212,7 +212,7 @@ def test_excluding_deletes_nothing_and_can_be_taken_back(owner: Client) -> None:
     page = get(owner, "annotator", id="reader-1")
     assert page["person"]["excluded"]["reason"] == "copied"
     assert page["person"]["excluded"]["by"] == "ann"
-    assert owner.store.study().work().annotations["annotator"].to_list().count("reader-1") == 0
+    assert owner.store.study().submitted_work().annotations["annotator"].to_list().count("reader-1") == 0
     for path, id in [("annotator", "reader-1"), ("annotation", "harbour-a/reader-2")]:
         owner.delete(f"/api/admin/{path}/excluded", params={"id": id})
     assert owner.store.study() == before

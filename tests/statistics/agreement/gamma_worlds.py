@@ -19,7 +19,7 @@ def continuum(annotators: int, marks: Sequence[Marked], length: float = 100.0) -
     owner, start, end, category = (
         (np.array([mark[at] for mark in marks]) for at in range(4)) if marks else [np.zeros(0)] * 4
     )
-    return Continuum.of(
+    return Continuum.from_arrays(
         annotators,
         length,
         owner.astype(np.int64),

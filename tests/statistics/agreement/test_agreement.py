@@ -77,7 +77,7 @@ def test_agreement_by_model() -> None:
 @given(studies())
 def test_the_mean_over_texts_leaves_out_or_counts_as_one_what_is_undefined(one: Study) -> None:
     ids = view(one).study.documents["id"]
-    each = [agreement(view(one).of(ids.filter(ids == id)), "alpha", draws=0) for id in ids]
+    each = [agreement(view(one).restrict_to_documents(ids.filter(ids == id)), "alpha", draws=0) for id in ids]
     wordless = dict(one.documents.select("id", one.documents["text"] == "").iter_rows())
     defined = [own.value for own in each if not math.isnan(own.value)]
     silent = ("nobody marked anything", "everybody marked everything")
@@ -105,7 +105,7 @@ def test_on_one_corpus_the_names_give_very_different_numbers() -> None:
 def test_sets_of_labels_equal_alpha_of_their_codes(one: Study) -> None:
     own = build_source(view(one), AgreeOptions())
     assert isinstance(own, UnitMarks)
-    cells, texts = own.cells, len(own.grid.documents)
+    cells, texts = own.mark_depths, len(own.grid.documents)
     bits = ((cells.depth[1:] > 0).T @ (1 << np.arange(len(own.categories)))).tolist()
     matrix = np.full((4, len(own.grid)), np.nan)
     for at, (document, person) in enumerate(zip(cells.documents, cells.annotators, strict=True)):

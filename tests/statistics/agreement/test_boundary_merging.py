@@ -39,7 +39,9 @@ def test_every_span_becomes_the_union_of_its_chain(one: Study) -> None:
         chain, grown = own, True
         while grown:
             near = [
-                span for there, as_, span in spans.values() if (there, as_) == (document, label) and span.overlap(chain)
+                span
+                for there, as_, span in spans.values()
+                if (there, as_) == (document, label) and span.overlap_length(chain)
             ]
             wider = Span(min(span.start for span in near), max(span.end for span in near))
             chain, grown = wider, wider != chain

@@ -50,9 +50,9 @@ def test_places_say_who_agrees() -> None:
     one, two, three = found(
         [(0, 3, "red"), (4, 7, "red")], [(0, 3, "red"), (4, 7, "blue")], [(0, 3, "red"), (8, 13, None)]
     )
-    assert (one.votes, one.readers, one.agreed) == (3, 3, True)
-    assert (two.votes, two.agreed, two.merged and two.merged.label_votes) == (2, False, {"red": 1, "blue": 1})
-    assert (three.votes, three.agreed, three.opinions[0].mark.label) == (1, False, None)
+    assert (one.vote_count, one.readers, one.agreed) == (3, 3, True)
+    assert (two.vote_count, two.agreed, two.merged and two.merged.label_votes) == (2, False, {"red": 1, "blue": 1})
+    assert (three.vote_count, three.agreed, three.opinions[0].mark.label) == (1, False, None)
 
 
 def test_one_reader_agrees_with_nobody() -> None:
@@ -69,7 +69,7 @@ def test_items_align_where_a_text_has_them() -> None:
         {"d": TEXT, "e": TEXT},
         {("d", "p"): tied[0], ("d", "q"): tied[1], ("e", "p"): [(0, 3, "red")], ("e", "q"): [(0, 3, "red")]},
     )
-    assert [place.votes for own in find_disputes(view(study)).values() for place in own] == [2, 2]
+    assert [place.vote_count for own in find_disputes(view(study)).values() for place in own] == [2, 2]
     with pytest.raises(FinecombError, match="no mark has an `item`"):
         found([(0, 3, "red")], align="item")
 
@@ -137,7 +137,7 @@ def test_places_are_what_gold_merges(given: list[list[Marked]]) -> None:
     assert [place.merged for place in own] == merged
     for place in own:
         same = {(opinion.mark.label, tuple(merge_spans(opinion.mark.spans))) for opinion in place.opinions}
-        assert place.agreed == (len(given) >= 2 and len(same) == 1 and place.votes == len(given))
+        assert place.agreed == (len(given) >= 2 and len(same) == 1 and place.vote_count == len(given))
 
 
 # --- decisions ----------------------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def test_marks_of_a_second_pass_stay_with_what_they_were_made_from() -> None:
 def test_a_decision_outlives_its_readings() -> None:
     (before,) = found([(0, 3, "red")], [])
     (standing,) = dispute_decisions(found([], []), {before.key: decision(before)})
-    assert (standing.dispute.opinions, standing.settled) == ((), True)
+    assert (standing.dispute.opinions, standing.is_settled) == ((), True)
 
 
 def test_discussion_settles_nothing() -> None:

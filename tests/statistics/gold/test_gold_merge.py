@@ -55,7 +55,7 @@ def test_no_majority_is_null_with_the_votes(
     merged = gold(three(*([(0, 3, each)] for each in labels)))
     assert [(m.label, m.label_votes) for m in only(merged)] == [(label, votes)]
     shown = "split" if votes else label or "no type"
-    assert merged.kept["label"].to_list() == [shown]
+    assert merged.kept_errors["label"].to_list() == [shown]
     assert fc.check(merged.study) == []
 
 
@@ -122,7 +122,7 @@ def test_texts_with_too_few_readers_get_no_gold() -> None:
     read = {("d0", "p"): [(0, 3, "red")], ("d1", "p"): [(0, 3, "red")], ("d1", "q"): [(0, 3, "red")]}
     merged = gold(world({"d0": TEXT, "d1": TEXT}, read))
     assert "1 texts have fewer than 2 readers and get no gold (d0)" in merged.notes[0]
-    assert merged.study.work().annotations["document"].to_list() == ["d1"]
+    assert merged.study.submitted_work().annotations["document"].to_list() == ["d1"]
     assert fc.check(merged.study) == []
 
 
@@ -288,7 +288,7 @@ def test_a_majority_of_any_number_of_readers(readers: int, votes: int, kept: boo
 
 def test_one_reader_is_no_majority() -> None:
     merged = gold(world({"d": TEXT}, {("d", "p"): [(0, 3, "red")]}), "majority")
-    assert merged.study.work().annotations.is_empty()
+    assert merged.study.submitted_work().annotations.is_empty()
 
 
 def test_each_gold_of_fewer_readers_has_its_own_majority() -> None:
@@ -342,7 +342,7 @@ def test_decisions_of_an_adjudicator_are_gold() -> None:
     merged = gold(whole)
     assert [(m.quotes[0], m.label) for m in only(merged)] == [("two", "green"), ("four", "red")]
     assert merged.notes[-1].startswith("3 errors in 1 texts were decided by an adjudicator")
-    assert len(merged.rest) == 1  # what was left for discussion
+    assert len(merged.undecided_errors) == 1  # what was left for discussion
     assert merge_tables.errors_table(merged)[-1]["errors"] == 2
     assert fc.check(merged.study) == []
     assert [m.quotes[0] for m in only(gold(view(whole)))] == ["one"]  # by votes only

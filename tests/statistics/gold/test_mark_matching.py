@@ -98,7 +98,7 @@ def test_a_pair_shares_what_its_spans_share(both: Both) -> None:
     for g, m, shared in zip(*ready.pairs, strict=True):
         one, other = Span(int(gold.start[g]), int(gold.end[g])), Span(int(judge.start[m]), int(judge.end[m]))
         assert gold.document[g] == judge.document[m]
-        assert shared == one.overlap(other)
+        assert shared == one.overlap_length(other)
 
 
 @given(pairs(omissions=False))

@@ -38,7 +38,7 @@ def test_table_1_of_thomson_and_reiter(merged: Gold) -> None:
     whole = merge_tables.errors_table(merged)[-1]
     assert (whole["errors"], whole["marked by all"]) == (418, 301)
     assert len(merged.errors) == 536
-    assert len(merged.rest) == 118 + 21
+    assert len(merged.undecided_errors) == 118 + 21
 
 
 def test_table_2_as_counts(merged: Gold) -> None:
@@ -80,7 +80,7 @@ def test_our_own_alignment_recovers_nearly_all_errors(basketball: Study, merged:
     ours = gold(basketball, align="overlap")
     both, total = merge_tables.count_recovered_errors(merged, ours)
     assert (both, total) == (415, 418)
-    assert len(ours.kept) == 420
+    assert len(ours.kept_errors) == 420
     assert "415 of the 418 errors" in merge_tables.recovered_error_notes(ours, basketball)[0]
     assert merge_tables.recovered_error_notes(merged, basketball) == []
 
@@ -215,4 +215,4 @@ def test_frank_through_score(data: Path) -> None:
 
 def test_pooled_votes_of_snac(data: Path) -> None:
     crowd = fc.read(data / "snac" / "SNaC_data.json", options=Options())
-    assert len(gold(crowd).kept) == 1205 + 936 + 21
+    assert len(gold(crowd).kept_errors) == 1205 + 936 + 21

@@ -67,7 +67,7 @@ def marks(draw: st.DrawFn, apart: bool = False, omissions: bool = True) -> list[
         start = draw(st.integers(0, len(TEXT) - 1))
         end = draw(st.integers(start if omissions else start + 1, len(TEXT)))
         span = Span(start, end)
-        if not apart or not any(span.overlap(Span(*each[:2])) for each in found):
+        if not apart or not any(span.overlap_length(Span(*each[:2])) for each in found):
             found.append((start, end, draw(st.sampled_from([*LABELS, None]))))
     return found
 

@@ -123,7 +123,7 @@ def test_the_page_and_the_tables_hold_the_answer() -> None:
 def test_a_contract_is_stale_when_the_judge_or_time_changes() -> None:
     result = calibrate(crowd(20, annotator_meta={"judge": {"model": "m-1", "prompt_hash": "ab"}}), "judge", FAST)
     made = datetime(2026, 1, 1, tzinfo=UTC)
-    contract = result.contract(made)
+    contract = result.build_contract(made)
     assert contract.binding.model == "m-1"
     assert stale_warning(contract, result.binding, made + timedelta(days=29), {}) == ""
     assert "30 days" in stale_warning(contract, result.binding, made + timedelta(days=31), {})

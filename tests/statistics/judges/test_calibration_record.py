@@ -45,4 +45,4 @@ def test_undefined_numbers_are_null_with_a_reason() -> None:
     share = next(row for row in record.agreement if row.label == "name" and row.measure == "one-vs-rest-precision")
     assert share.judge.value is None
     assert share.judge.why == "the judge never used this label"
-    assert RecordedEstimate.of(find_alpha(result.agreement, "judge")).signature.startswith("statistic:alpha")  # type: ignore[arg-type]
+    assert RecordedEstimate.from_estimate(find_alpha(result.agreement, "judge")).signature.startswith("statistic:alpha")  # type: ignore[arg-type]

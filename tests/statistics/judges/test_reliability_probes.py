@@ -33,15 +33,15 @@ def test_planted_effects_are_found() -> None:
         rng = np.random.default_rng(seed)
         base = rng.poisson(3, 100).astype(float)
         difference = rng.normal(0.35, 1, 100)
-        estimate = paired_effect(base, base + difference, Signature.of())
+        estimate = paired_effect(base, base + difference, Signature.from_fields())
         found += estimate.low > 0
     assert found >= 0.88 * 200
 
 
 def test_what_does_not_change_has_no_interval() -> None:
-    same = paired_effect(np.arange(10.0), np.arange(10.0), Signature.of())
+    same = paired_effect(np.arange(10.0), np.arange(10.0), Signature.from_fields())
     assert (same.value, same.why) == (0, "no text changed, so no interval")
-    assert "8 are needed" in paired_effect(np.arange(3.0), np.arange(3.0), Signature.of()).why
+    assert "8 are needed" in paired_effect(np.arange(3.0), np.arange(3.0), Signature.from_fields()).why
 
 
 def test_a_judge_that_spares_its_own_model_is_seen() -> None:

@@ -93,7 +93,7 @@ def test_weights_of_expressions_equal_those_of_the_protocol() -> None:
     study = world({"d": TEXT}, [("d", "p", [*words, (names[0], 0, 1)])], None, protocol)
     marks = [mark for each in study.iter_annotations() for mark in each.marks]
     expected = [protocol.weight(mark) for mark in marks]
-    found = build_annotation_matrix(view(study)).weights
+    found = build_annotation_matrix(view(study)).mark_weights
     assert found.tolist() == pytest.approx([math.nan if each is None else each for each in expected], nan_ok=True)
     assert len(set(expected)) == 6  # 0, 0.1, 1, 5, 25 and none
 
@@ -236,7 +236,7 @@ def test_two_way_draws_equal_a_loop_over_annotations() -> None:
     slow = [
         (each * top[0]).sum() / (each * bottom[0]).sum() if (each * bottom[0]).sum() else math.nan for each in weights
     ]
-    assert drawn.values(top, bottom)[:, 0] == pytest.approx(slow, nan_ok=True)
+    assert drawn.resampled_ratios(top, bottom)[:, 0] == pytest.approx(slow, nan_ok=True)
 
 
 def test_a_target_is_tested_by_t_over_document_means() -> None:

@@ -40,7 +40,7 @@ def marks(owner: str, text: str, words: Sequence[Words]) -> tuple[Mark, ...]:
     for number, (label, first, last, *answers) in enumerate(words):
         span = Span(starts[first], starts[last] - 1)
         more: dict[str, Any] = {"answers": answers[0]} if answers else {}
-        made.append(Mark(id=f"{owner}/{number}", spans=(span,), quotes=(span.of(text),), label=label, **more))
+        made.append(Mark(id=f"{owner}/{number}", spans=(span,), quotes=(span.extract(text),), label=label, **more))
     return tuple(made)
 
 

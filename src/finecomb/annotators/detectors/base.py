@@ -126,4 +126,4 @@ def _annotations(documents: Iterable[Document], detector: Detector) -> Iterator[
 def detector_signature(name: str, protocol: Protocol, options: Any, **facts: object) -> str:
     """What made the marks: the detector, its protocol, its options (files left out), further facts, the version."""
     values = {key: value for key, value in asdict(options).items() if value is not None and not isinstance(value, Path)}
-    return str(Signature.of(detector=name, protocol=protocol.id, **values, **facts))
+    return str(Signature.from_fields(detector=name, protocol=protocol.id, **values, **facts))

@@ -135,7 +135,7 @@ def mark_corpus(
     `watch` sees how many documents each finished partition has, and is told how many there are.
     """
     count = int(documents.select(pl.len()).collect().item())
-    run = spread.run(marking, marking.lost, signature)
+    run = spread.start_run(marking, marking.lost, signature)
     for _ in watch(run.run_partitions(_slices(documents, rows_per_partition(count))), count):
         pass
     corpus = MarkedCorpus(run.store, run.names)

@@ -55,7 +55,7 @@ def _is_swapped(document: Document) -> bool:
 def _judgements(study: Study, documents: Iterable[Document], protocol: Protocol) -> Iterator[ModelTask]:
     """One task for each mark, or for each annotation with an explanation, of other protocols."""
     for document in documents:
-        for annotation in study.work().annotations_on(document.id):
+        for annotation in study.submitted_work().annotations_on(document.id):
             original = study.protocols[annotation.protocol]
             if annotation.protocol == protocol.id or annotation.about is not None:
                 continue
@@ -73,8 +73,8 @@ def mark_tasks(document: Document, annotation: Annotation, protocol: Protocol) -
 
 
 def _mark_in_words(mark: Mark, document: Document, protocol: Protocol) -> str:
-    label = protocol.named(mark.label)
-    name = f"{label.shown}: {label.gloss}" if label else "no type given"
+    label = protocol.find_label(mark.label)
+    name = f"{label.display_title}: {label.gloss}" if label else "no type given"
     lines = [f"Words marked: {' ... '.join(repr(quote) for quote in mark.quotes)}", f"Kind of error: {name}"]
     lines += [f"Rule: {rule}" for rule in (label.rules if label else ())]
     start = mark.spans[0].start

@@ -241,7 +241,7 @@ def _labels(protocol: Protocol) -> str:
 
 
 def _label(label: Label, group: str, protocol: Protocol) -> str:
-    lines = [f"### `{label.name}`: {label.shown}{group}", label.gloss, *(f"- {rule}" for rule in label.rules)]
+    lines = [f"### `{label.name}`: {label.display_title}{group}", label.gloss, *(f"- {rule}" for rule in label.rules)]
     if label.antecedent != "none":
         need = "Always give" if label.antecedent == "required" else "Where there are any, give"
         lines.append(f"- {need} the earlier words that it refers to as `antecedent`.")

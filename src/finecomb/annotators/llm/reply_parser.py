@@ -145,7 +145,7 @@ def decided(annotation: Annotation, mark: str, accept: bool, by: str) -> Annotat
 
 
 def _decided(mark: Mark, accept: bool, by: str) -> Mark:
-    note = MarkNote.of(mark)
+    note = MarkNote.from_mark(mark)
     decision: Literal["accepted", "refused"] = "accepted" if accept else "refused"
     meta = {**mark.meta, "llm": note.model_copy(update={"decision": decision}).model_dump(exclude_defaults=True)}
     if accept:
@@ -217,7 +217,7 @@ def _mark(
 ) -> Mark:
     label, invented = _label(entry.get("label"), protocol)
     answers, refused = _answers(entry, protocol.questions_of(label))
-    words = span.of(document.text) if span else quote.text
+    words = span.extract(document.text) if span else quote.text
     note = MarkNote(
         placed=placement.method,
         flags=placement.flags,
@@ -247,7 +247,7 @@ def _label(spelling: Any, protocol: Protocol) -> tuple[str | None, str]:
     if not isinstance(spelling, str) or not protocol.labels:
         return None, "" if spelling is None else str(spelling)
     try:
-        return protocol.label(spelling).name, ""
+        return protocol.resolve_label(spelling).name, ""
     except ProtocolError:
         return None, spelling
 
@@ -256,7 +256,7 @@ def _antecedents(
     words: str, span: Span | None, document: Document, protocol: Protocol, label: str | None
 ) -> Antecedents | None:
     """The earlier words that a mark names: the place nearest before it."""
-    definition = protocol.named(label)
+    definition = protocol.find_label(label)
     if not words.strip() or definition is None or definition.antecedent == "none":
         return None
     before = document.text[: span.start] if span else document.text

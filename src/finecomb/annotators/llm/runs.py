@@ -70,7 +70,7 @@ class ModelRun:
         """How the marks were placed: by method, and `flagged`, `unlocated`, `invented label`."""
         counts: Counter[str] = Counter()
         for mark in (mark for annotation in self.annotations for mark in annotation.marks):
-            note = MarkNote.of(mark)
+            note = MarkNote.from_mark(mark)
             counts[note.placed or "unlocated"] += 1
             counts["flagged"] += bool(note.flags)
             counts["invented label"] += bool(note.label)
@@ -212,7 +212,7 @@ def _shots(study: Study, protocol: Protocol, settings: ModelSettings) -> list[Sh
     gold = {annotator.id for annotator in study.iter_annotators() if annotator.kind == "gold"}
     work = [
         annotation
-        for annotation in study.work().iter_annotations()
+        for annotation in study.submitted_work().iter_annotations()
         if annotation.annotator in gold and annotation.protocol == protocol.id
     ]
     if len(work) <= settings.shots:

@@ -23,7 +23,7 @@ def preview_study(protocol: Protocol, skip: Iterable[OnboardingPhase] = ()) -> l
     )
     if protocol.work.unit in _JUDGED:
         return [settings, protocol, *_work(load_shipped(_JUDGED[protocol.work.unit]))]
-    texts = [*(_document(text) for text in _examples(protocol)), *protocol.practice.values()]
+    texts = [*(_document(text) for text in _examples(protocol)), *protocol.practice_documents.values()]
     every = {(text.text, tuple(text.context.values())): text for text in texts}
     if not every:
         raise FinecombError(f"protocol {protocol.id} has no example texts to show; add some under `examples`")
@@ -67,7 +67,7 @@ def _marks(example: Example, id: str) -> Iterator[Mark]:
 def _answered(example: Example, protocol: Protocol) -> dict[str, object]:
     """The right answers, and the example's reason in place of one in words."""
     answers = dict(example.answers)
-    questions = (question for question in protocol.document_questions if question.kind.prose and question.when)
+    questions = (question for question in protocol.document_questions if question.scale_type.prose and question.when)
     reasons = {
         question.name: example.why
         for question in questions

@@ -114,7 +114,7 @@ def _seen(
     """A true error as this person marks it: edges moved, label perhaps another, answers as in truth."""
     spans = tuple(_jittered(span, offsets, person.jitter, rng) for span in mark.spans)
     spans = tuple(sorted(spans)) if spans == tuple(sorted(spans)) else mark.spans
-    quotes = tuple(span.of(document.part(span.part) or "") for span in spans)
+    quotes = tuple(span.extract(document.part(span.part) or "") for span in spans)
     first = token_range(spans[0], offsets)[0] if spans[0].part == TEXT else 0
     label = _confused(mark.label, person.confusion, _labels_at(first, protocol), rng)
     answers = mark.answers if label == mark.label else _answers(protocol.questions_of(label), rng)
@@ -144,10 +144,10 @@ def _antecedents(
     label: str | None, first: int, document: Document, offsets: Offsets, protocol: Protocol
 ) -> Antecedents | None:
     """Where the label needs earlier words: up to three tokens at the beginning of the text."""
-    if label is None or protocol.label(label).antecedent != "required":
+    if label is None or protocol.resolve_label(label).antecedent != "required":
         return None
     before = Span(int(offsets[0, 0]), int(offsets[min(first, 3) - 1, 1]))
-    return Antecedents(spans=(before,), quotes=(before.of(document.text),))
+    return Antecedents(spans=(before,), quotes=(before.extract(document.text),))
 
 
 def _confused(label: str | None, chance: float, labels: Sequence[str], rng: np.random.Generator) -> str | None:
@@ -193,7 +193,7 @@ def _made_up(
     return Mark(
         id="m",
         spans=(span,),
-        quotes=(span.of(document.text),),
+        quotes=(span.extract(document.text),),
         label=label,
         answers=_answers(protocol.questions_of(label), rng),
         antecedents=_antecedents(label, first, document, offsets, protocol),
@@ -203,7 +203,7 @@ def _made_up(
 def _answers(questions: Iterable[Question], rng: np.random.Generator) -> dict[str, Answer]:
     """Some answer to every required question that is always asked."""
     required = (question for question in questions if question.required and not question.when)
-    return {question.name: question.kind.example(question, rng) for question in required}
+    return {question.name: question.scale_type.example(question, rng) for question in required}
 
 
 def plant(

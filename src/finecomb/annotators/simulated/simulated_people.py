@@ -121,7 +121,7 @@ def _true_marks(document: Document, protocol: Protocol, gold: Annotation | None,
 
 def _invented(questions: Iterable[Question], seed: int, *key: str) -> dict[str, Answer]:
     return {
-        question.name: question.kind.example(question, seeded_generator(seed, "truth", *key, question.name))
+        question.name: question.scale_type.example(question, seeded_generator(seed, "truth", *key, question.name))
         for question in questions
     }
 
@@ -201,18 +201,18 @@ class _Chooser:
         return answers
 
     def _answer(self, question: Question, right: Answer | None) -> Answer:
-        if question.kind.prose:
+        if question.scale_type.prose:
             return self._reason()
         if right is not None and self.rng.random() < self.skill:
             return right
-        values: Sequence[Answer] = question.values or question.kind.values
+        values: Sequence[Answer] = question.values or question.scale_type.values
         if not values:
-            return question.kind.example(question, self.rng)
+            return question.scale_type.example(question, self.rng)
         if self.rng.random() < self.bias:
-            return (str(values[-1]),) if question.kind.many else values[-1]
+            return (str(values[-1]),) if question.scale_type.many else values[-1]
         wrong = self._wrong(question, values, right)
         chosen = wrong[int(self.rng.integers(len(wrong)))]
-        return (str(chosen),) if question.kind.many else chosen
+        return (str(chosen),) if question.scale_type.many else chosen
 
     def _wrong(self, question: Question, values: Sequence[Answer], right: Answer | None) -> Sequence[Answer]:
         """Answers that are not right; of a question about the author, those on the other side of the scale."""

@@ -98,8 +98,8 @@ class Coreference(PriorCritic):
         makers = {
             "contributions": lambda generated: ngram_contributions(self.prior, real.points, generated.points),
             "unlikely": lambda generated: unlikely_ngrams(self.prior, generated.points),
-            "more": lambda generated: shifted_ngrams(self.prior, real.points, generated.points, most=True),
-            "less": lambda generated: shifted_ngrams(self.prior, real.points, generated.points, most=False),
+            "more": lambda generated: shifted_ngrams(self.prior, real.points, generated.points, is_rising=True),
+            "less": lambda generated: shifted_ngrams(self.prior, real.points, generated.points, is_rising=False),
         }
         return {name: _concat_system_tables(table, systems) for name, table in makers.items()} if real.points else {}
 

@@ -26,7 +26,9 @@ MetricValues = Mapping[str, Mapping[str, float]]
 
 def coherent_shares(study: Study, by: str = "model") -> dict[str, float]:
     """The share of annotations that call a document coherent, by system; texts written by people are `real`."""
-    answered = study.work().answers.filter((pl.col("of") == "annotation") & (pl.col("question") == "coherent"))
+    answered = study.submitted_work().answers.filter(
+        (pl.col("of") == "annotation") & (pl.col("question") == "coherent")
+    )
     if answered.is_empty():
         raise FinecombError(f"{study.origin or 'the study'}: nobody answered 'coherent', as the sections protocol asks")
     systems = study.documents.select(document="id", system=meta_entry(by))
@@ -37,7 +39,7 @@ def coherent_shares(study: Study, by: str = "model") -> dict[str, float]:
 
 def incoherent_organisations(study: Study, top: int = 30) -> pl.DataFrame:
     """Table 18: sequences of section types whose documents readers call incoherent, the commonest first."""
-    work = study.work()
+    work = study.submitted_work()
     verdicts = work.answers.filter((pl.col("of") == "annotation") & (pl.col("question") == "coherent"))
     wrong = verdicts.filter(pl.col("number") == 0)["annotation"]
     units = work.units.filter(pl.col("annotation").is_in(wrong.implode()))

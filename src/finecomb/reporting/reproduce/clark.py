@@ -114,7 +114,7 @@ def _coded_comments(study: PaperStudy) -> pl.DataFrame:
     """One row for each code of a comment: code, comment."""
     has_codes = any(protocol.name == CODES_PROTOCOL for protocol in study.study.protocols.values())
     require(has_codes, "no comment was coded: needs annotations under the protocol `comments`")
-    work = study.study.work()
+    work = study.study.submitted_work()
     codes = work.answers.filter((pl.col("of") == "annotation") & (pl.col("question") == "codes"))
     about = work.annotations.select("about", annotation="id")
     comments = work.annotations.select(about="id", comment=pl.coalesce(answer_column("why"), answer_column("change")))

@@ -58,7 +58,7 @@ def _run_critic(study: PaperStudy, critic: str, **options: Any) -> Criticism:
         require(systems, "there are no texts by a system: `meta.model` of all documents is `human` or missing")
         return criticize(critic, real, systems, seed=study.seed, **options)
 
-    return study.once((critic, *options.items()), make)
+    return study.compute_once((critic, *options.items()), make)
 
 
 def _criticize_sections(study: PaperStudy, **options: Any) -> Criticism:

@@ -41,7 +41,7 @@ _TEXTS_BY_SYSTEM: Mapping[str, tuple[Mapping[str, int], ...]] = {
 
 def is_paper_data(paper: str, study: Study) -> bool:
     """Whether a study is the paper's own data, by its systems and how many texts each has."""
-    work = study.work()
+    work = study.submitted_work()
     if paper not in _TEXTS_BY_SYSTEM or "model" not in meta_names(work) or work.annotations.is_empty():
         return False
     texts = {str(model): int(documents) for model, documents, *_ in counted(work, ["model"]).iter_rows()}

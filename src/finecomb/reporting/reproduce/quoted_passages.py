@@ -51,7 +51,9 @@ def median_annotations(study: Study, by: str) -> list[tuple[str, Annotation]]:
     for (name,), rows in parts.items():
         ids = sorted(rows["annotation"], key=lambda id: (counts.get(id, 0), id))
         chosen[str(name)] = ids[len(ids) // 2]
-    by_id = {one.id: one for one in study.only(pl.col("id").is_in(list(chosen.values()))).iter_annotations()}
+    by_id = {
+        one.id: one for one in study.filter_annotations(pl.col("id").is_in(list(chosen.values()))).iter_annotations()
+    }
     return [(name, by_id[id]) for name, id in chosen.items()]
 
 

@@ -41,7 +41,7 @@ def extract_terms(text: str) -> list[str]:
     return alone + [pair for pair in pairs if any(word not in _STOP_WORDS for word in pair.split())]
 
 
-def typical_words(texts: Mapping[str, Iterable[str]], top: int = 5, least: int = 2) -> list[TypicalWord]:
+def typical_words(texts: Mapping[str, Iterable[str]], top: int = 5, min_count: int = 2) -> list[TypicalWord]:
     r"""The `top` words of each group by log-odds with an informative Dirichlet prior.
 
     Monroe, Colaresi and Quinn (2008), "Fightin' Words", section 3.4. The prior of a word is its share of all words,
@@ -58,7 +58,9 @@ def typical_words(texts: Mapping[str, Iterable[str]], top: int = 5, least: int =
     rows: list[TypicalWord] = []
     for group, own_counts in counts.items():
         scored = [
-            _score_word(group, word, own_counts, total, prior) for word, count in own_counts.items() if count >= least
+            _score_word(group, word, own_counts, total, prior)
+            for word, count in own_counts.items()
+            if count >= min_count
         ]
         rows += sorted(scored, key=lambda row: (-row.score, row.words))[:top]
     return rows

@@ -82,7 +82,9 @@ def _test_difference(first: pl.DataFrame, second: pl.DataFrame, draws: int, rng:
 
 
 def _difference_estimate(difference: Difference, after: ReportSource) -> Estimate:
-    signature = Signature.of(statistic=f"change in {RATE_UNIT}", correction="holm", draws=after.draws, seed=after.seed)
+    signature = Signature.from_fields(
+        statistic=f"change in {RATE_UNIT}", correction="holm", draws=after.draws, seed=after.seed
+    )
     why = "fewer than two texts in a study" if math.isnan(difference.difference) else ""
     return Estimate(difference.difference, difference.low, difference.high, signature, why)
 

@@ -82,7 +82,7 @@ class EventWriter:
         self._out.write(to_json(event.model_dump(mode="json", exclude_defaults=True)) + b"\n")
         self._out.flush()
 
-    def watch(self, progress: CallProgress) -> None:
+    def report_progress(self, progress: CallProgress) -> None:
         """Say how far it is, now and then."""
         if time.monotonic() - self._last < _PROGRESS_SECONDS and progress.done + progress.failed < progress.total:
             return
@@ -114,7 +114,7 @@ def main() -> None:
         execute(
             run_plan,
             Path(job.runs),
-            watch=events.watch,
+            watch=events.report_progress,
             deliver=lambda annotation: events.write(RunEvent(annotation=annotation)),
         )
     except FinecombError as error:

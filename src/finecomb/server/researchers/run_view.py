@@ -65,7 +65,7 @@ class JournalCache:
 
 def run_list(manager: RunManager, journals: JournalCache, study: Study) -> RunList:
     """All runs, the newest first, and what can be asked."""
-    runs = tuple(run_row(manager, journals, study, folder) for folder in run_folders(manager.runs))
+    runs = tuple(run_row(manager, journals, study, folder) for folder in run_folders(manager.runs_folder))
     return RunList(
         runs=runs,
         models=tuple(_model_choices(manager)),
@@ -88,7 +88,7 @@ def _model_choices(manager: RunManager) -> Iterator[ModelChoice]:
             **settings.model_dump(include={"samples", "max_tokens", "budget"}),
         )
     for name in PACKAGES:
-        settings = manager.settings(NewRun(model=f"local:{name}"))
+        settings = manager.model_settings(NewRun(model=f"local:{name}"))
         yield ModelChoice(
             name=settings.model,
             model=settings.model,
@@ -148,7 +148,7 @@ def collect_run_annotations(
     manager: RunManager, study: Study, record: RunRecord, content: JournalContent, id: str
 ) -> list[Annotation]:
     """The annotations that were made of a run's replies, those just come in among them."""
-    work = {annotation.id: annotation for annotation in manager.work(study, record)}
+    work = {annotation.id: annotation for annotation in manager.cached_annotations(study, record)}
     active = manager.active.get(id)
     if active:
         work |= {key: value for key, value in active.annotations.items() if key not in work}
@@ -199,7 +199,7 @@ def _quote_counts(work: Iterable[Annotation]) -> QuoteCounts:
 
 
 def _placement_kind(mark: Mark) -> str:
-    note = MarkNote.of(mark)
+    note = MarkNote.from_mark(mark)
     if not mark.spans:
         return "missing"
     accepted = note.decision == "accepted"
@@ -208,8 +208,8 @@ def _placement_kind(mark: Mark) -> str:
 
 def run_page(manager: RunManager, journals: JournalCache, study: Study, id: str) -> RunPage:
     """One run with its failures and doubtful quotes."""
-    record = manager.record(id)
-    folder = manager.runs / id
+    record = manager.run_record(id)
+    folder = manager.runs_folder / id
     content = journals.content(folder)
     work = collect_run_annotations(manager, study, record, content, id)
     return RunPage(
@@ -262,7 +262,7 @@ def _failed_text(annotation: Annotation, content: JournalContent) -> FailedText:
 def _doubtful_quotes(work: Iterable[Annotation]) -> Iterator[PlacedQuote]:
     for annotation in work:
         for mark in annotation.marks:
-            note = MarkNote.of(mark)
+            note = MarkNote.from_mark(mark)
             if _placement_kind(mark) == "exact" and not note.decision:
                 continue
             words = " ... ".join(mark.quotes) if mark.spans else ""
@@ -284,7 +284,7 @@ def _doubtful_quotes(work: Iterable[Annotation]) -> Iterator[PlacedQuote]:
 
 def run_preview(manager: RunManager, study: Study, new: NewRun) -> RunPreview:
     """Exactly what would be sent for one text, and what the whole run would cost."""
-    whole = manager.plan(study, new.model_copy(update={"document": None}))
+    whole = manager.plan_run(study, new.model_copy(update={"document": None}))
     ids = [task.document.id for task in whole.tasks]
     chosen = new.document if new.document in ids else ids[0]
     number = ids.index(chosen)
@@ -313,13 +313,13 @@ def run_preview(manager: RunManager, study: Study, new: NewRun) -> RunPreview:
 
 
 def _run_with_same_prompt(manager: RunManager, run_plan: ModelPlan) -> str:
-    records = [read_record(folder) for folder in run_folders(manager.runs)]
+    records = [read_record(folder) for folder in run_folders(manager.runs_folder)]
     return next((record.name for record in records if record.prompt == run_plan.record.prompt), "")
 
 
 def _other_prompts(manager: RunManager, study: Study, run_plan: ModelPlan) -> Iterator[OtherPrompt]:
     """Prompts of earlier runs that differ, each once: the last one under the same name, then from the newest on."""
-    records = [read_record(folder) for folder in run_folders(manager.runs)]
+    records = [read_record(folder) for folder in run_folders(manager.runs_folder)]
     namesake = next((record for record in records if record.name == run_plan.record.name), None)
     now = prompt_text(run_plan.protocol, run_plan.writer.template)
     seen = {run_plan.record.prompt}

@@ -124,14 +124,14 @@ def _undefined_reason(source: Source, measure: AgreementMeasure, label: str) -> 
     people = {kinds.get(id) for id in study.annotations["annotator"].unique()}
     if measure.individuals and people == {"pooled"}:
         return "pooled votes do not say who marked what"
-    return source.why(label)
+    return source.undefined_reason(label)
 
 
 def _signature(source: Source, name: str, columns: Mapping[str, object]) -> Signature:
     options, study = source.options, source.view.study
     items = options.level == "item"
     by_gamma = items and options.align == "gamma"
-    return Signature.of(
+    return Signature.from_fields(
         statistic=name,
         unit=MEASURES[name].unit or options.level,
         **columns,

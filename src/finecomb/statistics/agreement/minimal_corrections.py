@@ -127,7 +127,7 @@ def _repair_pairs(marks: Sequence[_SentenceMark], text: str) -> Iterator[tuple[_
 
 def _non_overlapping_marks(marks: Sequence[_SentenceMark], others: Sequence[_SentenceMark]) -> list[_SentenceMark]:
     """The marks that none of the others overlaps."""
-    return [mark for mark in marks if not any(mark.span.overlap(other.span) for other in others)]
+    return [mark for mark in marks if not any(mark.span.overlap_length(other.span) for other in others)]
 
 
 def _is_repair(single: _SentenceMark, others: Sequence[_SentenceMark], text: str) -> bool:

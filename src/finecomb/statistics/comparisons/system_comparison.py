@@ -112,7 +112,7 @@ def compare(
             system: _keyed_document_means(per_annotation(only_label(part, label)), keys) for system, part in parts
         }
         for a, b in itertools.combinations(values, 2):
-            signature = Signature.of(
+            signature = Signature.from_fields(
                 statistic=f"compare:{name}", label=label, by=by, correction=correction, pairing=pairing,
                 key=key or None, tokens=tokens if "tokens" in uses else None,
                 overlap=overlap if "overlap" in uses else None, **view.fields,

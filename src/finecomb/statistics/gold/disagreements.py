@@ -207,7 +207,7 @@ def _compare_two_judges(
             "documents": len(common),
             "draws": draws,
         }
-        signature = Signature.of(**{**fields, "test": "exact" if exact else "permutation"})
+        signature = Signature.from_fields(**{**fields, "test": "exact" if exact else "permutation"})
         columns = {"a": one.judge.name, "b": other.judge.name, "measure": name, "label": label, "p": p}
         yield Finding(
             columns, estimate_with_interval(value, drawn[:, at], signature, why, few_documents_reason(len(common)))

@@ -70,4 +70,4 @@ def non_work_counts(study: Study) -> dict[str, int]:
     work = study.annotations.filter(pl.col("phase") == "work")
     drafts = work.filter(pl.col("status") == "draft")
     counts = {"exercises": len(exercises), "drafts": len(drafts)}
-    return counts | {"excluded annotations": len(work) - len(drafts) - len(study.work().annotations)}
+    return counts | {"excluded annotations": len(work) - len(drafts) - len(study.submitted_work().annotations)}

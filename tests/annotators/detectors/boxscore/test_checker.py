@@ -177,7 +177,7 @@ def test_the_reading_that_was_not_taken_is_kept_as_an_alternative() -> None:
         ("number", "12"),
         ("number", "three"),
     ]
-    assert all(member.spans[0].of(text) == member.quotes[0] for member in members)
+    assert all(member.spans[0].extract(text) == member.quotes[0] for member in members)
 
 
 def test_numbers_are_blamed_when_no_other_player_fits() -> None:

@@ -68,7 +68,7 @@ def test_an_alignment_has_each_mark_once_and_each_annotator_once_a_cluster(marks
 def test_the_order_of_annotators_and_marks_does_not_matter(marks: Continuum, random: object) -> None:
     rng = np.random.default_rng(random.randrange(2**32))  # type: ignore[attr-defined]
     people, order = rng.permutation(marks.annotators), rng.permutation(len(marks))
-    turned = Continuum.of(
+    turned = Continuum.from_arrays(
         marks.annotators,
         marks.length,
         people[marks.owner][order],
@@ -137,7 +137,7 @@ def test_an_alignment_needs_two_annotators_and_a_mark(marks: Continuum) -> None:
 def test_the_search_finds_all_clusters_below_a_threshold(marks: Continuum, seed: int, threshold: float) -> None:
     own = build_alignment_problem(marks, Dissimilarity())
     prices = np.random.default_rng(seed).uniform(-0.2, 1.0, len(marks))
-    found = Search.of(own).find_all_below(prices, threshold, WorkBudget.of(60))
+    found = Search.from_problem(own).find_all_below(prices, threshold, WorkBudget.from_units(60))
     listed = {frozenset(np.flatnonzero(row).tolist()) for row in found}
     for cluster in tuples(marks):
         members = np.isin(np.arange(len(marks)), cluster)
@@ -153,7 +153,7 @@ def test_larger_searches_equal_enumeration() -> None:
         marks = random_continuum(rng, 7, 3)
         own = build_alignment_problem(marks, Dissimilarity())
         prices = rng.uniform(0, 0.6, len(marks))
-        found = Search.of(own).find_all_below(prices, 0.0, WorkBudget.of(60))
+        found = Search.from_problem(own).find_all_below(prices, 0.0, WorkBudget.from_units(60))
         every = list(tuples(marks))
         sets = np.zeros((len(every), len(marks)), dtype=bool)
         for row, cluster in zip(sets, every, strict=True):
@@ -174,7 +174,7 @@ def test_a_search_stops_when_the_work_allowed_is_done() -> None:
     marks = random_continuum(np.random.default_rng(0), 10, 4)
     own = build_alignment_problem(marks, Dissimilarity())
     with pytest.raises(BudgetExceededError):
-        Search.of(own).find_all_below(np.full(len(marks), 0.5), 0.0, WorkBudget.of(0))
+        Search.from_problem(own).find_all_below(np.full(len(marks), 0.5), 0.0, WorkBudget.from_units(0))
 
 
 @settings(max_examples=10)
@@ -212,7 +212,9 @@ def test_costs_are_exact_so_that_no_order_of_adding_up_changes_them(marks: Conti
     clusters = np.array([[rng.random() < 0.5 for _ in marks.owner] for _ in range(5)])
     for cluster, cost in zip(clusters, alignment_problem.costs(clusters), strict=True):
         rows = np.flatnonzero(cluster)
-        terms = [Fraction(float(alignment_problem.joint[one, other])) for one in rows for other in rows if other < one]
+        terms = [
+            Fraction(float(alignment_problem.joint_costs[one, other])) for one in rows for other in rows if other < one
+        ]
         assert Fraction(float(cost)) == 1 + sum(terms)
 
 

@@ -290,7 +290,7 @@ def unusual() -> Study:
     document = Document(id="d", text=TEXT, context={"prompt": "say"})
 
     def mark(id: str, *spans: Span, label: str | None = "red", unlocated: str = "") -> Mark:
-        quotes = tuple(span.of(document.part(span.part) or "") for span in spans)
+        quotes = tuple(span.extract(document.part(span.part) or "") for span in spans)
         return Mark(id=id, spans=spans, quotes=quotes, label=label, unlocated=unlocated)
 
     marks = (

@@ -97,7 +97,7 @@ class BoxScore:
     def __init__(
         self, protocol: Protocol, ranker: Ranker, threshold: float | None = None, basis: Basis = "record"
     ) -> None:
-        missing = [label for label in LABELS if not protocol.has(label)]
+        missing = [label for label in LABELS if not protocol.has_label(label)]
         if missing:
             raise FinecombError(f"protocol {protocol.id} has no label {missing[0]!r}; {NAME} needs those of `accuracy`")
         self.protocol, self.ranker, self.basis = protocol, ranker, basis

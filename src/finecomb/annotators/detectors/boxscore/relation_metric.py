@@ -126,7 +126,7 @@ class RelationMetric:
     """Marks every relation of a report that the record contradicts."""
 
     def __init__(self, protocol: Protocol, options: RelationOptions) -> None:
-        missing = [label for label in _LABELS if not protocol.has(label)]
+        missing = [label for label in _LABELS if not protocol.has_label(label)]
         if missing:
             raise FinecombError(f"protocol {protocol.id} has no label {missing[0]!r}; {NAME} needs those of `accuracy`")
         self.protocol = protocol

@@ -136,7 +136,7 @@ def fit_sentence_detector(
         key: value for key, value in asdict(options).items() if key not in ("texts", "group") and value is not None
     }
     settings |= {"real": len(getattr(options, "texts", ())) or None, "group": options.group or None}
-    signature = str(Signature.of(detector=name, **settings, texts=len(texts)))
+    signature = str(Signature.from_fields(detector=name, **settings, texts=len(texts)))
     held = f"{options.test_folds} folds" + (f" by {options.group}" if options.group else "")
     card = DetectorCard(
         name,

@@ -84,7 +84,7 @@ class RuleDetector:
             (hint, name)
             for name, rule in self.rules.items()
             for hint in rule(document)
-            if self.protocol.has(hint.label)
+            if self.protocol.has_label(hint.label)
         ]
         hints.sort(key=lambda entry: (entry[0].start, entry[0].end, entry[1]))
         marks = tuple(_mark(document, number, *entry) for number, entry in enumerate(hints, 1))

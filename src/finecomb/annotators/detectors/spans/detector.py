@@ -34,7 +34,7 @@ class SpanDetector:
         signature: str,
         fitted_texts: Sequence[str] = (),
     ) -> None:
-        missing = [label for label in classifier.settings.labels if not protocol.has(label)]
+        missing = [label for label in classifier.settings.labels if not protocol.has_label(label)]
         if missing:
             raise FinecombError(
                 f"protocol {protocol.id} has no label {missing[0]!r}, which the classifier was fitted with"

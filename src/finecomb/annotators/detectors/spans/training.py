@@ -70,7 +70,7 @@ def _unknown_labels(study: Study, gold: Sequence[Annotation]) -> Counter[str]:
         mark.label
         for annotation in gold
         for mark in annotation.marks
-        if mark.label and annotation.protocol in protocols and not protocols[annotation.protocol].has(mark.label)
+        if mark.label and annotation.protocol in protocols and not protocols[annotation.protocol].has_label(mark.label)
     )
 
 
@@ -107,7 +107,7 @@ def fit_span_detector(study: Study, gold: Sequence[Annotation], options: SpanTra
     whole = dev_split(texts, DEV_SHARE, np.random.default_rng(options.seed))
     classifier, thresholds = fitted_split(texts, encoded, whole, settings)
     facts = {key: value for key, value in asdict(options).items() if value != ""}
-    signature = str(Signature.of(detector=NAME, **facts, texts=len(texts)))
+    signature = str(Signature.from_fields(detector=NAME, **facts, texts=len(texts)))
     held = f"{options.test_folds} folds" + (f" by {options.group}" if options.group else "")
     card = DetectorCard(
         NAME,
