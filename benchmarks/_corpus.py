@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from finecomb.annotators.simulated import Simulated, crowd, plant, simulate
+from finecomb.annotators.simulated import SimulatedAnnotator, make_crowd, plant_errors, simulate_annotations
 from finecomb.core.records import Annotator, Document, Settings
 from finecomb.core.study import StudyItem
 from finecomb.formats import save
@@ -32,14 +32,14 @@ def corpus(
 ) -> Iterator[StudyItem]:
     protocol = load_shipped("scarecrow")
     texts = documents(count, words, seed)
-    truth = {each.document: each for each in plant(texts, protocol, rate, seed)}
-    people = crowd(annotators, Simulated("reader", recall=0.65, precision=0.8, jitter=1.0), 0.1, seed)
+    truth = {each.document: each for each in plant_errors(texts, protocol, rate, seed)}
+    people = make_crowd(annotators, SimulatedAnnotator("reader", recall=0.65, precision=0.8, jitter=1.0), 0.1, seed)
     yield Settings(title="Benchmark", protocols=(protocol.id,))
     yield protocol
     yield from texts
     yield Annotator(id="truth", kind="gold")
     yield from (person.annotator() for person in people)
-    yield from simulate(texts, truth, people, protocol, seed)
+    yield from simulate_annotations(texts, truth, people, protocol, seed)
 
 
 def written(folder: Path, **size: int) -> Path:

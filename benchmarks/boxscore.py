@@ -30,13 +30,13 @@ from finecomb.annotators.detectors.boxscore.ranker_training import (
     Fold,
     TrainingText,
     cross_validate,
-    examples,
+    build_training_texts,
     left_out_scores,
-    reference_examples,
-    shuffled,
-    train,
+    build_reference_texts,
+    shuffle_by_hash,
+    train_ranker,
     unseen_scores,
-    validation,
+    validation_rows,
 )
 from finecomb.core.records import Document
 from finecomb.core.study import Study
@@ -63,7 +63,7 @@ def game(document: Document) -> str:
 def held_out(documents: Sequence[Document]) -> set[str]:
     """Ids of the texts set aside: whole games, by the order of their hashes."""
     games = {document.id: game(document) for document in documents}
-    chosen = shuffled(games.values(), SEED)[:HELD_OUT]
+    chosen = shuffle_by_hash(games.values(), SEED)[:HELD_OUT]
     return {id for id, name in games.items() if name in chosen}
 
 
@@ -72,14 +72,14 @@ def fitting_texts(study: Study) -> list[TrainingText]:
     gold = {annotation.document: annotation.marks for annotation in study.iter_annotations()}
     documents = list(study.iter_documents())
     aside = held_out(documents)
-    return examples(documents, gold) + reference_examples(item for item in documents if item.id not in aside)
+    return build_training_texts(documents, gold) + build_reference_texts(item for item in documents if item.id not in aside)
 
 
 def write() -> None:
     """Fit the weights that are shipped."""
     study = read(Path(os.environ["FINECOMB_DATA"]) / "accuracy_shared_task")
     hashes = tuple(sorted(text_hash(document.text) for document in study.iter_documents()))
-    ranker = replace(train(fitting_texts(study)), fitted_texts=hashes)
+    ranker = replace(train_ranker(fitting_texts(study)), fitted_texts=hashes)
     target = Path(checker.__file__).with_name("weights.json")
     target.write_text(ranker.to_json(), encoding="utf-8")
 
@@ -90,7 +90,7 @@ def false_alarms(study: Study) -> list[dict[str, object]]:
     aside = held_out(documents)
     rows: list[dict[str, object]] = []
     for basis in BASES:
-        program = checker.BoxScore(study.protocol(), shipped_ranker(), basis=basis)
+        program = checker.BoxScoreChecker(study.protocol(), shipped_ranker(), basis=basis)
         for title, chosen in (("45 games", False), ("15 games set aside", True)):
             reports = [
                 document.model_copy(update={"text": reference, "references": ()})
@@ -108,7 +108,7 @@ def calibration(texts: Sequence[TrainingText]) -> list[dict[str, object]]:
 
     The line is fitted on two thirds of the games and tried on the last third.
     """
-    games = shuffled((text.game for text in texts), SEED)
+    games = shuffle_by_hash((text.game for text in texts), SEED)
     last = set(games[::3])
     others, held = ([text for text in texts if (text.game in last) is left] for left in (False, True))
     line = calibration_line([pair for pairs in left_out_scores(others) for pair in pairs])
@@ -145,9 +145,9 @@ def main() -> None:
     texts = fitting_texts(study)
     show("How far confidence can be trusted", calibration(texts))
     show("False alarms in what people wrote, with the shipped weights", false_alarms(study))
-    show(f"Cross-validated over games, {len(documents)} texts", validation(study, cross_validate(texts)))
+    show(f"Cross-validated over games, {len(documents)} texts", validation_rows(study, cross_validate(texts)))
     aside = held_out(documents)
     rest = [example for example in texts if example.document not in aside]
     others = len(documents) - len(aside)
     title = f"The {len(aside)} texts once set aside, fitted on the {others} others; the rules know them by now"
-    show(title, validation(study, [Fold(train(rest), tuple(sorted(aside)))]))
+    show(title, validation_rows(study, [Fold(train_ranker(rest), tuple(sorted(aside)))]))

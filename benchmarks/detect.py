@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 from benchmarks.boxscore import read
-from finecomb.annotators.detectors import named
+from finecomb.annotators.detectors import find_detector
 from finecomb.annotators.detectors.boxscore.checker import BoxScoreOptions
-from finecomb.annotators.detectors.boxscore.ranker_training import examples, train
+from finecomb.annotators.detectors.boxscore.ranker_training import build_training_texts, train_ranker
 from finecomb.protocols import load
 
 LIMIT = 0.2
@@ -22,7 +22,7 @@ def main() -> None:
         sys.exit("set FINECOMB_DATA to the folder of real data")
     study = read(Path(place) / "accuracy_shared_task")
     documents = list(study.iter_documents())
-    checker = named("boxscore").make(load("accuracy"), BoxScoreOptions())
+    checker = find_detector("boxscore").make(load("accuracy"), BoxScoreOptions())
     checker(documents[0])  # tables and patterns are read once
     seconds = []
     for document in documents:
@@ -33,7 +33,7 @@ def main() -> None:
         f"{len(seconds)} texts: mean {sum(seconds) / len(seconds):.3f} s, slowest {max(seconds):.3f} s, limit {LIMIT} s"
     )
     gold = {annotation.document: annotation.marks for annotation in study.iter_annotations()}
-    texts = examples(documents, gold)
+    texts = build_training_texts(documents, gold)
     start = time.process_time()
-    train(texts)
+    train_ranker(texts)
     print(f"fitting with its threshold cross-validated: {time.process_time() - start:.1f} s")

@@ -19,16 +19,16 @@ from benchmarks._docs import markdown, write_table
 from finecomb import formats
 from finecomb.annotators.detectors.boosting import BoostingSettings, fit_trees
 from finecomb.annotators.detectors.coherence import sentence_verdicts
-from finecomb.annotators.detectors.coherence.detection_tables import PRECISION, label_figures, recalls_at_precision
-from finecomb.annotators.detectors.coherence.embedded_detector import Prepared, fitted_mixtures, token_scores
+from finecomb.annotators.detectors.coherence.detection_tables import REFERENCE_PRECISION, label_score_rows, recalls_at_precision
+from finecomb.annotators.detectors.coherence.embedded_detector import PreparedText, fit_mixtures, token_scores
 from finecomb.annotators.detectors.coherence.features import feature_matrix, sentence_features
-from finecomb.annotators.detectors.coherence.grammar_parse import parsed
-from finecomb.annotators.detectors.coherence.narrative import LABELS, Narrative, TextSplit, narratives, splits
+from finecomb.annotators.detectors.coherence.grammar_parse import parse_narratives
+from finecomb.annotators.detectors.coherence.narrative import LABELS, Narrative, TextSplit, build_narratives, splits
 from finecomb.annotators.detectors.coherence.options import DEV_SHARE
-from finecomb.annotators.detectors.coherence.sentence_scores import Floats, TextScores, logit, mixed
-from finecomb.annotators.detectors.coherence.surprisal import Surprisals, TokenSurprisals
+from finecomb.annotators.detectors.coherence.sentence_scores import Floats, TextScores, logit, mix_log_odds
+from finecomb.annotators.detectors.coherence.surprisal import SurprisalScorer, TokenSurprisals
 from finecomb.annotators.detectors.coherence.tagger import TaggerSettings, fit_tagger
-from finecomb.annotators.model_loading import CAUSAL, ENCODER
+from finecomb.annotators.model_loading import DEFAULT_CAUSAL_MODEL, DEFAULT_ENCODER
 from finecomb.statistics.gold.unit_scores import area_under_curve, threshold_at_precision, true_positive_rates
 
 PAGE = "detect/coherence.md"
@@ -49,7 +49,7 @@ def texts_of(data: Path) -> list[Narrative]:
     """The 150 summaries, in groups by story."""
     study = formats.read(data / "snac" / "SNaC_data.json")
     groups = {document.id: str(document.meta["story"]) for document in study.iter_documents()}
-    return narratives(study.iter_documents(), study.iter_annotations(), groups)
+    return build_narratives(study.iter_documents(), study.iter_annotations(), groups)
 
 
 class Cache:
@@ -78,7 +78,7 @@ def tagged(texts: Sequence[Narrative], split: TextSplit, number: int, cache: Cac
     places = [*split.dev, *split.test]
 
     def make() -> dict[str, Floats]:
-        tagger = fit_tagger([texts[at] for at in split.train], LABELS, TaggerSettings(ENCODER, seed=number))
+        tagger = fit_tagger([texts[at] for at in split.train], LABELS, TaggerSettings(DEFAULT_ENCODER, seed=number))
         scores = tagger([texts[at] for at in places])
         return {
             f"{texts[at].id}/{part}": getattr(row, part)
@@ -97,7 +97,7 @@ def _scores(arrays: Mapping[str, Floats], id: str) -> TextScores:
 
 
 def coherence(
-    prepared: Sequence[Prepared], split: TextSplit, tags: Mapping[int, TextScores] | None
+    prepared: Sequence[PreparedText], split: TextSplit, tags: Mapping[int, TextScores] | None
 ) -> tuple[list[TextScores], dict[str, float]]:
     """The embedded detector on a split's test texts, with or without the encoder."""
     columns = tuple(prepared[0].features[0])
@@ -112,18 +112,18 @@ def coherence(
         return np.stack([*parts, *([logit(tags[at].sentences)] if tags else [])], axis=-1)
 
     dev = np.concatenate([odds(at) for at in split.dev])
-    mixtures, thresholds = fitted_mixtures(
+    mixtures, thresholds = fit_mixtures(
         [dev[..., model] for model in range(dev.shape[-1])], np.concatenate([truth[at] for at in split.dev]), LABELS
     )
     scores = []
     for at in split.test:
-        chances = np.stack([mixed(odds(at)[:, row], mixtures[row]) for row in range(len(mixtures))], axis=1)
+        chances = np.stack([mix_log_odds(odds(at)[:, row], mixtures[row]) for row in range(len(mixtures))], axis=1)
         scores.append(TextScores(chances, *token_scores(prepared[at], tags[at] if tags else None, LABELS)))
     return scores, thresholds
 
 
 def unsupervised(
-    prepared: Sequence[Prepared], split: TextSplit, surprisals: Mapping[int, TokenSurprisals], results: Results
+    prepared: Sequence[PreparedText], split: TextSplit, surprisals: Mapping[int, TokenSurprisals], results: Results
 ) -> None:
     """Surprisal, where it is known, and the entity grid."""
     texts = [text.text for text in prepared]
@@ -131,12 +131,12 @@ def unsupervised(
     if dev and test:
         for whole in (False, True):
             nats = [surprisals[at] for at in dev]
-            model = sentence_verdicts.fit_surprisal(CAUSAL, whole, [texts[at] for at in dev], nats)
+            model = sentence_verdicts.fit_surprisal(DEFAULT_CAUSAL_MODEL, whole, [texts[at] for at in dev], nats)
             scores = model.scored([texts[at] for at in test], [surprisals[at] for at in test])
             name = f"surprisal, {'sum' if whole else 'mean'}"
             results.setdefault(name, []).append(([texts[at] for at in test], scores, model.calibration.thresholds))
     parses = [text.parse for text in prepared]
-    grid = sentence_verdicts.fit_grid(
+    grid = sentence_verdicts.fit_entity_grid_model(
         [parses[at] for at in split.train], [texts[at] for at in split.dev], [parses[at] for at in split.dev]
     )
     test_texts = [texts[at] for at in split.test]
@@ -145,13 +145,13 @@ def unsupervised(
 
 
 def synthetic(
-    prepared: Sequence[Prepared], split: TextSplit, results: Results, intrinsic: dict[str, list[tuple[float, ...]]]
+    prepared: Sequence[PreparedText], split: TextSplit, results: Results, intrinsic: dict[str, list[tuple[float, ...]]]
 ) -> None:
     """Both kinds of made-up errors, from the training texts; intrinsic figures are of those from the dev texts."""
     texts = [text.text for text in prepared]
     for negatives, name in (("coreference", "synthetic, coreference"), ("next-sentence", "synthetic, next sentence")):
         made = [
-            sentence_verdicts.synthetic_rows(
+            sentence_verdicts.build_synthetic_rows(
                 [texts[at] for at in part],
                 [prepared[at].parse for at in part],
                 negatives,  # type: ignore[arg-type]
@@ -179,8 +179,8 @@ def main() -> None:
     texts = texts_of(Path(place))
     start = time.process_time()
     prepared = [
-        Prepared(text, parse, sentence_features(text, parse))
-        for text, parse in zip(texts, parsed(texts, "benchmark"), strict=True)
+        PreparedText(text, parse, sentence_features(text, parse))
+        for text, parse in zip(texts, parse_narratives(texts, "benchmark"), strict=True)
     ]
     sentences = sum(len(text.sentences) for text in texts)
     seconds = (time.process_time() - start) / sentences * 1000
@@ -204,12 +204,12 @@ def main() -> None:
 
 def known_surprisals(texts: Sequence[Narrative], cache: Cache) -> dict[int, TokenSurprisals]:
     """Surprisals of the texts for which they are known."""
-    model: list[Surprisals] = []
+    model: list[SurprisalScorer] = []
     known = {}
     for at, text in enumerate(texts):
 
         def make(text: Narrative = text) -> dict[str, Floats]:
-            model.extend([] if model else [Surprisals.of(CAUSAL)])
+            model.extend([] if model else [SurprisalScorer.of(DEFAULT_CAUSAL_MODEL)])
             nats = model[0]([text])[0]
             return {"nats": nats.nats, "offsets": nats.offsets.astype(np.float64)}
 
@@ -271,7 +271,7 @@ def _roc(results: Results) -> list[list[object]]:
 def _recalls(folds: Sequence[tuple[list[Narrative], list[TextScores], Mapping[str, float]]]) -> list[list[float]]:
     rows = []
     for texts, scores, _ in folds:
-        recalls = recalls_at_precision(texts, [row.sentences[:, -1] for row in scores], LABELS, PRECISION)
+        recalls = recalls_at_precision(texts, [row.sentences[:, -1] for row in scores], LABELS, REFERENCE_PRECISION)
         values = [recalls[label] for label in LABELS]
         rows.append([*values, float(np.mean(values))])
     return rows
@@ -282,7 +282,7 @@ def _types(results: Results) -> list[list[object]]:
     for name, folds in results.items():
         if not name.startswith("coherence"):
             continue
-        figures = [label_figures(texts, scores, LABELS, thresholds) for texts, scores, thresholds in folds]
+        figures = [label_score_rows(texts, scores, LABELS, thresholds) for texts, scores, thresholds in folds]
         for column, label in enumerate(LABELS):
             cells = [
                 spread([float(str(fold[column][part])) for fold in figures])

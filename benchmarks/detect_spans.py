@@ -25,7 +25,7 @@ from finecomb.annotators.detectors.coherence.options import DEV_SHARE
 from finecomb.annotators.detectors.spans.classifier import EncodedText, SpanSettings, TextEncoder
 from finecomb.annotators.detectors.spans.examples import SpanText, span_text, word_truth
 from finecomb.annotators.detectors.spans.scoring import SpanHead, all_span_logits
-from finecomb.annotators.detectors.spans.training import span_texts, split_figures
+from finecomb.annotators.detectors.spans.training import span_texts, split_score_rows
 from finecomb.core.records import Annotation
 
 PAGE = "detect/spans.md"
@@ -72,7 +72,7 @@ def classifier(data: Path) -> str:
     vectors = encoded(texts, settings)
     start = time.process_time()
     folds = [
-        split_figures(texts, vectors, split, settings)
+        split_score_rows(texts, vectors, split, settings)
         for split in splits(texts, 3, DEV_SHARE, np.random.default_rng(0))
     ]
     print(f"three fits after encoding: {time.process_time() - start:.0f} s of one core", flush=True)

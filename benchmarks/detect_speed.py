@@ -21,12 +21,12 @@ from finecomb.annotators.detectors.coherence.embedded_detector import (
     CoherenceModel,
     CoherenceSettings,
     fit_coherence,
-    prepared,
+    prepare_texts,
 )
 from finecomb.annotators.detectors.coherence.narrative import LABELS, Narrative, dev_split
 from finecomb.annotators.detectors.coherence.options import DEV_SHARE
 from finecomb.annotators.detectors.coherence.tagger import TaggerSettings
-from finecomb.annotators.model_loading import ENCODER, library
+from finecomb.annotators.model_loading import DEFAULT_ENCODER, import_library
 
 PAGE = "detect/coherence.md"
 
@@ -35,12 +35,12 @@ def main() -> None:
     place = os.environ.get("FINECOMB_DATA")
     if not place:
         sys.exit("set FINECOMB_DATA to the folder of real data")
-    library("torch", "benchmark").set_num_threads(1)
+    import_library("torch", "benchmark").set_num_threads(1)
     texts = first_texts(texts_of(Path(place)), int(os.environ.get("FINECOMB_SENTENCES", "500")))
-    prepared(texts[:1])  # the parser is loaded once
+    prepare_texts(texts[:1])  # the parser is loaded once
     rows = [
         ["`--encoder none`", *speeds(texts, None)],
-        [f"with its encoder ({ENCODER}, three rounds)", *speeds(texts, TaggerSettings(ENCODER))],
+        [f"with its encoder ({DEFAULT_ENCODER}, three rounds)", *speeds(texts, TaggerSettings(DEFAULT_ENCODER))],
     ]
     heads = ["`coherence`", "fitted, seconds per 1,000 sentences", "marked, seconds per 1,000 sentences"]
     write_table(PAGE, "speed", markdown(heads, rows))
@@ -57,7 +57,7 @@ def speeds(texts: list[Narrative], tagger: TaggerSettings | None) -> list[str]:
     split = dev_split(texts, DEV_SHARE, np.random.default_rng(0))
     settings = CoherenceSettings(LABELS, tagger, BoostingSettings())
     models: list[CoherenceModel] = []
-    fitting = _seconds(lambda: models.append(fit_coherence(prepared(texts), split, settings)))
+    fitting = _seconds(lambda: models.append(fit_coherence(prepare_texts(texts), split, settings)))
     marking = _seconds(lambda: models[0](texts))
     sentences = sum(len(text.sentences) for text in texts)
     return [f"{seconds / sentences * 1000:.0f}" for seconds in (fitting, marking)]

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.boxscore import fitting_texts, read, show
-from finecomb.annotators.detectors import named
-from finecomb.annotators.detectors.boxscore.checker import BoxScore
+from finecomb.annotators.detectors import find_detector
+from finecomb.annotators.detectors.boxscore.checker import BoxScoreChecker
 from finecomb.annotators.detectors.boxscore.ranker_training import cross_validate
 from finecomb.core.records import Annotation, Mark
 from finecomb.core.study import Study
@@ -50,7 +50,7 @@ def annotations_left_out(study: Study) -> list[Annotation]:
     """What the checker marks with `all`, by weights that have not seen the game."""
     rankers = {name: fold.ranker for fold in cross_validate(fitting_texts(study)) for name in fold.documents}
     return [
-        BoxScore(study.protocol(), rankers[document.id], basis="all")(document) for document in study.iter_documents()
+        BoxScoreChecker(study.protocol(), rankers[document.id], basis="all")(document) for document in study.iter_documents()
     ]
 
 
@@ -60,7 +60,7 @@ def main() -> None:
         sys.exit("set FINECOMB_DATA to the folder of real data")
     study = read(Path(place) / "accuracy_shared_task")
     gold = {annotation.document: annotation.marks for annotation in study.iter_annotations()}
-    metric = named("relations")
+    metric = find_detector("relations")
     program = metric.make(study.protocol(), metric.options())
     by_metric = [program(document) for document in study.iter_documents()]
     rows = table(gold, by_metric, "relations") + table(gold, annotations_left_out(study), "boxscore --basis all")

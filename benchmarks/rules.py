@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks._docs import markdown, write_table
 from benchmarks.boxscore import show
 from finecomb import formats
-from finecomb.annotators.detectors.rules import DEFAULT, LOADED, RULES
+from finecomb.annotators.detectors.rules import DEFAULT_RULES, LOADERS_BY_RULE, RULES
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document, Mark
 from finecomb.core.study import Study
@@ -52,7 +52,7 @@ def available() -> list[str]:
     names = []
     for name in RULES:
         try:
-            LOADED.get(name, bool)()
+            LOADERS_BY_RULE.get(name, bool)()
             names.append(name)
         except FinecombError as error:
             print(f"left out: {error}")
@@ -114,10 +114,10 @@ def main() -> None:
     words = sum(len(document.text.split()) for document in texts)
     start = time.process_time()
     for document in texts:
-        for rule in DEFAULT:
+        for rule in DEFAULT_RULES:
             list(RULES[rule](document))
     minutes = (time.process_time() - start) / 60
-    row = [[len(DEFAULT), f"{words / minutes / 1e6:.1f} million", "1 million"]]
+    row = [[len(DEFAULT_RULES), f"{words / minutes / 1e6:.1f} million", "1 million"]]
     write_table(
         PAGE, "speed", markdown(["rules that run without being named", "words a minute, all together", "wanted"], row)
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from finecomb.annotators.simulated.paper_studies import audit_of, paper_study
+from finecomb.annotators.simulated.paper_studies import simulate_audit, paper_study
 from finecomb.reporting.figures.validation_charts import apply_theme, save_chart
 from finecomb.reporting.reproduce.exhibits import Exhibit, PaperStudy, Rendering
 from finecomb.reporting.reproduce.registry import PAPERS
@@ -29,7 +29,7 @@ What a study must have for each of them is in [the table of all exhibits](reprod
 def drawn_figures(name: str) -> list[tuple[Exhibit, Rendering]]:
     """Every figure of a paper that has a drawing."""
     whole = paper_study(name)
-    study = PaperStudy(whole, audit=audit_of(whole) if name == "scarecrow" else None)
+    study = PaperStudy(whole, audit=simulate_audit(whole) if name == "scarecrow" else None)
     languages = PaperStudy(paper_study("deng-languages")) if name == "deng" else study
     figures = [exhibit for exhibit in PAPERS[name].exhibits if exhibit.number.startswith("Figure")]
     made = [(one, one.make(languages if one.number == "Figure 7" else study)) for one in figures]

@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from playwright.sync_api import Page, expect
 
 import finecomb as fc
-from finecomb.annotators.simulated.demo_study import demo_study, demo_texts, document_of, truth_of
-from finecomb.annotators.simulated.simulated_annotators import Simulated, simulate
+from finecomb.annotators.simulated.demo_study import demo_study, demo_texts, build_document, build_truth
+from finecomb.annotators.simulated.simulated_annotators import SimulatedAnnotator, simulate_annotations
 from finecomb.collection import arrivals_storage
 from finecomb.collection.arrivals import ArrivalSource
 from finecomb.collection.database import tables
@@ -235,9 +235,9 @@ def judged() -> Study:
     """The demo with ten readers and a language model that finds some kinds of errors and misses others."""
     protocol = load_shipped("scarecrow")
     texts = demo_texts()
-    documents = [document_of(text) for text in texts]
-    truth = {text.id: truth_of(text, protocol) for text in texts}
-    judge = Simulated("judge-4", recall=0.6, precision=0.8, jitter=0.5, confusion=0.15)
+    documents = [build_document(text) for text in texts]
+    truth = {text.id: build_truth(text, protocol) for text in texts}
+    judge = SimulatedAnnotator("judge-4", recall=0.6, precision=0.8, jitter=0.5, confusion=0.15)
     machine = Annotator(id="judge-4", kind="llm", meta={"model": "big-2026-08-01", "prompt": "3f2a77d1"})
-    work = simulate(documents, truth, [judge], protocol, seed=3)
+    work = simulate_annotations(documents, truth, [judge], protocol, seed=3)
     return Study.from_items([*demo_study(10, 0), machine, *work])

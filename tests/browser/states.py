@@ -10,7 +10,7 @@ from typing import Any
 from playwright.sync_api import Browser, Page, expect
 
 import finecomb as fc
-from finecomb.annotators.detectors.boxscore.game_record import Season, with_season
+from finecomb.annotators.detectors.boxscore.game_record import Season, add_season
 from finecomb.annotators.simulated.demo_study import demo_study
 from finecomb.core.records import ONBOARDING_PHASES, Document, ModelSettings, Settings
 from finecomb.core.study import Study
@@ -61,7 +61,7 @@ def box_scores() -> Study:
     games = [box_game("2025-11-14"), box_game("2025-11-18", ("Eastgate", "Owls"), 2), box_game("2025-11-25")]
     season = Season.of(games)
     words = f"The Gulls (4-1) beat the Northfield Millers (2-3). {REPORT}"
-    return _study("accuracy", *(text(f"g{at}", words, data=with_season(game, season)) for at, game in enumerate(games)))
+    return _study("accuracy", *(text(f"g{at}", words, data=add_season(game, season)) for at, game in enumerate(games)))
 
 
 def snac() -> Study:

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 import finecomb as fc
-from finecomb.annotators.detectors.boxscore.game_record import Season, with_season
+from finecomb.annotators.detectors.boxscore.game_record import Season, add_season
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
 from finecomb.core.record_links import with_links
@@ -31,7 +31,7 @@ GAMES = (box_game("2025-11-14"), box_game("2025-11-18", ("Eastgate", "Owls"), 2)
 def games(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Three game reports with their box scores, the games around them, and a link."""
     season = Season.of(GAMES)
-    records = [with_links(with_season(game, season), {"Calendar": "https://example.org/calendar"}) for game in GAMES]
+    records = [with_links(add_season(game, season), {"Calendar": "https://example.org/calendar"}) for game in GAMES]
     documents = [text(f"g{at}", REPORTS[at], data=record) for at, record in enumerate(records)]
     with serving(study_of("accuracy", *documents), tmp_path_factory.mktemp("served") / "study") as it:
         yield it

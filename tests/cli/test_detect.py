@@ -10,7 +10,7 @@ import pytest
 import finecomb as fc
 from finecomb.annotators.detectors import detectors_by_name
 from finecomb.annotators.detectors.boxscore.ranker import parse_ranker
-from finecomb.annotators.detectors.boxscore.ranker_training import cross_validate, examples, shuffled, train
+from finecomb.annotators.detectors.boxscore.ranker_training import cross_validate, build_training_texts, shuffle_by_hash, train_ranker
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study, StudyItem
@@ -129,18 +129,18 @@ def test_training_says_how_well_it_does_on_games_left_out(games: Path, tmp_path:
 
 def test_no_game_is_in_the_fold_that_was_fitted_on_it() -> None:
     whole = Study.from_items(study(9))
-    texts = examples(
+    texts = build_training_texts(
         whole.iter_documents(), {annotation.document: annotation.marks for annotation in whole.iter_annotations()}
     )
     folds = cross_validate(texts, 3, seed=1)
     assert sorted(id for fold in folds for id in fold.documents) == sorted(example.document for example in texts)
     assert all(fold.ranker.games == 6 for fold in folds)
-    assert train(texts, 3, seed=1) == train(list(reversed(texts)), 3, seed=1)
+    assert train_ranker(texts, 3, seed=1) == train_ranker(list(reversed(texts)), 3, seed=1)
 
 
 def test_an_order_depends_on_the_seed_alone() -> None:
     names = [f"game {number}" for number in range(20)]
-    assert shuffled(names, 0) == shuffled(reversed(names), 0) != shuffled(names, 1)
+    assert shuffle_by_hash(names, 0) == shuffle_by_hash(reversed(names), 0) != shuffle_by_hash(names, 1)
 
 
 def test_mistakes_are_said_in_one_line(games: Path, tmp_path: Path) -> None:

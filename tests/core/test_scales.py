@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import finecomb as fc
-from finecomb.annotators.simulated.simulated_annotators import _answers
+from finecomb.annotators.simulated.simulated_annotators import _random_answers
 from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
@@ -99,7 +99,7 @@ def test_a_new_scale_is_one_row(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     protocol = Protocol.model_validate(PROTOCOL)
     asked = protocol.questions[0]
     assert asked.problem("G") == "answer 'G' to 'mark': expected a grade, A to F"
-    answers = [_answers(protocol.questions, np.random.default_rng(seed)) for seed in range(9)]
+    answers = [_random_answers(protocol.questions, np.random.default_rng(seed)) for seed in range(9)]
     assert all(asked.problem(each["mark"]) == "" for each in answers)
     assert merge_answers(answers, protocol, "red") == {"mark": max(str(each["mark"]) for each in answers)}
     table = tmp_path / "marks.csv"

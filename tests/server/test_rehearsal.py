@@ -147,6 +147,6 @@ def _holds_the_truth(findings: Sequence[Finding], traits: CrowdTraits) -> None:
     """Of fifteen 95% intervals, more than two would miss the known skill in four studies of a hundred."""
     rows = [row for row in findings if row.columns["measure"] == "accuracy"]
     assert [row.columns["evaluators"] for row in rows] == [13] * 15
-    truths = [traits.skill_in(str(row.columns["cell"]).partition("/")[0]) for row in rows]
+    truths = [traits.condition_skill(str(row.columns["cell"]).partition("/")[0]) for row in rows]
     held = [row.estimate.low <= truth <= row.estimate.high for row, truth in zip(rows, truths, strict=True)]
     assert held.count(False) <= 2

@@ -14,8 +14,8 @@ from finecomb import formats, protocols
 from finecomb.annotators.llm.budget import Price
 from finecomb.annotators.llm.injections import control_document, injection_documents, injection_result
 from finecomb.annotators.llm.prompt import VARIABLES, PromptTemplate, prompt_text
-from finecomb.annotators.llm.run_folder import RUNS
-from finecomb.annotators.llm.runs import ModelPlan, ModelRun, collect, execute, name_clash, plan, verify
+from finecomb.annotators.llm.run_folder import RUNS_FOLDER
+from finecomb.annotators.llm.runs import RunPlan, ModelRun, collect_results, execute_plan, name_clash, plan_run, verify_marks
 from finecomb.cli.call_progress import show_call_progress
 from finecomb.cli.model_options import ModelOptions, model_settings
 from finecomb.cli.options import with_options
@@ -126,14 +126,14 @@ def annotate(
     chosen = _find_protocol(whole, protocol)
     template = PromptTemplate.parse(prompt.read_text(encoding="utf-8"), str(prompt)) if prompt else None
     whole = _with_protocol(whole, chosen)
-    where = runs or (study / RUNS if study.is_dir() else study.with_name(f"{study.name}.{RUNS}"))
+    where = runs or (study / RUNS_FOLDER if study.is_dir() else study.with_name(f"{study.name}.{RUNS_FOLDER}"))
     if probe:
         words = PromptTemplate.parse(paraphrase.read_text(encoding="utf-8"), str(paraphrase)) if paraphrase else None
         asked = ProbedModel(whole, settings, chosen, name or _short_name(model), template, limit)
         _run_probe(asked, probe, words, own, study, output, force, where, as_json_)
         return
     documents = list(whole.iter_documents())[:limit]
-    run_plan = plan(whole, settings, chosen, documents, name or _short_name(model), template)
+    run_plan = plan_run(whole, settings, chosen, documents, name or _short_name(model), template)
     if clash := name_clash(whole, run_plan):
         raise FinecombError(clash)
     _warn_stale_contract(study, run_plan, chosen)
@@ -195,7 +195,7 @@ def _run_probe(
     )
 
 
-def _warn_stale_contract(study: Path, plan_: ModelPlan, protocol: Protocol) -> None:
+def _warn_stale_contract(study: Path, plan_: RunPlan, protocol: Protocol) -> None:
     """Say so where the judge was calibrated and its contract no longer holds."""
     annotator = plan_.annotator(0)
     path = study / CONTRACTS_FOLDER / f"{annotator.id}.json"
@@ -226,13 +226,13 @@ def _with_protocol(study: Study, protocol: Protocol) -> Study:
 # --- running -----------------------------------------------------------------------------------------------------
 
 
-def _execute_plan(run_plan: ModelPlan, runs: Path) -> tuple[ModelRun, bool]:
+def _execute_plan(run_plan: RunPlan, runs: Path) -> tuple[ModelRun, bool]:
     """The run, and whether it was interrupted; what was answered until then is there all the same."""
     try:
         with show_call_progress() as watch:
-            return execute(run_plan, runs, watch=watch), False
+            return execute_plan(run_plan, runs, watch=watch), False
     except KeyboardInterrupt:
-        return collect(run_plan, runs), True
+        return collect_results(run_plan, runs), True
 
 
 def _verify_marks(study: Study, run: ModelRun, settings: ModelSettings, model: str, runs: Path) -> ModelRun | None:
@@ -242,7 +242,7 @@ def _verify_marks(study: Study, run: ModelRun, settings: ModelSettings, model: s
     audit = protocols.load("audit")
     whole = _study_with_run(_with_protocol(study, audit), run)
     with show_call_progress() as watch:
-        return verify(whole, run.annotations, other, audit, runs, f"{_short_name(other.model)}-audit", watch=watch)
+        return verify_marks(whole, run.annotations, other, audit, runs, f"{_short_name(other.model)}-audit", watch=watch)
 
 
 def _study_with_run(study: Study, run: ModelRun) -> Study:
@@ -278,7 +278,7 @@ def annotate_one_text(path: Path, model: str, document: str) -> None:
     study = formats.read(path)
     settings = ModelSettings(model=model, max_tokens=600)
     run, interrupted = _execute_plan(
-        plan(study, settings, None, [study.document(document)], _short_name(model)), path / RUNS
+        plan_run(study, settings, None, [study.document(document)], _short_name(model)), path / RUNS_FOLDER
     )
     _write_runs(study, [run], path, None, False)
     _report_run(run, None, path, False)
@@ -317,7 +317,7 @@ def _run_notes(run: ModelRun) -> Iterator[str]:
         ids = [id for id, why in run.unasked.items() if why == reason]
         listed = ", ".join(ids[:3]) + (", ..." if len(ids) > 3 else "")
         yield f"{format_count(len(ids), 'text')} without a reply ({listed}): {reason}"
-    placements = run.placements()
+    placements = run.placement_counts()
     if placements:
         yield "quotes placed: " + ", ".join(f"{count} {how}" for how, count in placements.most_common() if count)
     repaired = sum(bool(read_reply_note(annotation).flags) for annotation in run.annotations)
@@ -333,14 +333,14 @@ def _format_reply_count(number: int) -> str:
     return "1 reply" if number == 1 else f"{number:,} replies"
 
 
-def _show_plan(run_plan: ModelPlan, as_json_: bool) -> None:
+def _show_plan(run_plan: RunPlan, as_json_: bool) -> None:
     """The messages of the first text, and what the whole would take."""
     price = Price.of(run_plan.record.settings)
     requests = [call.request for call in run_plan.calls()]
     rows: list[Row] = [
         {
             "calls": len(requests),
-            "tokens to send": sum(request.likely_prompt_tokens() for request in requests),
+            "tokens to send": sum(request.estimated_prompt_tokens() for request in requests),
             "most tokens to receive": sum(request.max_tokens for request in requests),
             "likely cost": sum(price.likely(request) for request in requests)
             if run_plan.record.settings.price
@@ -419,7 +419,7 @@ def attack_prompt(
     chosen = protocols.load(protocol)
     documents = [control_document(), *(document for _, _, document in injection_documents())]
     with show_call_progress() as watch:
-        run = execute(plan(Study.from_items([chosen, *documents]), settings, chosen), runs, watch=watch)
+        run = execute_plan(plan_run(Study.from_items([chosen, *documents]), settings, chosen), runs, watch=watch)
     if not run.annotations:
         raise FinecombError(f"no text got a reply: {next(iter(run.unasked.values()), 'nothing was asked')}")
     result = injection_result(run.annotations)

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 
 from rich.progress import BarColumn, Progress, TextColumn
 
-from finecomb.annotators.llm.model_calls import CallProgress, Watcher
+from finecomb.annotators.llm.model_calls import CallProgress, ProgressCallback
 from finecomb.cli.shared import err
 
 
 @contextmanager
-def show_call_progress(things: str = "calls") -> Iterator[Watcher]:
+def show_call_progress(things: str = "calls") -> Iterator[ProgressCallback]:
     """Progress with cost so far, rate and time left, shown only to people."""
     columns = (BarColumn(), TextColumn(f"{{task.completed:,.0f}} of {{task.total:,.0f}} {things}{{task.fields[more]}}"))
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:

@@ -11,9 +11,9 @@ import polars as pl
 import typer
 
 from finecomb import formats, protocols
-from finecomb.annotators.detectors import Factory, FittedDetector, detectors_by_name, named
+from finecomb.annotators.detectors import Factory, FittedDetector, detectors_by_name, find_detector
 from finecomb.annotators.detectors.base import BatchDetector
-from finecomb.annotators.detectors.batch_detection import RESULTS, DocumentMarking, MarkedCorpus, mark_corpus
+from finecomb.annotators.detectors.batch_detection import RESULT_TABLES, DocumentMarking, MarkedCorpus, mark_corpus
 from finecomb.cli.filters import Drop, Where, filter_study
 from finecomb.cli.options import with_options
 from finecomb.cli.shared import (
@@ -89,7 +89,7 @@ def detect(
 
     Example: `finecomb detect games --detector boxscore -o checked --basis record`
     """
-    factory = named(detector)
+    factory = find_detector(detector)
     reject_unknown_options(
         values.given, {factory.name: factory.options}, {row.name: row.options for row in detectors_by_name().values()}
     )
@@ -111,8 +111,8 @@ def detect(
         corpus = mark_corpus(documents, marking, program.signature, spread, track_texts)
         print_notes(resume_note(spread.reused_row_count, "text"))
         if output and isinstance(whole, ScannedStudy):
-            tables = {name: corpus.table(name) for name in RESULTS}
-            formats.save_marked(whole, output, protocol, checker, tables, corpus.is_checked(), force)
+            tables = {name: corpus.table(name) for name in RESULT_TABLES}
+            formats.save_marked(whole, output, protocol, checker, tables, corpus.is_valid(), force)
         elif output and isinstance(whole, Study):
             formats.save_checked(
                 _add_detector_work(whole, checker, protocol, corpus.annotations()), output, force=force
@@ -229,7 +229,7 @@ def train(
 
     Example: `finecomb train games --detector boxscore -o weights.json`
     """
-    factory = named(detector)
+    factory = find_detector(detector)
     if factory.training is None:
         raise FinecombError(
             f"--detector {factory.name}: has nothing to fit; {join_names(TRAINING_BY_DETECTOR)} can be fitted"

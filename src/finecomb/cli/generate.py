@@ -11,7 +11,7 @@ import typer
 
 from finecomb import formats
 from finecomb.annotators.llm.budget import Price
-from finecomb.annotators.llm.run_folder import RUNS
+from finecomb.annotators.llm.run_folder import RUNS_FOLDER
 from finecomb.cli.call_progress import show_call_progress
 from finecomb.cli.model_options import WriterOptions, model_settings
 from finecomb.cli.options import with_options
@@ -141,7 +141,7 @@ def generate_texts(
     if dry_run:
         _show_plan(run_plan, as_json_)
         return
-    where = runs or output.with_name(f"{output.name}.{RUNS}")
+    where = runs or output.with_name(f"{output.name}.{RUNS_FOLDER}")
     is_ours = (where / run_plan.folder_name()).exists()
     if output.exists() and not force and not is_ours:
         raise FinecombError(f"{output}: exists already and is of another run; choose another name or say --force")

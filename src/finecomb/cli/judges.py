@@ -224,7 +224,7 @@ def _make_judge(study: Study, name: str, gold: str, values: OptionValues, path: 
 
 def _make_model_judge(study: Study, name: str, gold: str, values: OptionValues, path: Path) -> JudgeFunction:
     """A language model as a function: all texts are put to it at once, and nothing is paid twice."""
-    from finecomb.annotators.llm.runs import execute, plan
+    from finecomb.annotators.llm.runs import execute_plan, plan_run
 
     wanted = validation_texts(study, gold)
     protocol = study.protocols[wanted.protocol]
@@ -235,7 +235,7 @@ def _make_model_judge(study: Study, name: str, gold: str, values: OptionValues, 
         )
     settings = settings.model_copy(update={"samples": 1})
     texts = Study.from_items([protocol, *wanted.documents])
-    run = execute(plan(texts, settings, protocol, name=name), path / "runs" if path.is_dir() else None)
+    run = execute_plan(plan_run(texts, settings, protocol, name=name), path / "runs" if path.is_dir() else None)
     readings = {annotation.document: annotation for annotation in run.annotations if not annotation.excluded}
     missing = [document.id for document in wanted.documents if document.id not in readings]
     if missing:

@@ -202,9 +202,9 @@ def _raw_replies(study: Path, chosen: Study) -> dict[str, str]:
     if not runs.is_dir():
         return {}
     from finecomb.annotators.llm.journal import cached_replies
-    from finecomb.annotators.llm.model_calls import reply_text
+    from finecomb.annotators.llm.model_calls import truncate_reply
 
-    return select_used_replies(chosen, {hash: reply_text(entry.reply) for hash, entry in cached_replies(runs).items()})
+    return select_used_replies(chosen, {hash: truncate_reply(entry.reply) for hash, entry in cached_replies(runs).items()})
 
 
 def _stored_replies(file: Path) -> dict[str, str]:

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 
 from finecomb import protocols
-from finecomb.annotators.detectors import Detector, named
+from finecomb.annotators.detectors import Detector, find_detector
 from finecomb.annotators.detectors.base import BatchDetector
 from finecomb.cli.filters import Draws, Drop, Seed, Where, filter_study, split_names
 from finecomb.cli.options import NoOptions, with_options
@@ -163,7 +163,7 @@ class DetectorScore:
 
 @functools.lru_cache(maxsize=4)
 def _load_detector(name: str) -> Detector:
-    factory = named(name)
+    factory = find_detector(name)
     return factory.make(protocols.load(factory.protocol), factory.options())
 
 

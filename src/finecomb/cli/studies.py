@@ -13,8 +13,8 @@ from rich.text import Text
 
 from finecomb import formats, protocols
 from finecomb.annotators.detectors.boxscore.game_record import game_problem
-from finecomb.annotators.simulated import Simulated, crowd, plant
-from finecomb.annotators.simulated import simulate as simulated
+from finecomb.annotators.simulated import SimulatedAnnotator, make_crowd, plant_errors
+from finecomb.annotators.simulated import simulate_annotations as simulated
 from finecomb.cli.filters import Drop, Where, filter_study
 from finecomb.cli.planned_tests import planned_problems
 from finecomb.cli.shared import (
@@ -598,13 +598,13 @@ def simulate(
     """
     whole = read(study)
     chosen = whole.protocol(protocol)
-    like = Simulated("reader", recall, precision, jitter, confusion)
-    people = crowd(annotators, like, spread, seed)
+    like = SimulatedAnnotator("reader", recall, precision, jitter, confusion)
+    people = make_crowd(annotators, like, spread, seed)
     documents = list(whole.iter_documents())
     true = (
         _truth_by_document(whole, truth)
         if truth
-        else {item.document: item for item in plant(documents, chosen, plant_, seed)}
+        else {item.document: item for item in plant_errors(documents, chosen, plant_, seed)}
     )
     who = next((item for item in whole.iter_annotators() if item.id == truth), Annotator(id="truth", kind="gold"))
     annotations = simulated(documents, true, people, chosen, seed)

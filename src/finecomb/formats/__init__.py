@@ -177,7 +177,7 @@ def save_marked(
 ) -> None:
     """Write a study of texts on disk with what one annotator marked, as Parquet; sealed where all of it was checked.
 
-    `is_checked` says so of texts and marks; settings are checked here, or were when the source was sealed.
+    `is_valid` says so of texts and marks; settings are checked here, or were when the source was sealed.
     """
     from finecomb.formats.parquet import write_marked
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from finecomb.annotators.detectors.boxscore.game_record import Season, game_date, game_problem, is_game, with_season
+from finecomb.annotators.detectors.boxscore.game_record import Season, game_date, game_problem, is_game, add_season
 from finecomb.core.errors import FormatError, did_you_mean
 from finecomb.core.record_links import links_of, with_links
 from finecomb.core.records import Document
@@ -181,7 +181,7 @@ def _with_record(document: Document, game: GameEvidence | None, season: Season) 
     kept = document.data
     if game is not None:
         kept = with_links(game.data, links_of(kept))
-    data = with_season(kept, season) if season.games else kept
+    data = add_season(kept, season) if season.games else kept
     if data is document.data:
         return document
     if problem := game_problem(data):

@@ -12,11 +12,11 @@ import numpy as np
 
 from finecomb.annotators.simulated.simulated_people import (
     CrowdTraits,
-    Reading,
+    SimulatedResponse,
     SimulatedPerson,
-    person,
-    read_text,
-    truth_of,
+    make_person,
+    simulate_response,
+    ground_truth,
 )
 from finecomb.collection import (
     access_storage,
@@ -203,7 +203,7 @@ class _VisitSimulator:
         """The person who comes as number so and so."""
         place = max((place.texts_per_person for place in self.store.assignment_plan().cells.values()), default=0)
         texts = place or self.store.head.protocol.work.texts or len(self.store.assignment_plan().documents)
-        return person(number, self.traits, texts, self.seed)
+        return make_person(number, self.traits, texts, self.seed)
 
     def simulate_reviewed_visit(self, number: int) -> Visit:
         """A visit, and what the researcher makes of the work."""
@@ -284,7 +284,7 @@ class _VisitSimulator:
         examples = practice_rounds(practised_condition(protocol, settings, person), person)[page["number"] - 1]
         question = guess_question(protocol)
         values: Sequence[Answer] = SIDES if len(examples) > 1 or question is None else question.values
-        skill = 0.5 if who.habit == "careless" else self.traits.skill_in(person.condition)
+        skill = 0.5 if who.habit == "careless" else self.traits.condition_skill(person.condition)
         wanted = bool(rng.random() < skill)
         fitting = [value for value in values if is_guess_right(protocol, examples, value) in (wanted, None)]
         seconds = float(rng.gamma(4, _PAGE_SECONDS / 4))
@@ -333,9 +333,9 @@ class _VisitSimulator:
         facts, protocol = self._task_info(task["id"]), self.store.head.protocol
         document = self._cached_document(facts.document)
         parts = [f"{part['start']}-{part['end']}" for part in task["parts"]]
-        truth = truth_of(document, protocol, parts, self.gold.get(document.id), self.seed, facts.about)
+        truth = ground_truth(document, protocol, parts, self.gold.get(document.id), self.seed, facts.about)
         condition = self._annotator_condition(annotator)
-        reading = read_text(who, self.traits, condition, document, protocol, truth)
+        reading = simulate_response(who, self.traits, condition, document, protocol, truth)
         pair = pair_names(protocol, facts.first)
         answers = pair.answers_on_page(reading.answers) if pair else reading.answers
         self._submit_annotation(browser, task, reading, answers)
@@ -347,7 +347,7 @@ class _VisitSimulator:
         with self.store.database.read_transaction() as transaction:
             return annotator_storage.get_annotator(self.store, transaction, annotator).condition
 
-    def _submit_annotation(self, browser: Browser, task: Any, reading: Reading, answers: Mapping[str, Answer]) -> None:
+    def _submit_annotation(self, browser: Browser, task: Any, reading: SimulatedResponse, answers: Mapping[str, Answer]) -> None:
         id, protocol = task["id"], self.store.head.protocol
         for part in task["parts"]:  # first, since a later part can be marked when those before it were judged
             key = f"{part['start']}-{part['end']}"

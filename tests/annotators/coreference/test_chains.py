@@ -11,10 +11,10 @@ from finecomb.annotators.coreference.chains import (
     Chains,
     TokenChains,
     b_cubed,
-    labelled,
+    parse_passage,
     muc,
-    only_chains,
-    passages,
+    build_chains,
+    load_passages,
     read_chains,
 )
 from finecomb.core.errors import FormatError
@@ -25,7 +25,7 @@ mentions = st.integers(0, 9).map(lambda at: (at, at + 1))
 @st.composite
 def partitions(draw: st.DrawFn) -> Chains:
     people = draw(st.lists(st.integers(0, 3), min_size=10, max_size=10))
-    return only_chains([(at, at + 1) for at, who in enumerate(people) if who == person] for person in range(3))
+    return build_chains([(at, at + 1) for at, who in enumerate(people) if who == person] for person in range(3))
 
 
 def test_muc_reproduces_vilain_1995() -> None:
@@ -58,7 +58,7 @@ def test_scores_lie_between_0_and_1_and_swap(gold: Chains, predicted: Chains) ->
 
 
 def test_the_shipped_passages_are_sound() -> None:
-    labelled_texts = passages()
+    labelled_texts = load_passages()
     assert sum(passage.id.startswith("held-out") for passage in labelled_texts) >= 20
     for passage in labelled_texts:
         assert passage.chains, passage.id
@@ -131,5 +131,5 @@ def test_missing_files_are_refused(tmp_path: Path) -> None:
 
 
 def test_labels_become_offsets() -> None:
-    passage = labelled("a", "[Ann|0]'s [mother|1] called. [She|1] wept.")
+    passage = parse_passage("a", "[Ann|0]'s [mother|1] called. [She|1] wept.")
     assert [[passage.text[start:end] for start, end in chain] for chain in passage.chains] == [["mother", "She"]]

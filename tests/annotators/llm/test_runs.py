@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from finecomb.annotators.llm import annotate, judge
+from finecomb.annotators.llm import annotate, make_judge
 from finecomb.annotators.llm.chat import ChatReply
-from finecomb.annotators.llm.journal import CallEntry, JournalContent, ReplyEntry, entries_of
+from finecomb.annotators.llm.journal import CallEntry, JournalContent, ReplyEntry, read_entries
 from finecomb.annotators.llm.prompt import PromptTemplate
-from finecomb.annotators.llm.run_folder import RunBusyError, TextRetry, only_run, read_status, write_status
-from finecomb.annotators.llm.runs import ModelRun, execute, plan, verify
+from finecomb.annotators.llm.run_folder import RunBusyError, TextRetry, lock_run_folder, read_status, write_status
+from finecomb.annotators.llm.runs import ModelRun, execute_plan, plan_run, verify_marks
 from finecomb.core.errors import FinecombError
 from finecomb.core.model_notes import read_reply_note
 from finecomb.core.records import Annotation, Annotator, Document, Mark, ModelSettings, Segment
@@ -304,7 +304,7 @@ def test_what_was_answered_twice_counts_once(tmp_path: Path) -> None:
 def test_every_request_and_reply_is_in_the_journal(tmp_path: Path) -> None:
     run(lambda body, number: Answer(marked(MARK)), runs=tmp_path)
     (journal,) = tmp_path.glob("*/journal.jsonl")
-    entries = list(entries_of(journal))
+    entries = list(read_entries(journal))
     calls = [entry for entry in entries if isinstance(entry, CallEntry)]
     assert [entry.kind for entry in entries].count("head") == 1
     assert all(text in "".join(call.message for call in calls) for text in TEXTS)
@@ -462,7 +462,7 @@ def test_marks_can_be_verified_by_a_second_opinion() -> None:
         lambda body, number: Answer(json.dumps({"answers": {question.name: question.values[0]}}))
     ) as server:
         settings = ModelSettings(model="m2", base_url=server.url)
-        second = verify(study, first.annotations, settings, audit)
+        second = verify_marks(study, first.annotations, settings, audit)
         assert "Doubled." in server.requests[0]["messages"][-1]["content"]
     assert second
     assert [each.about for each in second.annotations] == [each.marks[0].id for each in first.annotations]
@@ -471,7 +471,7 @@ def test_marks_can_be_verified_by_a_second_opinion() -> None:
 
 def test_a_judge_reads_one_document() -> None:
     with ScriptedServer(lambda body, number: Answer(marked(MARK))) as server:
-        reads = judge(ModelSettings(model="m", base_url=server.url), SCARECROW)
+        reads = make_judge(ModelSettings(model="m", base_url=server.url), SCARECROW)
         assert reads(Document(id="d", text=TEXTS[0])).marks[0].quotes == ("the the",)
     assert reads.signature.startswith("llm:m|protocol:scarecrow@2|prompt:")
 
@@ -520,7 +520,7 @@ def _kill_after(server: ScriptedServer, requests: int, child: subprocess.Popen[b
 
 def _content(runs: Path) -> JournalContent:
     (journal,) = runs.glob("*/journal.jsonl")
-    return JournalContent.of(entries_of(journal))
+    return JournalContent.of(read_entries(journal))
 
 
 @pytest.mark.long
@@ -542,7 +542,7 @@ def test_a_run_killed_twenty_times_loses_nothing_and_pays_nothing_twice(tmp_path
     assert len(set(asked)) == count
     assert paid <= count + 8 * kills  # no more than those in flight
     (journal,) = tmp_path.glob("*/journal.jsonl")
-    replies = [entry.hash for entry in entries_of(journal) if isinstance(entry, ReplyEntry)]
+    replies = [entry.hash for entry in read_entries(journal) if isinstance(entry, ReplyEntry)]
     assert len(replies) == len(set(replies)) == count
 
 
@@ -583,7 +583,7 @@ def test_a_second_process_keeps_out_of_a_run(tmp_path: Path) -> None:
     status = read_status(folder)
     assert status
     assert (status.state, status.documents) == ("finished", ("d0", "d1", "d2"))
-    with only_run(folder), pytest.raises(RunBusyError, match="another process is at work"), only_run(folder):
+    with lock_run_folder(folder), pytest.raises(RunBusyError, match="another process is at work"), lock_run_folder(folder):
         pass
 
 
@@ -597,8 +597,8 @@ def test_a_run_that_was_killed_is_not_running(tmp_path: Path) -> None:
 def test_annotations_are_delivered_as_they_come() -> None:
     names: list[str] = []
     with ScriptedServer(lambda body, number: Answer(marked(MARK))) as server:
-        run_plan = plan(study_of(), ModelSettings(model="m", base_url=server.url))
-        result = execute(run_plan, deliver=lambda annotation: names.append(annotation.document))
+        run_plan = plan_run(study_of(), ModelSettings(model="m", base_url=server.url))
+        result = execute_plan(run_plan, deliver=lambda annotation: names.append(annotation.document))
     assert sorted(names) == ["d0", "d1", "d2"]
     assert [each.document for each in result.annotations] == ["d0", "d1", "d2"]
 
@@ -608,10 +608,10 @@ def test_a_text_is_asked_again_only_on_purpose(tmp_path: Path) -> None:
         return Answer(marked(MARK)) if body["max_tokens"] > 100 else Answer('{"marks": [', finish="length")
 
     with ScriptedServer(script) as server:
-        run_plan = plan(study_of(TEXTS[:1]), ModelSettings(model="m", base_url=server.url, max_tokens=100))
-        assert execute(run_plan, tmp_path).states == {"truncated": 1}
-        longer = run_plan.asking_again({"d0": TextRetry(number=1, max_tokens=200)})
-        assert execute(longer, tmp_path).states == {"marked": 1}
-        assert execute(run_plan, tmp_path).states == {"marked": 1}  # the run remembers
+        run_plan = plan_run(study_of(TEXTS[:1]), ModelSettings(model="m", base_url=server.url, max_tokens=100))
+        assert execute_plan(run_plan, tmp_path).states == {"truncated": 1}
+        longer = run_plan.with_retries({"d0": TextRetry(number=1, max_tokens=200)})
+        assert execute_plan(longer, tmp_path).states == {"marked": 1}
+        assert execute_plan(run_plan, tmp_path).states == {"marked": 1}  # the run remembers
         assert len(server.requests) == 2
     assert len(list(tmp_path.glob("*/run.json"))) == 1

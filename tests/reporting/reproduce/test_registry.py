@@ -11,7 +11,7 @@ import altair as alt
 import pytest
 import vl_convert
 
-from finecomb.annotators.simulated.paper_studies import audit_of, paper_study
+from finecomb.annotators.simulated.paper_studies import simulate_audit, paper_study
 from finecomb.core.errors import FinecombError
 from finecomb.reporting.figures.validation_charts import apply_theme, recolour_for_dark
 from finecomb.reporting.reproduce.exhibits import Exhibit, PaperStudy, Rendering
@@ -29,7 +29,7 @@ WITHOUT_DRAWING = {("scarecrow", "Figure 7"), ("scarecrow", "Figure 20"), ("thom
 @functools.cache
 def study(name: str) -> PaperStudy:
     whole = paper_study(name)
-    return PaperStudy(whole, draws=20, audit=audit_of(whole) if name == "scarecrow" else None)
+    return PaperStudy(whole, draws=20, audit=simulate_audit(whole) if name == "scarecrow" else None)
 
 
 @functools.cache

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finecomb.annotators.simulated import Simulated, crowd, plant, simulate
+from finecomb.annotators.simulated import SimulatedAnnotator, make_crowd, plant_errors, simulate_annotations
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Settings
 from finecomb.core.span import merge_spans
@@ -99,9 +99,9 @@ def test_counts_are_those_of_disputes_under_shipped_protocols(name: str, items: 
         Document(id=f"t{at}", text=f"The Hawks won {at + 90}-80 on a Monday. They ran, they ran. " * 4)
         for at in range(6)
     ]
-    truth = {one.document: one for one in plant(texts, protocol, 4.0, 1)}
-    people = crowd(3, Simulated("reader", recall=0.9, precision=0.9, jitter=0.3), 0.0, 1)
-    annotations = list(simulate(texts, truth, people, protocol, 1))
+    truth = {one.document: one for one in plant_errors(texts, protocol, 4.0, 1)}
+    people = make_crowd(3, SimulatedAnnotator("reader", recall=0.9, precision=0.9, jitter=0.3), 0.0, 1)
+    annotations = list(simulate_annotations(texts, truth, people, protocol, 1))
     if items:
         annotations = [tied(one) if isinstance(one, Annotation) else one for one in annotations]
     planted: list[StudyItem] = [

@@ -29,13 +29,13 @@ class Price:
 
     def most(self, request: ChatRequest) -> float:
         """The most that a request can cost."""
-        return self.cost(request.most_prompt_tokens(), request.max_tokens)
+        return self.cost(request.max_prompt_tokens(), request.max_tokens)
 
     def likely(self, request: ChatRequest) -> float:
         """About what a request costs when its reply is a quarter of what it may be."""
-        return self.cost(request.likely_prompt_tokens(), request.max_tokens // 4)
+        return self.cost(request.estimated_prompt_tokens(), request.max_tokens // 4)
 
-    def of_reply(self, request: ChatRequest, reply: ChatReply) -> float:
+    def reply_cost(self, request: ChatRequest, reply: ChatReply) -> float:
         """What a reply cost by the endpoint's own count; the most it can have cost where it does not count."""
         if reply.prompt_tokens is None or reply.completion_tokens is None:
             return self.most(request)

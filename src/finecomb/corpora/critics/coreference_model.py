@@ -27,7 +27,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from finecomb.annotators.coreference.pronouns import FEMALE, MALE, OTHERS, PLURAL
+from finecomb.annotators.coreference.pronouns import FEMALE, MALE, FIRST_SECOND_PERSON, PLURAL
 from finecomb.core.errors import FinecombError
 from finecomb.corpora.critics.ngrams import Floats, Ints, discounts
 from finecomb.corpora.critics.priors import END, SavedState
@@ -35,8 +35,8 @@ from finecomb.corpora.critics.priors import END, SavedState
 ModelKind = Literal["kneser-ney", "paper"]
 
 GENDERS = ("M", "F", "P", "N")
-_LOWERCASE_PRONOUNS = (*MALE, *FEMALE, *PLURAL, *OTHERS[1:])
-_CAPITALISED_PRONOUNS = tuple(word.capitalize() for word in (*MALE, *FEMALE, *PLURAL, *OTHERS))
+_LOWERCASE_PRONOUNS = (*MALE, *FEMALE, *PLURAL, *FIRST_SECOND_PERSON[1:])
+_CAPITALISED_PRONOUNS = tuple(word.capitalize() for word in (*MALE, *FEMALE, *PLURAL, *FIRST_SECOND_PERSON))
 PAD, SENTENCE = "", "."
 SYMBOLS = (PAD, END, SENTENCE, *GENDERS, *_LOWERCASE_PRONOUNS, *_CAPITALISED_PRONOUNS)
 _INDEX_BY_SYMBOL = {symbol: at for at, symbol in enumerate(SYMBOLS)}

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from finecomb.annotators.llm.budget import Price
-from finecomb.annotators.llm.chat import CONTEXT_FINISH, ChatMessage, ChatReply, ChatRequest, Role
-from finecomb.annotators.llm.endpoint import Endpoint, host_of, need_call_packages
+from finecomb.annotators.llm.chat import FINISH_CONTEXT_OVERFLOW, ChatMessage, ChatReply, ChatRequest, Role
+from finecomb.annotators.llm.endpoint import Endpoint, parse_host, need_call_packages
 from finecomb.annotators.llm.journal import Journal, ReplyEntry, cached_replies
-from finecomb.annotators.llm.local_models import CONTEXT, LocalEndpoint, is_local, model_file
-from finecomb.annotators.llm.model_calls import Caller, CallProgress, ModelCall, Watcher, taken_over
-from finecomb.annotators.llm.run_folder import only_run, write_status
+from finecomb.annotators.llm.local_models import DEFAULT_CONTEXT_TOKENS, LocalEndpoint, is_local, model_file
+from finecomb.annotators.llm.model_calls import Caller, CallProgress, ModelCall, ProgressCallback, reuse_reply
+from finecomb.annotators.llm.run_folder import lock_run_folder, write_status
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document, ModelSettings, Record
 from finecomb.core.sentences import sentences
@@ -223,7 +223,7 @@ def _check_settings(settings: GenerationSettings) -> None:
 
 def _host(settings: GenerationSettings) -> str:
     if settings.runtime == "http":
-        return host_of(settings.model.base_url)
+        return parse_host(settings.model.base_url)
     if is_local(settings.model.model):
         model_file(settings.model.model)
     elif settings.runtime == "gguf":
@@ -236,7 +236,7 @@ def _host(settings: GenerationSettings) -> str:
 
 def cut_reply(reply: ChatReply, rule: LengthRule | None, priming: Priming) -> CutText:
     """A reply cut to a text, or why it is none: its length, its end, or because it copies a priming text."""
-    if reply.finish == CONTEXT_FINISH:
+    if reply.finish == FINISH_CONTEXT_OVERFLOW:
         return CutText("", 0, _PROMPT_TOO_LONG)
     if reply.refusal or reply.finish == "content_filter":
         return CutText("", 0, "refused by the model")
@@ -285,14 +285,14 @@ def generate(
     run_plan: GenerationPlan,
     runs: Path | None = None,
     endpoint: Endpoint | None = None,
-    watch: Watcher = lambda progress: None,
+    watch: ProgressCallback = lambda progress: None,
 ) -> GenerationRun:
     """Write the texts of a plan; what is in `runs` already is not asked again, also after a crash."""
     if runs is None:
         return asyncio.run(_generate(run_plan, None, None, endpoint, watch))
     folder = runs / run_plan.folder_name()
     ids = tuple(prompt.id for prompt in run_plan.prompts)
-    with only_run(folder):
+    with lock_run_folder(folder):
         (folder / SETTINGS_FILE).write_text(run_plan.settings.model_dump_json(indent=1), encoding="utf-8")
         write_status(folder, "running", ids)
         try:
@@ -314,14 +314,14 @@ def collect_run(run_plan: GenerationPlan, runs: Path) -> GenerationRun:
 
 
 async def _generate(
-    run_plan: GenerationPlan, runs: Path | None, folder: Path | None, endpoint: Endpoint | None, watch: Watcher
+    run_plan: GenerationPlan, runs: Path | None, folder: Path | None, endpoint: Endpoint | None, watch: ProgressCallback
 ) -> GenerationRun:
     journal = Journal(folder)
     journal.open()
     elsewhere = cached_replies(runs) if runs else {}
     try:
         collector = TextCollector(run_plan, {**elsewhere, **journal.content.replies})
-        new = [taken_over(entry) for hash, entry in collector.used.items() if hash not in journal.content.replies]
+        new = [reuse_reply(entry) for hash, entry in collector.used.items() if hash not in journal.content.replies]
         if new:
             await journal.add(*new)
         if not collector.queue:
@@ -336,7 +336,7 @@ async def _send_requests(
     journal: Journal,
     collector: TextCollector,
     endpoint: Endpoint | None,
-    watch: Watcher,
+    watch: ProgressCallback,
     folder: Path | None,
 ) -> GenerationRun:
     """Ask until every text is written or given up, or the run has to stop."""
@@ -372,7 +372,7 @@ def open_endpoint(run_plan: GenerationPlan) -> Endpoint:
 
         return HttpEndpoint(model.base_url, model.key_env, model.timeout)
     if settings.runtime == "gguf":
-        return LocalEndpoint(model.model, model.context_tokens or CONTEXT)
+        return LocalEndpoint(model.model, model.context_tokens or DEFAULT_CONTEXT_TOKENS)
     delimiter = run_plan.priming.delimiter
     return TransformersEndpoint(model.model, settings.rule, model.concurrency, delimiter, model.context_tokens)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from finecomb.annotators.llm.chat import CONTEXT_FINISH, ChatReply, ChatRequest
+from finecomb.annotators.llm.chat import FINISH_CONTEXT_OVERFLOW, ChatReply, ChatRequest
 from finecomb.annotators.llm.endpoint import CallError
 from finecomb.annotators.llm.local_models import is_local, model_file
 from finecomb.core.errors import FinecombError
@@ -68,7 +68,7 @@ class TransformersEndpoint:
         prompt = self._tokenizer(request.prompt)["input_ids"]
         needed = len(prompt) + (request.max_tokens if self.rule else 1)
         if needed > self.context or not prompt:
-            return ChatReply(text="", finish=CONTEXT_FINISH, prompt_tokens=len(prompt), completion_tokens=0)
+            return ChatReply(text="", finish=FINISH_CONTEXT_OVERFLOW, prompt_tokens=len(prompt), completion_tokens=0)
         decoding = Decoding(
             top_p=1.0 if request.top_p is None else request.top_p,
             temperature=1.0 if request.temperature is None else request.temperature,
@@ -210,11 +210,11 @@ def _select_rows(cache: Any, mask: Any, numbers: Sequence[int]) -> tuple[Any, An
 
 
 def _load_model(model: str) -> tuple[Any, Any]:
-    from finecomb.annotators.model_loading import pretrained
+    from finecomb.annotators.model_loading import load_pretrained
 
     place = str(model_file(model)) if is_local(model) else model
     try:
-        tokenizer, network = pretrained("AutoModelForCausalLM", place, "generate")
+        tokenizer, network = load_pretrained("AutoModelForCausalLM", place, "generate")
     except (TypeError, KeyError, AttributeError) as error:  # what loaders raise for folders that hold no such model
         raise FinecombError(f"generate: the model {model} cannot be loaded ({error}); is it a causal model?") from None
     if not getattr(tokenizer, "vocab_size", 0) or len(tokenizer) < 2:

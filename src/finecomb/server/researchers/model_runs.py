@@ -29,18 +29,18 @@ from finecomb import formats
 from finecomb.annotators.llm.local_models import PACKAGES, install_hint, is_local
 from finecomb.annotators.llm.prompt import PromptTemplate
 from finecomb.annotators.llm.run_folder import (
-    RUNS,
+    RUNS_FOLDER,
     RunRecord,
     TextRetry,
-    ask_to_stop,
-    forget_wish_to_stop,
-    is_asked_to_stop,
+    request_stop,
+    clear_stop_request,
+    is_stop_requested,
     is_locked,
     read_record,
     run_folders,
     write_error,
 )
-from finecomb.annotators.llm.runs import ModelPlan, folder_name, name_clash, plan, written_down
+from finecomb.annotators.llm.runs import RunPlan, run_folder_name, name_clash, plan_run, save_plan
 from finecomb.collection.database.location import DATABASE_FILENAME
 from finecomb.collection.database.store import Store
 from finecomb.collection.machine_work_storage import put_machine_work
@@ -62,7 +62,7 @@ def default_runs_folder(store: Store) -> Path | None:
     file = store.database.place.file
     if file is None:
         return None
-    return file.parent / RUNS if file.name == DATABASE_FILENAME else file.with_name(f"{file.name}.{RUNS}")
+    return file.parent / RUNS_FOLDER if file.name == DATABASE_FILENAME else file.with_name(f"{file.name}.{RUNS_FOLDER}")
 
 
 @dataclass
@@ -145,12 +145,12 @@ class RunManager:
             return f"the environment variable {settings.key_env} is not set where the server runs"
         return ""
 
-    def plan_run(self, study: Study, new: NewRun) -> ModelPlan:
+    def plan_run(self, study: Study, new: NewRun) -> RunPlan:
         """What a run would ask; refused with the reason when it cannot work."""
         protocol = study.protocol(new.protocol) if new.protocol else self.store.head.protocol
         template = PromptTemplate.parse(new.template, "the prompt") if new.template else None
         name = new.name or new.model.removeprefix("local:")
-        return plan(study, self.model_settings(new), protocol, _select_documents(study, new), name, template)
+        return plan_run(study, self.model_settings(new), protocol, _select_documents(study, new), name, template)
 
     # --- starting and stopping -----------------------------------------------------------------------------------
 
@@ -168,8 +168,8 @@ class RunManager:
         retry = TextRetry(number=(before.number if before else 0) + 1, max_tokens=max_tokens)
         protocol = study.protocol(record.protocol)
         template = PromptTemplate.parse(record.template, "the prompt")
-        run_plan = plan(study, record.settings, protocol, [study.document(document)], record.name, template)
-        run_plan = run_plan.asking_again({document: retry})
+        run_plan = plan_run(study, record.settings, protocol, [study.document(document)], record.name, template)
+        run_plan = run_plan.with_retries({document: retry})
         if problem := self.model_problem(record.settings):
             raise FinecombError(problem)
         self._start_process(study, run_plan, record.template)
@@ -181,14 +181,14 @@ class RunManager:
             raise FinecombError(f"no run is called {id!r}{did_you_mean(id, names)}")
         return read_record(self.runs_folder / id)
 
-    def _start_process(self, study: Study, run_plan: ModelPlan, template: str) -> str:
-        id = folder_name(run_plan.record)
+    def _start_process(self, study: Study, run_plan: RunPlan, template: str) -> str:
+        id = run_folder_name(run_plan.record)
         with self._lock:
             if id in self.active or is_locked(self.runs_folder / id):
                 raise FinecombError("this run is at work already; stop it first")
             write_error(self.runs_folder / id, "")
-            forget_wish_to_stop(self.runs_folder / id)
-            written_down(run_plan, self.runs_folder / id)
+            clear_stop_request(self.runs_folder / id)
+            save_plan(run_plan, self.runs_folder / id)
             folder = Path(tempfile.mkdtemp(prefix="finecomb-run-"))
             formats.save(list(_items_for_process(study, run_plan)), folder / "study")
             job = RunJob(
@@ -224,12 +224,12 @@ class RunManager:
         self.run_record(id)
         if not is_locked(self.runs_folder / id):
             raise FinecombError("this run is not at work")
-        ask_to_stop(self.runs_folder / id)
+        request_stop(self.runs_folder / id)
 
     def _watch_for_stop_request(self, id: str, active: ActiveRun) -> None:
         """Stop a run when somebody wishes so through another worker."""
         while active.process.poll() is None and not active.stopping:
-            if is_asked_to_stop(self.runs_folder / id):
+            if is_stop_requested(self.runs_folder / id):
                 with contextlib.suppress(FinecombError):  # it has just ended by itself
                     self.stop(id)
                 return
@@ -319,7 +319,7 @@ def _select_documents(study: Study, new: NewRun) -> list[Document]:
     return list(study.iter_documents_head(new.first) if new.first else study.iter_documents())
 
 
-def _items_for_process(study: Study, run_plan: ModelPlan) -> Iterable[StudyItem]:
+def _items_for_process(study: Study, run_plan: RunPlan) -> Iterable[StudyItem]:
     """What a process must read to make the same plan: the texts, and others' work where it is shown or judged."""
     protocol, settings = run_plan.protocol, run_plan.record.settings
     yield study.settings.model_copy(update={"protocols": tuple(study.protocols)})
@@ -333,7 +333,7 @@ def _items_for_process(study: Study, run_plan: ModelPlan) -> Iterable[StudyItem]
         yield from study.iter_annotations()
 
 
-def _known_calls(study: Study, run_plan: ModelPlan) -> dict[str, tuple[str, ...]]:
+def _known_calls(study: Study, run_plan: RunPlan) -> dict[str, tuple[str, ...]]:
     """The calls behind what the study has already, which need not be written again."""
     return {annotation.id: read_reply_note(annotation).calls for annotation in run_annotations(study, run_plan.record)}
 

@@ -129,14 +129,14 @@ async def retry_text(desk: RunDependency, session: Editor, id: Id, text: RetryRe
 @router.put("/run/quote")
 async def decide_quote(desk: RunDependency, session: Editor, decision: PlacementDecision) -> None:
     """Accept the place of a quote that is not in the text as given, or refuse it."""
-    from finecomb.annotators.llm.reply_parser import decided
+    from finecomb.annotators.llm.reply_parser import decide_placement
     from finecomb.collection.machine_work_storage import put_machine_work
 
     study = await run_in_threadpool(desk.current_study)
     work = [annotation for annotation in study.iter_annotations() if annotation.id == decision.annotation]
     if not work:
         raise ProblemError("not-found", f"No annotation is called {decision.annotation!r}.")
-    changed = decided(work[0], decision.mark, decision.accept, session.who)
+    changed = decide_placement(work[0], decision.mark, decision.accept, session.who)
     await desk.manager.store.change_study(put_machine_work, (), (changed,))
     about = decision.model_dump(mode="json")
     await desk.manager.store.run_job(
@@ -148,9 +148,9 @@ async def decide_quote(desk: RunDependency, session: Editor, decision: Placement
 @router.put("/runs/model")
 async def add_model(desk: RunDependency, session: Owner, new: NewModel) -> None:
     """A model that the study may ask; of its key only the name of a variable of the server is kept."""
-    from finecomb.annotators.llm.endpoint import host_of
+    from finecomb.annotators.llm.endpoint import parse_host
 
-    host_of(new.base_url)
+    parse_host(new.base_url)
     settings = desk.manager.store.head.settings
     fields = new.model_dump(exclude={"name"})
     models = {**settings.models, new.name: ModelSettings.model_validate(fields)}

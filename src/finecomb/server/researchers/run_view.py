@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from finecomb.annotators.llm.budget import Price
-from finecomb.annotators.llm.journal import FILE, JournalContent, entries_of
+from finecomb.annotators.llm.journal import JOURNAL_FILE, JournalContent, read_entries
 from finecomb.annotators.llm.local_models import PACKAGES
 from finecomb.annotators.llm.prompt import PromptTemplate, prompt_text
-from finecomb.annotators.llm.reply_parser import complete_marks
+from finecomb.annotators.llm.reply_parser import complete_mark_count
 from finecomb.annotators.llm.run_folder import (
     RunRecord,
     RunStatus,
@@ -20,7 +20,7 @@ from finecomb.annotators.llm.run_folder import (
     read_status,
     run_folders,
 )
-from finecomb.annotators.llm.runs import ModelPlan, name_clash
+from finecomb.annotators.llm.runs import RunPlan, name_clash
 from finecomb.core.model_notes import MarkNote, read_reply_note
 from finecomb.core.records import Annotation, Mark
 from finecomb.core.study import Study
@@ -56,10 +56,10 @@ class JournalCache:
 
     def content(self, folder: Path) -> JournalContent:
         """The journal of a run."""
-        path = folder / FILE
+        path = folder / JOURNAL_FILE
         size = path.stat().st_size if path.exists() else 0
         if self._contents.get(path, (-1,))[0] != size:
-            self._contents[path] = (size, JournalContent.of(entries_of(path)))
+            self._contents[path] = (size, JournalContent.of(read_entries(path)))
         return self._contents[path][1]
 
 
@@ -251,7 +251,7 @@ def _failed_text(annotation: Annotation, content: JournalContent) -> FailedText:
         state=_text_state(annotation),
         why=(excluded.reason if excluded and excluded.by == "finecomb" else "").partition(": ")[2],
         reply=note.reply,
-        marks_read=complete_marks(note.reply) if note.state == "truncated" else 0,
+        marks_read=complete_mark_count(note.reply) if note.state == "truncated" else 0,
         when=entries[-1].when if entries else annotation.submitted,
         seconds=annotation.seconds,
         tokens=note.completion_tokens or None,
@@ -302,7 +302,7 @@ def run_preview(manager: RunManager, study: Study, new: NewRun) -> RunPreview:
             SentMessage(role=role, pieces=tuple(SentPiece(variable=name, text=text) for name, text in pieces))
             for role, pieces in whole.writer.pieces(task, others)
         ),
-        tokens=request.likely_prompt_tokens(),
+        tokens=request.estimated_prompt_tokens(),
         prompt=whole.record.prompt,
         likely=sum(map(price.likely, requests)) if price else None,
         most=sum(map(price.most, requests)) if price else None,
@@ -312,12 +312,12 @@ def run_preview(manager: RunManager, study: Study, new: NewRun) -> RunPreview:
     )
 
 
-def _run_with_same_prompt(manager: RunManager, run_plan: ModelPlan) -> str:
+def _run_with_same_prompt(manager: RunManager, run_plan: RunPlan) -> str:
     records = [read_record(folder) for folder in run_folders(manager.runs_folder)]
     return next((record.name for record in records if record.prompt == run_plan.record.prompt), "")
 
 
-def _other_prompts(manager: RunManager, study: Study, run_plan: ModelPlan) -> Iterator[OtherPrompt]:
+def _other_prompts(manager: RunManager, study: Study, run_plan: RunPlan) -> Iterator[OtherPrompt]:
     """Prompts of earlier runs that differ, each once: the last one under the same name, then from the newest on."""
     records = [read_record(folder) for folder in run_folders(manager.runs_folder)]
     namesake = next((record for record in records if record.name == run_plan.record.name), None)

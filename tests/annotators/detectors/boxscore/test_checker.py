@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finecomb.annotators.detectors import detect, detectors_by_name, named
-from finecomb.annotators.detectors.boxscore.checker import BoxScore, BoxScoreOptions, slips
-from finecomb.annotators.detectors.boxscore.claims import Slip
+from finecomb.annotators.detectors import detect, detectors_by_name, find_detector
+from finecomb.annotators.detectors.boxscore.checker import BoxScoreChecker, BoxScoreOptions, find_error_candidates
+from finecomb.annotators.detectors.boxscore.claims import ErrorCandidate
 from finecomb.annotators.detectors.boxscore.ranker import shipped_ranker
 from finecomb.annotators.detectors.boxscore.record import Game, read_game
-from finecomb.annotators.detectors.boxscore.report_parser import sentences
+from finecomb.annotators.detectors.boxscore.report_parser import parse_sentences
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotator, Document
 from finecomb.core.study import Study
@@ -32,9 +32,9 @@ def game(data: Any = None) -> Game:
     return parsed
 
 
-def proved(text: str, data: Any = None) -> list[Slip]:
+def proved(text: str, data: Any = None) -> list[ErrorCandidate]:
     """What the record contradicts, apart from whom a player is told about among."""
-    return [slip for slip in slips(text, game(data)) if slip.basis == "record" and slip.kind != "context"]
+    return [slip for slip in find_error_candidates(text, game(data)) if slip.basis == "record" and slip.kind != "context"]
 
 
 def marked(text: str, data: Any = None) -> list[tuple[str, str, str]]:
@@ -169,7 +169,7 @@ def test_the_name_is_blamed_when_all_numbers_fit_another_player() -> None:
 def test_the_reading_that_was_not_taken_is_kept_as_an_alternative() -> None:
     """One wrong name, or three wrong numbers: who marks the numbers has found the same mistake."""
     text = "Theo Quist chipped in 18 points , 12 rebounds and three assists ."
-    checker = BoxScore(load_shipped("accuracy"), shipped_ranker(), threshold=0)
+    checker = BoxScoreChecker(load_shipped("accuracy"), shipped_ranker(), threshold=0)
     name = next(mark for mark in checker(document(text)).marks if mark.label == "name")
     ((*members,),) = name.alternatives
     assert [(member.label, member.quotes[0]) for member in members] == [
@@ -192,7 +192,7 @@ def test_the_team_is_blamed_when_player_and_record_belong_to_the_other() -> None
 
 def test_a_player_among_the_others_is_out_of_context() -> None:
     text = "The Gulls were led by Paul Reyes . Dario Vance was next with 27 points ."
-    context_slips = [slip for slip in slips(text, game()) if slip.kind == "context"]
+    context_slips = [slip for slip in find_error_candidates(text, game()) if slip.kind == "context"]
     assert [text[slip.start : slip.end] for slip in context_slips] == ["Dario Vance"]
     assert context_slips[0].correction == "he plays for Redwater Miners"
 
@@ -213,7 +213,7 @@ BEYOND = [
 
 @pytest.mark.parametrize(("text", "expected"), BEYOND, ids=[text for text, _ in BEYOND])
 def test_what_the_record_cannot_decide_is_a_base_rate(text: str, expected: dict[str, str]) -> None:
-    kinds = {text[slip.start : slip.end]: slip.kind for slip in slips(text, game()) if slip.basis == "base-rate"}
+    kinds = {text[slip.start : slip.end]: slip.kind for slip in find_error_candidates(text, game()) if slip.basis == "base-rate"}
     assert kinds == expected
 
 
@@ -249,7 +249,7 @@ def test_what_the_record_lacks_is_never_contradicted(path: tuple[str, ...]) -> N
 
 @pytest.mark.parametrize("data", [None, 7, [], {}, {"home_name": "Gulls"}, {"home_name": "N/A", "vis_name": "Miners"}])
 def test_a_text_without_a_record_is_set_aside_with_the_reason(data: Any) -> None:
-    checker = BoxScore(load_shipped("accuracy"), shipped_ranker())
+    checker = BoxScoreChecker(load_shipped("accuracy"), shipped_ranker())
     annotation = checker(Document(id="report", text="Paul Reyes scored 40 points .", data=data))
     assert annotation.status == "excluded"
     assert annotation.marks == ()
@@ -279,9 +279,9 @@ def test_teams_of_one_city_are_told_apart_by_their_starters() -> None:
 # --- marks --------------------------------------------------------------------------------------------------------
 
 
-def checker(**choices: Any) -> BoxScore:
-    program = named("boxscore").make(load_shipped("accuracy"), BoxScoreOptions(**choices))
-    assert isinstance(program, BoxScore)
+def checker(**choices: Any) -> BoxScoreChecker:
+    program = find_detector("boxscore").make(load_shipped("accuracy"), BoxScoreOptions(**choices))
+    assert isinstance(program, BoxScoreChecker)
     return program
 
 
@@ -500,7 +500,7 @@ SEASONS = [
 
 @pytest.mark.parametrize(("text", "expected"), SEASONS)
 def test_a_season_makes_next_games_and_streaks_facts(text: str, expected: list[tuple[str, str]]) -> None:
-    found = list(slips(text, game(season())))
+    found = list(find_error_candidates(text, game(season())))
     assert [(text[slip.start : slip.end], slip.correction) for slip in found] == expected
     assert {slip.basis for slip in found} <= {"record"}
 
@@ -534,12 +534,12 @@ def test_an_annotation_is_sound_in_a_study() -> None:
 
 def test_a_protocol_without_the_labels_is_refused() -> None:
     with pytest.raises(FinecombError, match="protocol snac@2 has no label 'number'"):
-        BoxScore(load_shipped("snac"), shipped_ranker())
+        BoxScoreChecker(load_shipped("snac"), shipped_ranker())
 
 
 def test_an_unknown_detector_is_refused_with_a_suggestion() -> None:
     with pytest.raises(FinecombError, match="did you mean 'boxscore'"):
-        named("boxscores")
+        find_detector("boxscores")
     assert {"boxscore", "rules"} < set(detectors_by_name())
 
 
@@ -548,7 +548,7 @@ def test_a_sentence_without_an_end_is_read_in_pieces_and_names_that_many_bear_ar
     names = data["box_score"]["PLAYER_NAME"]
     data["box_score"]["PLAYER_NAME"] = {key: f"{name.split()[0]} Smith" for key, name in names.items()}
     text = "Smith and Smith and Smith and Smith and Smith and Smith combined for 400 points " * 60
-    assert len(sentences(text, game(data))) == 3
+    assert len(parse_sentences(text, game(data))) == 3
     assert len(proved(text, data)) == 60  # tried one by one, one sentence alone would have billions of readings
 
 
@@ -594,7 +594,7 @@ def test_any_text_and_any_record_give_marks_that_quote_the_text_and_do_not_overl
 
 @given(texts)
 def test_words_cover_the_text_in_order(text: str) -> None:
-    words = [word for sentence in sentences(text, game()) for word in sentence.words]
+    words = [word for sentence in parse_sentences(text, game()) for word in sentence.words]
     assert all(one.end <= two.start for one, two in itertools.pairwise(words))
     covered = "".join(text[word.start : word.end] for word in words)
     assert "".join(covered.split()) == "".join(text.split())

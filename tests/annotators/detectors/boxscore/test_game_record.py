@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from finecomb.annotators.detectors.boxscore.game_record import Season, game_problem, with_season
+from finecomb.annotators.detectors.boxscore.game_record import Season, game_problem, add_season
 from finecomb.core.record_links import with_links
 
 BOX = {"PLAYER_NAME": {"0": "Lena Brandt"}, "PTS": {"0": "17"}}
@@ -41,7 +41,7 @@ def test_last_and_next_games_are_the_nearest_of_the_team() -> None:
     days = ["2017-01-30", "2017-02-01", "2017-02-03", "2017-02-04", "2017-02-09"]
     games = [game(day, vis="Cranes" if number != 1 else "Owls") for number, day in enumerate(days)]
     season = Season.of([*reversed(games), game("2017-02-02", "Cranes", "Harbour Owls"), {"day": "unknown"}])
-    data = with_season(games[2], season)
+    data = add_season(games[2], season)
     around = {
         (side, when): record and record["day"]
         for side in data["season"]
@@ -57,8 +57,8 @@ def test_last_and_next_games_are_the_nearest_of_the_team() -> None:
 
 def test_a_missing_game_is_none_and_not_a_guess() -> None:
     season = Season.of([game()])
-    assert with_season(game(), season)["season"]["home"] == {"last": None, "next": None}
-    assert with_season({"weather": "rain"}, season) == {"weather": "rain"}
+    assert add_season(game(), season)["season"]["home"] == {"last": None, "next": None}
+    assert add_season({"weather": "rain"}, season) == {"weather": "rain"}
 
 
 def test_links_stand_beside_whatever_record_there_is() -> None:

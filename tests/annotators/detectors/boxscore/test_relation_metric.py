@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from finecomb.annotators.detectors import named
+from finecomb.annotators.detectors import find_detector
 from finecomb.annotators.detectors.boxscore.record import read_game
-from finecomb.annotators.detectors.boxscore.relation_metric import RelationMetric, RelationOptions, relations
+from finecomb.annotators.detectors.boxscore.relation_metric import RelationMetric, RelationOptions, extract_relations
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.protocols import load_shipped
@@ -16,7 +16,7 @@ from tests.annotators.detectors.games import document, record
 def tuples(text: str) -> list[tuple[str, str, str, bool]]:
     game = read_game(record())
     assert game is not None
-    return [(found.entity, found.value, found.type, found.is_wrong) for found in relations(text, game)]
+    return [(found.entity, found.value, found.type, found.is_wrong) for found in extract_relations(text, game)]
 
 
 TEXTS = [
@@ -53,7 +53,7 @@ def test_words_contexts_and_double_doubles_are_beyond_it() -> None:
 
 
 def test_a_text_without_a_record_is_set_aside_and_other_labels_are_refused() -> None:
-    metric = named("relations").make(load_shipped("accuracy"), RelationOptions())
+    metric = find_detector("relations").make(load_shipped("accuracy"), RelationOptions())
     assert metric(Document(id="bare", text="Paul Reyes had 31 points .")).excluded is not None
     with pytest.raises(FinecombError, match="protocol snac@2 has no label 'number'; relations needs"):
         RelationMetric(load_shipped("snac"), RelationOptions())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from finecomb.annotators.detectors.coherence.grammar_parse import ParsedSentence, ParsedToken
-from finecomb.annotators.detectors.coherence.narrative import Narrative, narrative
+from finecomb.annotators.detectors.coherence.narrative import Narrative, build_narrative
 from finecomb.core.records import Document
 
 LEMMAS = {"waits": "wait", "leaves": "leave", "opens": "open", "died": "die", "is": "be", "gardens": "garden"}
@@ -29,7 +29,7 @@ def story(*lines: str) -> tuple[Narrative, list[ParsedSentence]]:
         sentences.append(sentence(line, start))
         start = sentences[-1][-1].end + 1
     text = " ".join(token.text for tokens in sentences for token in tokens).replace(" .", ".")
-    rows = narrative(Document(id="s", text=text))
+    rows = build_narrative(Document(id="s", text=text))
     assert len(rows.sentences) == len(sentences), text
     return rows, sentences
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from finecomb.annotators.detectors.coherence.narrative import MarkedSpan, Narrative, narrative
+from finecomb.annotators.detectors.coherence.narrative import MarkedSpan, Narrative, build_narrative
 from finecomb.annotators.detectors.coherence.sequences import (
     SequenceModel,
     SequenceSettings,
@@ -18,10 +18,10 @@ from finecomb.annotators.detectors.coherence.sequences import (
     source_text,
     target_text,
 )
-from finecomb.annotators.detectors.coherence.surprisal import Surprisals, sentence_surprisals, surprisal_features
+from finecomb.annotators.detectors.coherence.surprisal import SurprisalScorer, sentence_surprisals, surprisal_features
 from finecomb.annotators.detectors.coherence.tagger import SentenceTagger, TaggerSettings, fit_tagger
-from finecomb.annotators.detectors.coherence.text_windows import SpecialTokens, windows
-from finecomb.annotators.model_loading import model_place, pretrained
+from finecomb.annotators.detectors.coherence.text_windows import SpecialTokens, build_windows
+from finecomb.annotators.model_loading import locate_model, load_pretrained
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document, Segment
 from tests.annotators.detectors import tiny_models
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::F
 
 
 def text(words: str = "Nora waits. Emil opens the letter. She leaves the garden. Rain.") -> Narrative:
-    plain = narrative(
+    plain = build_narrative(
         Document(id="t", text=words, segments=(Segment(start=0, end=11), Segment(start=12, end=len(words))))
     )
     rows = list(plain.sentences)
@@ -63,12 +63,12 @@ def test_every_sentence_is_scored_once_after_what_fits_before_it() -> None:
     story = text()
     offsets = np.array([(at, at + 1) for at in range(len(story.text)) if story.text[at] != " "])
     encoded = [(np.arange(len(offsets)), offsets)]
-    cut = windows([story], encoded, SpecialTokens(900, 901), 30, 12)
+    cut = build_windows([story], encoded, SpecialTokens(900, 901), 30, 12)
     assert [at for window in cut for at in range(*window.scored)] == [0, 1, 2, 3]
     assert all(len(window.ids) <= 30 and window.ids[0] == 900 for window in cut)
     boundary = [window for window in cut if 901 in window.ids.tolist()]
     assert boundary
-    mask = cut[-1].mask()
+    mask = cut[-1].attention_mask()
     later = cut[-1].sentences[None, :] > cut[-1].sentences[:, None]
     assert not mask[later].any()
 
@@ -101,7 +101,7 @@ def test_a_tagger_learns_sees_nothing_that_follows_and_comes_back(settings: Tagg
 @pytest.mark.long
 def test_surprisals_are_negative_log_probabilities(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
-    model = Surprisals.of(tiny_models.causal(tmp_path / "causal"))
+    model = SurprisalScorer.of(tiny_models.causal(tmp_path / "causal"))
     (nats,) = model([text()])
     codes = model.tokenizer(text().text, add_special_tokens=False)["input_ids"]
     with torch.no_grad():
@@ -145,5 +145,5 @@ def test_a_model_that_is_not_there_is_named_with_its_cure(tmp_path: Path, monkey
     pytest.importorskip("transformers")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(FinecombError, match=r"^coherence: the model .*nowhere cannot be loaded"):
-        pretrained("AutoModel", str(tmp_path / "nowhere"), "coherence")
-    assert model_place("some/other") == "some/other"
+        load_pretrained("AutoModel", str(tmp_path / "nowhere"), "coherence")
+    assert locate_model("some/other") == "some/other"

@@ -44,7 +44,7 @@ class Player:
         return self.name
 
     @property
-    def played(self) -> bool:
+    def has_played(self) -> bool:
         """Whether the record counts anything for him."""
         return bool(self.line.get("MIN")) or any(self.line.values())
 
@@ -111,14 +111,14 @@ class Game:
         return None if None in values else sum(value for value in values if value is not None)
 
     @property
-    def overtime(self) -> bool | None:
+    def has_overtime(self) -> bool | None:
         """Whether four quarters were not enough; None when the record does not say."""
         total, regular = self.points(self.home), self.scored(self.home, QUARTERS)
         return None if total is None or regular is None else total != regular
 
     def of(self, team: Team) -> list[Player]:
         """Those who played for one side."""
-        return [player for player in self.players if player.team is team and player.played]
+        return [player for player in self.players if player.team is team and player.has_played]
 
 
 def read_game(data: Any) -> Game | None:
@@ -134,7 +134,7 @@ def read_game(data: Any) -> Game | None:
 
 
 def _season(data: Mapping[str, Any]) -> dict[str, TeamSeason]:
-    """What the record's `season` says by side; see `finecomb.annotators.detectors.boxscore.game_record.with_season`."""
+    """What the record's `season` says by side; see `finecomb.annotators.detectors.boxscore.game_record.add_season`."""
     around = data.get(SEASON)
     sides = {side: around.get(side) for side in SIDES} if isinstance(around, Mapping) else {}
     return {
@@ -155,16 +155,16 @@ def _team_season(team: str, around: Mapping[str, Any]) -> TeamSeason:
 def _team(data: Mapping[str, Any], side: str) -> Team | None:
     line = data.get(f"{side}_line")
     fields = line if isinstance(line, Mapping) else {}
-    name = _text(data.get(f"{side}_name")) or _text(fields.get("TEAM-NAME"))
-    city = _text(data.get(f"{side}_city")) or _text(fields.get("TEAM-CITY"))
-    return Team(name, city, side, _numbers(fields)) if name else None
+    name = _clean_text(data.get(f"{side}_name")) or _clean_text(fields.get("TEAM-NAME"))
+    city = _clean_text(data.get(f"{side}_city")) or _clean_text(fields.get("TEAM-CITY"))
+    return Team(name, city, side, _parse_numbers(fields)) if name else None
 
 
-def _text(value: Any) -> str:
+def _clean_text(value: Any) -> str:
     return value.strip() if isinstance(value, str) and value.strip() != "N/A" else ""
 
 
-def _number(value: Any) -> int | None:
+def _parse_number(value: Any) -> int | None:
     """A count of the record, written as a number or as digits; `N/A` and anything else is unknown."""
     if isinstance(value, bool):
         return None
@@ -176,8 +176,8 @@ def _number(value: Any) -> int | None:
     return round(float(match[0])) if match else None
 
 
-def _numbers(fields: Mapping[str, Any]) -> dict[str, int]:
-    numbers = {name: _number(value) for name, value in fields.items()}
+def _parse_numbers(fields: Mapping[str, Any]) -> dict[str, int]:
+    numbers = {name: _parse_number(value) for name, value in fields.items()}
     return {name: value for name, value in numbers.items() if value is not None}
 
 
@@ -188,20 +188,20 @@ def _players(box: Any, home: Team, vis: Team) -> tuple[tuple[Player, ...], list[
     columns = {name: column for name, column in box.items() if isinstance(column, Mapping)}
     keys = sorted(columns.get("PLAYER_NAME", {}), key=lambda key: (len(key), key))
     rows = [{name: column.get(key) for name, column in columns.items()} for key in keys]
-    rows = [row for row in rows if _text(row.get("PLAYER_NAME"))]
-    sides = _sides(rows, home, vis)
+    rows = [row for row in rows if _clean_text(row.get("PLAYER_NAME"))]
+    sides = _assign_teams(rows, home, vis)
     players = [_player(row, team) for row, team in zip(rows, sides, strict=True)]
-    return _once(players)
+    return _merge_duplicate_players(players)
 
 
 def _player(row: Mapping[str, Any], team: Team | None) -> Player:
-    line = _numbers({name: value for name, value in row.items() if not name.endswith(("NAME", "CITY", "POSITION"))})
-    starter = None if row.get("START_POSITION") is None else bool(_text(row["START_POSITION"]))
+    line = _parse_numbers({name: value for name, value in row.items() if not name.endswith(("NAME", "CITY", "POSITION"))})
+    starter = None if row.get("START_POSITION") is None else bool(_clean_text(row["START_POSITION"]))
     absent = not line and row.get("MIN") == "N/A"
-    return Player(_text(row["PLAYER_NAME"]), team, starter, line, absent)
+    return Player(_clean_text(row["PLAYER_NAME"]), team, starter, line, absent)
 
 
-def _once(players: list[Player]) -> tuple[tuple[Player, ...], list[str]]:
+def _merge_duplicate_players(players: list[Player]) -> tuple[tuple[Player, ...], list[str]]:
     counts = Counter(player.name for player in players)
     by_name: dict[str, Player] = {}
     problems = []
@@ -215,12 +215,12 @@ def _once(players: list[Player]) -> tuple[tuple[Player, ...], list[str]]:
     return tuple(by_name.values()), list(dict.fromkeys(problems))
 
 
-def _sides(rows: list[dict[str, Any]], home: Team, vis: Team) -> list[Team | None]:
+def _assign_teams(rows: list[dict[str, Any]], home: Team, vis: Team) -> list[Team | None]:
     """Whose player each row is: by city, or, where both teams share one, by the second block of starters."""
     if home.city != vis.city:
         sides = {home.city: home, vis.city: vis}
-        return [sides.get(_text(row.get("TEAM_CITY"))) for row in rows]
-    starting = [bool(_text(row.get("START_POSITION"))) for row in rows]
+        return [sides.get(_clean_text(row.get("TEAM_CITY"))) for row in rows]
+    starting = [bool(_clean_text(row.get("START_POSITION"))) for row in rows]
     second = next((at for at in range(1, len(rows)) if starting[at] and not starting[at - 1]), None)
     return [None if second is None else vis if at < second else home for at in range(len(rows))]
 

@@ -14,24 +14,24 @@ from finecomb.annotators.detectors.coherence.features import (
     POSITIONAL,
     SentenceFacts,
     feature_matrix,
-    last_features,
-    sentence_facts,
+    last_sentence_features,
+    extract_sentence_facts,
     sentence_features,
 )
-from finecomb.annotators.detectors.coherence.grammar_parse import ParsedSentence, parsed
-from finecomb.annotators.detectors.coherence.narrative import ANY, Narrative
+from finecomb.annotators.detectors.coherence.grammar_parse import ParsedSentence, parse_narratives
+from finecomb.annotators.detectors.coherence.narrative import ANY_ERROR, Narrative
 from finecomb.annotators.detectors.coherence.sentence_scores import (
     Bools,
     Floats,
     TextScores,
     best_threshold,
-    fitted_mixture,
-    mixed,
-    only_sentences,
+    fit_mixture,
+    mix_log_odds,
+    sentence_only_scores,
 )
-from finecomb.annotators.detectors.coherence.surprisal import Surprisals, TokenSurprisals, sentence_surprisals
+from finecomb.annotators.detectors.coherence.surprisal import SurprisalScorer, TokenSurprisals, sentence_surprisals
 from finecomb.annotators.detectors.coherence.synthetic_errors import (
-    Negatives,
+    NegativeKind,
     SyntheticExample,
     example_text,
     synthetic_examples,
@@ -39,7 +39,7 @@ from finecomb.annotators.detectors.coherence.synthetic_errors import (
 from finecomb.annotators.detectors.model_folder import DetectorCard, StoredModel
 from finecomb.core.errors import FinecombError
 
-_FLATTEST = 0.01
+_MIN_SLOPE = 0.01
 """The least that one standard deviation of a score adds to the log odds."""
 
 
@@ -59,19 +59,19 @@ class ScoreCalibration:
         """
         scale = float(scores.std()) or 1.0
         centred = (scores - scores.mean()) / scale
-        slope, constant = fitted_mixture(centred[:, None], truth, ridge=1e-3)
-        slope = max(float(slope), _FLATTEST)
+        slope, constant = fit_mixture(centred[:, None], truth, ridge=1e-3)
+        slope = max(float(slope), _MIN_SLOPE)
         mixture = np.array([slope / scale, float(constant) - slope * float(scores.mean()) / scale])
-        return cls(mixture, best_threshold(mixed(scores[:, None], mixture), truth))
+        return cls(mixture, best_threshold(mix_log_odds(scores[:, None], mixture), truth))
 
     def __call__(self, scores: Floats) -> TextScores:
         """Chances of the sentences of a text."""
-        return only_sentences(mixed(scores.reshape(-1, 1), self.mixture))
+        return sentence_only_scores(mix_log_odds(scores.reshape(-1, 1), self.mixture))
 
     @property
     def thresholds(self) -> dict[str, float]:
         """By label; the only one is `any`."""
-        return {ANY: self.threshold}
+        return {ANY_ERROR: self.threshold}
 
     def settings(self) -> dict[str, Any]:
         """For storage."""
@@ -83,7 +83,7 @@ class ScoreCalibration:
         return cls(np.array(settings["mixture"], dtype=np.float64), float(settings["threshold"]))
 
 
-def _dev_truth(texts: Sequence[Narrative]) -> Bools:
+def _incoherence_targets(texts: Sequence[Narrative]) -> Bools:
     return np.concatenate([text.targets(())[:, -1] for text in texts])
 
 
@@ -98,7 +98,7 @@ class SurprisalModel:
 
     def __call__(self, texts: Sequence[Narrative]) -> list[TextScores]:
         """Scores of every text."""
-        return self.scored(texts, Surprisals.of(self.model)(texts))
+        return self.scored(texts, SurprisalScorer.of(self.model)(texts))
 
     def scored(self, texts: Sequence[Narrative], surprisals: Sequence[TokenSurprisals]) -> list[TextScores]:
         """Scores of texts whose surprisals are known."""
@@ -121,7 +121,7 @@ def fit_surprisal(
 ) -> SurprisalModel:
     """The threshold from dev texts; nothing else is learnt."""
     scores = [sentence_surprisals(text, nats, whole) for text, nats in zip(dev, surprisals, strict=True)]
-    return SurprisalModel(model, whole, ScoreCalibration.of(np.concatenate(scores), _dev_truth(dev)))
+    return SurprisalModel(model, whole, ScoreCalibration.of(np.concatenate(scores), _incoherence_targets(dev)))
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class EntityGridModel:
 
     def __call__(self, texts: Sequence[Narrative]) -> list[TextScores]:
         """Scores of every text."""
-        return self.scored(list(parsed(texts, "entity-grid")))
+        return self.scored(list(parse_narratives(texts, "entity-grid")))
 
     def scored(self, texts: Sequence[Sequence[ParsedSentence]]) -> list[TextScores]:
         """Scores of texts that have been parsed."""
@@ -149,7 +149,7 @@ class EntityGridModel:
         return cls(EntityGrid(stored.arrays["transitions"]), ScoreCalibration.from_settings(stored.settings))
 
 
-def fit_grid(
+def fit_entity_grid_model(
     real: Sequence[Sequence[ParsedSentence]],
     dev: Sequence[Narrative],
     parses: Sequence[Sequence[ParsedSentence]],
@@ -157,21 +157,21 @@ def fit_grid(
     """Transitions from real texts, the threshold from dev texts."""
     grid = fit_entity_grid(real)
     scores = np.concatenate([-grid(sentences) for sentences in parses])
-    return EntityGridModel(grid, ScoreCalibration.of(scores, _dev_truth(dev)))
+    return EntityGridModel(grid, ScoreCalibration.of(scores, _incoherence_targets(dev)))
 
 
 @dataclass(frozen=True)
 class SyntheticModel:
     """Marks sentences that look like those whose context was damaged on purpose."""
 
-    negatives: Negatives
+    negatives: NegativeKind
     columns: tuple[str, ...]
     trees: BoostedTrees
     calibration: ScoreCalibration
 
     def __call__(self, texts: Sequence[Narrative]) -> list[TextScores]:
         """Scores of every text."""
-        pairs = zip(texts, parsed(texts, "synthetic"), strict=True)
+        pairs = zip(texts, parse_narratives(texts, "synthetic"), strict=True)
         return self.scored([sentence_features(text, sentences) for text, sentences in pairs])
 
     def scored(self, features: Sequence[Sequence[Mapping[str, float]]]) -> list[TextScores]:
@@ -199,11 +199,11 @@ class SyntheticRows:
     damaged: Bools
 
 
-def synthetic_rows(
-    texts: Sequence[Narrative], parses: Sequence[Sequence[ParsedSentence]], negatives: Negatives, seed: int
+def build_synthetic_rows(
+    texts: Sequence[Narrative], parses: Sequence[Sequence[ParsedSentence]], negatives: NegativeKind, seed: int
 ) -> SyntheticRows:
     """Examples from coherent texts; where sentences stand is left out, since it would give the damage away."""
-    by_text = {id(text): list(map(sentence_facts, rows)) for text, rows in zip(texts, parses, strict=True)}
+    by_text = {id(text): list(map(extract_sentence_facts, rows)) for text, rows in zip(texts, parses, strict=True)}
     examples = synthetic_examples(texts, negatives, np.random.default_rng(seed))
     rows = [_example_features(text, by_text[id(text)], example) for text, example in examples]
     return SyntheticRows(rows, np.array([not example.coherent for _, example in examples], dtype=bool))
@@ -211,13 +211,13 @@ def synthetic_rows(
 
 def _example_features(text: Narrative, facts: Sequence[SentenceFacts], example: SyntheticExample) -> dict[str, float]:
     short = example_text(text, example, len(example.context))
-    features = last_features(short, [*(facts[at] for at in example.context), facts[example.sentence]])
+    features = last_sentence_features(short, [*(facts[at] for at in example.context), facts[example.sentence]])
     return {name: value for name, value in features.items() if name not in POSITIONAL}
 
 
 def fit_synthetic(
     real: SyntheticRows,
-    negatives: Negatives,
+    negatives: NegativeKind,
     dev: Sequence[Narrative],
     features: Sequence[Sequence[Mapping[str, float]]],
     seed: int,
@@ -228,4 +228,4 @@ def fit_synthetic(
     columns = tuple(real.rows[0])
     trees = fit_trees(feature_matrix(real.rows, columns), real.damaged, BoostingSettings(seed=seed))
     scores = np.concatenate([trees(feature_matrix(rows, columns)) for rows in features])
-    return SyntheticModel(negatives, columns, trees, ScoreCalibration.of(scores, _dev_truth(dev)))
+    return SyntheticModel(negatives, columns, trees, ScoreCalibration.of(scores, _incoherence_targets(dev)))

@@ -43,7 +43,7 @@ class SpanDetector:
         self.signature, self.fitted_texts = signature, tuple(fitted_texts)
 
     @classmethod
-    def made_for(cls, protocol: Protocol, options: SentenceDetectorOptions) -> SpanDetector:
+    def from_options(cls, protocol: Protocol, options: SentenceDetectorOptions) -> SpanDetector:
         """From a folder that `train` wrote."""
         stored = read_model_folder(options.weights, NAME)
         values = {name: stored.settings[name] for name in SpanSettings.__dataclass_fields__}

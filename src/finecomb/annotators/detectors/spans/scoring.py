@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
-LONGEST = 30
+MAX_SPAN_WORDS = 30
 """Words in the longest span that is looked at (Scarecrow, section 6)."""
 
 
@@ -69,7 +69,7 @@ def softmax(logits: Floats) -> Floats:
     return chances
 
 
-def word_chances(logits: list[Floats], words: int) -> Floats:
+def word_probabilities(logits: list[Floats], words: int) -> Floats:
     """(words, classes - 1): the highest chance of each error among the spans that cover a word."""
     classes = logits[0].shape[1] - 1 if logits else 0
     best = np.zeros((words, classes), dtype=np.float32)
