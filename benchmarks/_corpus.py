@@ -38,7 +38,7 @@ def corpus(
     yield protocol
     yield from texts
     yield Annotator(id="truth", kind="gold")
-    yield from (person.annotator() for person in people)
+    yield from (person.to_annotator() for person in people)
     yield from simulate_annotations(texts, truth, people, protocol, seed)
 
 

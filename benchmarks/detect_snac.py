@@ -132,7 +132,7 @@ def unsupervised(
         for whole in (False, True):
             nats = [surprisals[at] for at in dev]
             model = sentence_verdicts.fit_surprisal(DEFAULT_CAUSAL_MODEL, whole, [texts[at] for at in dev], nats)
-            scores = model.scored([texts[at] for at in test], [surprisals[at] for at in test])
+            scores = model.score_surprisals([texts[at] for at in test], [surprisals[at] for at in test])
             name = f"surprisal, {'sum' if whole else 'mean'}"
             results.setdefault(name, []).append(([texts[at] for at in test], scores, model.calibration.thresholds))
     parses = [text.parse for text in prepared]
@@ -140,7 +140,7 @@ def unsupervised(
         [parses[at] for at in split.train], [texts[at] for at in split.dev], [parses[at] for at in split.dev]
     )
     test_texts = [texts[at] for at in split.test]
-    scores = grid.scored([parses[at] for at in split.test])
+    scores = grid.score_parses([parses[at] for at in split.test])
     results.setdefault("entity grid", []).append((test_texts, scores, grid.calibration.thresholds))
 
 
@@ -161,7 +161,7 @@ def synthetic(
         ]
         features = [prepared[at].features for at in split.dev]
         model = sentence_verdicts.fit_synthetic(made[0], negatives, [texts[at] for at in split.dev], features, 0)  # type: ignore[arg-type]
-        scores = model.scored([prepared[at].features for at in split.test])
+        scores = model.score_features([prepared[at].features for at in split.test])
         test_texts = [texts[at] for at in split.test]
         results.setdefault(name, []).append((test_texts, scores, model.calibration.thresholds))
         guess = model.trees(feature_matrix(made[1].rows, model.columns)) > 0
@@ -209,7 +209,7 @@ def known_surprisals(texts: Sequence[Narrative], cache: Cache) -> dict[int, Toke
     for at, text in enumerate(texts):
 
         def make(text: Narrative = text) -> dict[str, Floats]:
-            model.extend([] if model else [SurprisalScorer.of(DEFAULT_CAUSAL_MODEL)])
+            model.extend([] if model else [SurprisalScorer.from_pretrained(DEFAULT_CAUSAL_MODEL)])
             nats = model[0]([text])[0]
             return {"nats": nats.nats, "offsets": nats.offsets.astype(np.float64)}
 

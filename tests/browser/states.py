@@ -59,7 +59,7 @@ def accuracy() -> Study:
 def box_scores() -> Study:
     """Game reports with their box scores and the games around them."""
     games = [box_game("2025-11-14"), box_game("2025-11-18", ("Eastgate", "Owls"), 2), box_game("2025-11-25")]
-    season = Season.of(games)
+    season = Season.from_records(games)
     words = f"The Gulls (4-1) beat the Northfield Millers (2-3). {REPORT}"
     return _study("accuracy", *(text(f"g{at}", words, data=add_season(game, season)) for at, game in enumerate(games)))
 

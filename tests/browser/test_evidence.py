@@ -30,7 +30,7 @@ GAMES = (box_game("2025-11-14"), box_game("2025-11-18", ("Eastgate", "Owls"), 2)
 @pytest.fixture(scope="module")
 def games(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Three game reports with their box scores, the games around them, and a link."""
-    season = Season.of(GAMES)
+    season = Season.from_records(GAMES)
     records = [with_links(add_season(game, season), {"Calendar": "https://example.org/calendar"}) for game in GAMES]
     documents = [text(f"g{at}", REPORTS[at], data=record) for at, record in enumerate(records)]
     with serving(study_of("accuracy", *documents), tmp_path_factory.mktemp("served") / "study") as it:

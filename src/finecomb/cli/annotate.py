@@ -335,17 +335,17 @@ def _format_reply_count(number: int) -> str:
 
 def _show_plan(run_plan: RunPlan, as_json_: bool) -> None:
     """The messages of the first text, and what the whole would take."""
-    price = Price.of(run_plan.record.settings)
+    price = Price.from_settings(run_plan.record.settings)
     requests = [call.request for call in run_plan.calls()]
     rows: list[Row] = [
         {
             "calls": len(requests),
             "tokens to send": sum(request.estimated_prompt_tokens() for request in requests),
             "most tokens to receive": sum(request.max_tokens for request in requests),
-            "likely cost": sum(price.likely(request) for request in requests)
+            "likely cost": sum(price.estimated_cost(request) for request in requests)
             if run_plan.record.settings.price
             else None,
-            "most it can cost": sum(price.most(request) for request in requests)
+            "most it can cost": sum(price.max_cost(request) for request in requests)
             if run_plan.record.settings.price
             else None,
             "prompt": run_plan.record.prompt,

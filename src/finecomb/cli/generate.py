@@ -230,7 +230,7 @@ def _show_plan(run_plan: GenerationPlan, as_json_: bool) -> None:
     tasks = run_plan.tasks()
     requests = [run_plan.build_call(task, 0).request for task in tasks]
     settings = run_plan.settings
-    price = Price.of(settings.model)
+    price = Price.from_settings(settings.model)
     if not as_json_:
         for message in requests[0].messages:
             out.rule(message.role)
@@ -242,6 +242,6 @@ def _show_plan(run_plan: GenerationPlan, as_json_: bool) -> None:
         f"{format_count(len(tasks), 'text')} from {format_count(len(run_plan.prompts), 'prompt')}; nothing was sent"
     ]
     if settings.model.price:
-        most = sum(price.most(request) for request in requests)
+        most = sum(price.max_cost(request) for request in requests)
         notes.append(f"at most ${most:.4f} where no text has to be sampled again")
     print_table_or_json(rows, as_json_, "What a run would write", "", notes)

@@ -609,7 +609,7 @@ def simulate(
     who = next((item for item in whole.iter_annotators() if item.id == truth), Annotator(id="truth", kind="gold"))
     annotations = simulated(documents, true, people, chosen, seed)
     settings = whole.settings.model_copy(update={"protocols": (chosen.id,), "annotators": annotators, "seed": seed})
-    head: list[StudyItem] = [settings, chosen, *documents, who, *(person.annotator() for person in people)]
+    head: list[StudyItem] = [settings, chosen, *documents, who, *(person.to_annotator() for person in people)]
     formats.save(track_records(itertools.chain(head, true.values(), annotations)), output, force=force)
     size = f"{format_count(annotators, 'annotator')} on {format_count(len(documents), 'document')}"
     print_result(output, f"{size}, truth kept as annotator {who.id!r}")

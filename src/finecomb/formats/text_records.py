@@ -172,7 +172,7 @@ class EvidenceMatch:
 def with_evidence(documents: Sequence[Document], evidence: GivenEvidence) -> EvidenceMatch:
     """Texts with their records and the games around them; a broken box score is refused."""
     own = _matched(documents, evidence)
-    season = Season.of(game.data for game in evidence.season)
+    season = Season.from_records(game.data for game in evidence.season)
     games = [_with_record(document, own.get(document.id), season) for document in documents]
     return EvidenceMatch(tuple(games), tuple(_notes(games, own, evidence)))
 
@@ -210,7 +210,7 @@ def _matched(documents: Sequence[Document], evidence: GivenEvidence) -> dict[str
 
 def _by_day(documents: Iterable[Document], games: Sequence[GameEvidence]) -> dict[str, GameEvidence]:
     """Records of the games whose day and teams the texts' meta name."""
-    season = Season.of(game.data for game in games if isinstance(game.data, Mapping))
+    season = Season.from_records(game.data for game in games if isinstance(game.data, Mapping))
     by_record = {id(game.data): game for game in games}
     matches = {}
     for document in documents:

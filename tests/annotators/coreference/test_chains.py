@@ -97,7 +97,7 @@ def test_conll_chains_are_laid_over_the_text(tmp_path: Path) -> None:
     chains = read_chains(path)["plot"]
     assert isinstance(chains, TokenChains)
     text = "Ann saw her mother.\nShe left."
-    mentions = [[text[start:end] for start, end in chain] for chain in chains.over(text, "x")]
+    mentions = [[text[start:end] for start, end in chain] for chain in chains.align_to_text(text, "x")]
     assert mentions == [["Ann", "her"], ["her mother", "She"]]
 
 
@@ -122,7 +122,7 @@ def test_damaged_files_are_refused(tmp_path: Path, name: str, content: str, mess
 
 def test_words_that_are_not_in_the_text_are_refused() -> None:
     with pytest.raises(FormatError, match=r"word 'saw' is not at 'met Bo\."):
-        TokenChains(("Ann", "saw"), ()).over("Ann met Bo.", "chains.conll: plot")
+        TokenChains(("Ann", "saw"), ()).align_to_text("Ann met Bo.", "chains.conll: plot")
 
 
 def test_missing_files_are_refused(tmp_path: Path) -> None:

@@ -258,7 +258,7 @@ def test_fitted_detectors_read_texts_without_words(tmp_path: Path, name: str, op
 
 def wordy_parse(texts: Sequence[Narrative], user: str, name: str = "") -> list[list[ParsedSentence]]:
     """Grammar of sentences of any length: a subject, a verb, and nouns."""
-    return [[_wordy(text.words(at), row.start) for at, row in enumerate(text.sentences)] for text in texts]
+    return [[_wordy(text.sentence_text(at), row.start) for at, row in enumerate(text.sentences)] for text in texts]
 
 
 def _wordy(words: str, start: int) -> ParsedSentence:

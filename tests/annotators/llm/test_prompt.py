@@ -136,7 +136,7 @@ def test_what_is_shown_is_what_is_sent() -> None:
     document = Document(id="d", text="It rained.\n\n\n\nIt pours.", context={"prompt": "Weather"})
     writer = PromptWriter(protocols.load("scarecrow"), SETTINGS, PromptTemplate())
     (request,) = writer.requests(ModelTask(document), 0)
-    shown = writer.pieces(ModelTask(document))
+    shown = writer.prompt_pieces(ModelTask(document))
     assert [role for role, _ in shown] == ["system", "user"]
     assert ["".join(piece.text for piece in pieces) for _, pieces in shown] == [m.content for m in request.messages]
 

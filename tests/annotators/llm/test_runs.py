@@ -520,7 +520,7 @@ def _kill_after(server: ScriptedServer, requests: int, child: subprocess.Popen[b
 
 def _content(runs: Path) -> JournalContent:
     (journal,) = runs.glob("*/journal.jsonl")
-    return JournalContent.of(read_entries(journal))
+    return JournalContent.from_entries(read_entries(journal))
 
 
 @pytest.mark.long
@@ -566,9 +566,9 @@ def test_a_call_cut_short_stays_paid_when_the_question_is_answered_later() -> No
     call = {"hash": "h", "document": "d", "head": "x", "message": "m", "reserved": 0.5, "when": when}
     crashed, again = CallEntry(attempt=1, **call), CallEntry(attempt=1, **call)
     reply = ReplyEntry(hash="h", reply=ChatReply(text="{}"), cost=0.1, when=when)
-    assert JournalContent.of([crashed]).spent == 0.5
-    assert JournalContent.of([crashed, again, reply]).spent == pytest.approx(0.6)
-    assert JournalContent.of([crashed, reply.model_copy(update={"cached": True, "cost": 0.0})]).spent == 0.5
+    assert JournalContent.from_entries([crashed]).spent == 0.5
+    assert JournalContent.from_entries([crashed, again, reply]).spent == pytest.approx(0.6)
+    assert JournalContent.from_entries([crashed, reply.model_copy(update={"cached": True, "cost": 0.0})]).spent == 0.5
 
 
 def test_equal_texts_are_asked_once(tmp_path: Path) -> None:

@@ -248,7 +248,7 @@ def test_simulated_work_conforms_to_every_shipped_protocol(name: str) -> None:
     truth = {each.document: each for each in plant_errors(documents, protocol, 12)}
     people = make_crowd(3, PERSON, 0.1, seed=0)
     gold = Annotator(id="truth", kind="gold")
-    everybody = [gold, *(person.annotator() for person in people)]
+    everybody = [gold, *(person.to_annotator() for person in people)]
     work = simulate_annotations(documents, truth, people, protocol)
     problems = check(Study.from_items([protocol, *documents, *everybody, *truth.values(), *work]))
     assert [str(problem) for problem in problems if problem.level == "error"] == []
@@ -284,7 +284,7 @@ def test_what_cannot_be_planted_is_refused() -> None:
 
 
 def test_an_annotator_says_what_it_pretends_to_be() -> None:
-    assert PERSON.annotator().meta == {
+    assert PERSON.to_annotator().meta == {
         "simulated": True,
         "recall": 0.6,
         "precision": 0.75,

@@ -33,7 +33,7 @@ def world(texts: int, seed: int) -> tuple[Study, dict[str, Annotation], list[Doc
     documents = [Document(id=f"d{at}", text=" ".join(["word"] * 150)) for at in range(texts)]
     truth = {each.document: each for each in plant_errors(documents, PROTOCOL, rate=3, seed=seed)}
     work = simulate_annotations(documents, truth, PEOPLE, PROTOCOL, seed)
-    study = Study.from_items([PROTOCOL, *documents, *(each.annotator() for each in PEOPLE), *work])
+    study = Study.from_items([PROTOCOL, *documents, *(each.to_annotator() for each in PEOPLE), *work])
     return study, truth, documents
 
 

@@ -110,7 +110,7 @@ def test_counts_are_those_of_disputes_under_shipped_protocols(name: str, items: 
         *texts,
         Annotator(id="truth", kind="gold"),
     ]
-    study = Study.from_items([*planted, *(person.annotator() for person in people), *annotations])
+    study = Study.from_items([*planted, *(person.to_annotator() for person in people), *annotations])
     seen = view(study, Filters(kinds=("human",)))
     every = find_disputes(seen)
     assert dispute_counts(seen) == {document: counted(own) for document, own in every.items()}

@@ -127,7 +127,7 @@ class TokenChains:
     chains: tuple[tuple[tuple[int, int], ...], ...]
     """First and last word of each mention."""
 
-    def over(self, text: str, where: str) -> Chains:
+    def align_to_text(self, text: str, where: str) -> Chains:
         """The same in offsets of `text`, in which all words must occur in this order."""
         spans, at = [], 0
         for word in self.words:

@@ -136,7 +136,7 @@ class _Sentence:
     tokens: list[str]
     spans: list[Mention]
 
-    def lower(self, at: int) -> str:
+    def lower_token(self, at: int) -> str:
         """The token at `at` in lower case, empty outside the sentence."""
         return self.tokens[at].lower() if 0 <= at < len(self.tokens) else ""
 
@@ -160,7 +160,7 @@ def _parse_sentence(text: str, number: int, start: int, end: int) -> _Sentence:
 
 def _pronoun_mentions(row: _Sentence) -> Iterator[tuple[int, _PersonMention]]:
     for at in range(len(row.tokens)):
-        word = row.lower(at)
+        word = row.lower_token(at)
         if word in _GENDER_BY_PRONOUN:
             owns = word in _POSSESSIVE and _is_noun_like(row.tokens[at + 1 : at + 2])
             yield at, _PersonMention(row.spans[at], "pronoun", (word,), _GENDER_BY_PRONOUN[word], row.number, 0, possessive=owns)
@@ -173,7 +173,7 @@ def _is_noun_like(following: Sequence[str]) -> bool:
 def _noun_mentions(row: _Sentence) -> Iterator[tuple[int, _PersonMention]]:
     nouns = load_lexicon().nouns
     for at, token in enumerate(row.tokens):
-        if token in nouns and row.lower(at + 1) not in nouns and not _is_predicate(row, at):
+        if token in nouns and row.lower_token(at + 1) not in nouns and not _is_predicate(row, at):
             marker = _determiner(row, at)
             if marker:
                 definite = marker not in _INDEFINITE
@@ -186,8 +186,8 @@ def _noun_mentions(row: _Sentence) -> Iterator[tuple[int, _PersonMention]]:
 def _determiner(row: _Sentence, at: int) -> str:
     """The determiner or possessive at most three words before a noun, or an empty string."""
     for back in range(at - 1, max(at - 5, -1), -1):
-        word = row.lower(back)
-        if word in _DETERMINERS | _INDEFINITE | _POSSESSIVE or (word == "s" and row.lower(back - 1) in ("'", "’")):
+        word = row.lower_token(back)
+        if word in _DETERMINERS | _INDEFINITE | _POSSESSIVE or (word == "s" and row.lower_token(back - 1) in ("'", "’")):
             return word
         if not word.isalpha() or word in _FUNCTION_WORDS:
             return ""
@@ -197,13 +197,13 @@ def _determiner(row: _Sentence, at: int) -> str:
 def _is_predicate(row: _Sentence, at: int) -> bool:
     """Whether a noun says what somebody is (`is a pilot`, `Brandt, the director`), which is no mention."""
     back = at - 1
-    while back > 0 and row.lower(back).isalpha() and row.lower(back) not in _DETERMINERS | _INDEFINITE | _POSSESSIVE:
+    while back > 0 and row.lower_token(back).isalpha() and row.lower_token(back) not in _DETERMINERS | _INDEFINITE | _POSSESSIVE:
         back -= 1
-    before = row.lower(back - 1)
-    if row.lower(back) in _INDEFINITE and before in _COPULAS | {"once", "not", "only", "still", "just"}:
+    before = row.lower_token(back - 1)
+    if row.lower_token(back) in _INDEFINITE and before in _COPULAS | {"once", "not", "only", "still", "just"}:
         return True
     named = row.tokens[back - 2][:1].isupper() if back >= 2 else False
-    return before == "," and named and row.lower(back) in {"the", "a", "an"}
+    return before == "," and named and row.lower_token(back) in {"the", "a", "an"}
 
 
 def _name_mentions(row: _Sentence, persons: set[str]) -> Iterator[tuple[int, _PersonMention]]:
@@ -230,16 +230,16 @@ def _capitalised_runs(row: _Sentence, names: Set[str]) -> Iterator[tuple[int, in
 
 def _is_capitalised(row: _Sentence, at: int, names: Set[str]) -> bool:
     token = row.tokens[at]
-    common = row.lower(at) in _COMMON
+    common = row.lower_token(at) in _COMMON
     return token[:1].isupper() and token.isalpha() and not common and (at > 0 or not _starts_with_common_word(row, names))
 
 
 def _starts_with_common_word(row: _Sentence, extra: Set[str]) -> bool:
     """Whether a sentence begins with an ordinary word: a capital there tells nothing unless the word is known."""
-    word, names = row.lower(0), load_lexicon().names
+    word, names = row.lower_token(0), load_lexicon().names
     if word in names or word in load_lexicon().titles or word in extra or len(word) == 1:
         return False
-    return row.lower(1) in names or not _is_followed_by_verb(row, 0)
+    return row.lower_token(1) in names or not _is_followed_by_verb(row, 0)
 
 
 _VERB_ENDING = re.compile(r"\w+(?:s|ed)$")
@@ -264,7 +264,7 @@ def _person_names(rows: Sequence[_Sentence]) -> set[str]:
         for first, last in _capitalised_runs(row, names):
             parts = [token.lower() for token in row.tokens[first:last] if token.isalpha()]
             surely = parts[0] in load_lexicon().names or (parts[0] in load_lexicon().titles and len(parts) > 1)
-            placed = row.lower(first - 1) in _PLACE_PREPOSITIONS
+            placed = row.lower_token(first - 1) in _PLACE_PREPOSITIONS
             if surely or (not placed and last - first <= 2 and _is_followed_by_verb(row, last - 1)):
                 names.update(part for part in parts if part not in load_lexicon().titles)
     return names
@@ -298,7 +298,7 @@ def _assign_clauses(
 def _is_clause_initial(row: _Sentence, at: int, clauses: Sequence[int]) -> bool:
     """Whether only a conjunction, determiners, adjectives and owners stand before the mention in its clause."""
     start = clauses.index(clauses[at])
-    between = [row.lower(place) for place in range(start, at)]
+    between = [row.lower_token(place) for place in range(start, at)]
     allowed = _CLAUSE_BREAKS | _DETERMINERS | _INDEFINITE | _POSSESSIVE | {"young", "old", "elder", "youngest", "s", "'", "’"}
     return all(word in allowed for word in between) or (len(between) < 4 and between[:1] in (["in"], ["on"], ["at"]))
 
@@ -306,7 +306,7 @@ def _is_clause_initial(row: _Sentence, at: int, clauses: Sequence[int]) -> bool:
 def _is_possessor(row: _Sentence, mention: _PersonMention) -> bool:
     """Whether `'s` follows a mention."""
     after = next((at for at, span in enumerate(row.spans) if span[0] >= mention.span[1]), len(row.spans))
-    return row.lower(after) in ("'", "’") and row.lower(after + 1) == "s"
+    return row.lower_token(after) in ("'", "’") and row.lower_token(after + 1) == "s"
 
 
 # --- joining them ------------------------------------------------------------------------------------------------

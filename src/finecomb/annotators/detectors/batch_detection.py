@@ -35,16 +35,16 @@ class DocumentMarking:
     def __call__(self, documents: pl.DataFrame) -> Tables:
         """What it marks in each document; one that it fails at is set aside with the reason."""
         detector = self._cached_detector()  # what goes wrong here is no text's fault, and ends the run
-        return _tables([row for batch in documents.iter_slices(BATCH_SIZE) for row in self._annotations(batch, detector)])
+        return _tables([row for batch in documents.iter_slices(BATCH_SIZE) for row in self._annotate_batch(batch, detector)])
 
-    def _annotations(self, documents: pl.DataFrame, detector: Detector) -> list[Annotation]:
+    def _annotate_batch(self, documents: pl.DataFrame, detector: Detector) -> list[Annotation]:
         try:
             texts = list(frames.iter_documents(documents))
             return [self._validate_annotation(*pair) for pair in zip(texts, detect(texts, detector), strict=True)]
         except Exception:  # whatever a detector may raise; each text alone tells which one it was
-            return [self._annotation(row, detector) for row in documents.iter_slices(1)]
+            return [self._annotate_row(row, detector) for row in documents.iter_slices(1)]
 
-    def _annotation(self, row: pl.DataFrame, detector: Detector) -> Annotation:
+    def _annotate_row(self, row: pl.DataFrame, detector: Detector) -> Annotation:
         try:
             (document,) = frames.iter_documents(row)
         except Exception as error:  # the study was written by another program, and nobody has checked it yet
@@ -77,7 +77,7 @@ class DocumentMarking:
             excluded=Exclusion(by=self.name, reason=f"set aside: {reason}"),
         )
 
-    def lost(self, row: pl.DataFrame, reason: str) -> Tables:
+    def exclude_lost_document(self, row: pl.DataFrame, reason: str) -> Tables:
         """The results for a document that no process survived."""
         return _tables([self.exclude_document(row["id"][0], reason)])
 
@@ -135,7 +135,7 @@ def mark_corpus(
     `watch` sees how many documents each finished partition has, and is told how many there are.
     """
     count = int(documents.select(pl.len()).collect().item())
-    run = spread.start_run(marking, marking.lost, signature)
+    run = spread.start_run(marking, marking.exclude_lost_document, signature)
     for _ in watch(run.run_partitions(_slices(documents, rows_per_partition(count))), count):
         pass
     corpus = MarkedCorpus(run.store, run.names)

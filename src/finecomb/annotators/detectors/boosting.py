@@ -57,7 +57,7 @@ class BoostedTrees:
         total: Floats = self.base + self.leaves[trees, place].sum(axis=0)
         return total
 
-    def arrays(self) -> dict[str, NDArray[np.generic]]:
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """For storage."""
         return {
             "base": np.array(self.base), "features": self.features, "thresholds": self.thresholds,

@@ -51,7 +51,7 @@ class StoredModel:
     weights: Arrays = field(default_factory=dict)
     """Weights of a network, in safetensors, with half precision."""
 
-    def files(self) -> dict[str, bytes]:
+    def to_files(self) -> dict[str, bytes]:
         """The folder's files by name."""
         files = {CARD_FILE: _json(asdict(self.card)), SETTINGS_FILE: _json(self.settings)}
         if self.arrays:

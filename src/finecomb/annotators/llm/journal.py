@@ -85,7 +85,7 @@ class JournalContent:
     """What replies and failures cost, and the most that calls without an outcome can have cost."""
 
     @classmethod
-    def of(cls, entries: Iterable[Entry]) -> JournalContent:
+    def from_entries(cls, entries: Iterable[Entry]) -> JournalContent:
         """What the entries add up to."""
         replies: dict[str, ReplyEntry] = {}
         failures: dict[str, FailureEntry] = {}
@@ -135,7 +135,7 @@ class Journal:
         self._file: IO[bytes] | None = None
         self._waiting: list[tuple[bytes, asyncio.Future[None]]] = []
         self._writer: asyncio.Task[None] | None = None
-        self.content = JournalContent.of(read_entries(self.path)) if self.path else JournalContent()
+        self.content = JournalContent.from_entries(read_entries(self.path)) if self.path else JournalContent()
         self.heads = set(self.content.heads)
 
     def open(self) -> None:

@@ -28,7 +28,7 @@ class ModelTask:
     swapped: bool = field(default=False)
     """Whether the two texts of a pair are shown in the other order."""
 
-    def protocol_of(self, number: int, protocol: Protocol) -> Protocol:
+    def part_protocol(self, number: int, protocol: Protocol) -> Protocol:
         """What is asked with one of the parts: the questions of the whole text come with the last."""
         last = number >= len(self.parts) - 1
         return protocol if last else protocol.model_copy(update={"document_questions": ()})

@@ -41,14 +41,14 @@ class CallProgress:
     started: float = field(default_factory=time.monotonic)
 
     @property
-    def rate(self) -> float:
+    def calls_per_second(self) -> float:
         """Calls answered a second; those from the cache do not count."""
         return (self.done - self.cached) / max(1e-9, time.monotonic() - self.started)
 
     @property
     def seconds_left(self) -> float:
         """At the rate so far."""
-        return (self.total - self.done - self.failed) / self.rate if self.rate else float("inf")
+        return (self.total - self.done - self.failed) / self.calls_per_second if self.calls_per_second else float("inf")
 
 
 ProgressCallback = Callable[[CallProgress], None]
@@ -71,14 +71,14 @@ class Caller:
         self._refused_in_a_row = 0
         self._saving: list[asyncio.Task[None]] = []
 
-    async def make(
+    async def make_calls(
         self, calls: Iterable[ModelCall], progress: CallProgress, watch: ProgressCallback
     ) -> AsyncIterator[tuple[ModelCall, ReplyEntry]]:
         """Replies as they come; failures are left in `failures`, the reason for an early end in `stopped`."""
         queue: asyncio.Queue[tuple[ModelCall, ReplyEntry] | None] = asyncio.Queue()
         waiting = iter(calls)
         workers = [
-            asyncio.create_task(self._work(waiting, queue, progress, watch)) for _ in range(self.settings.concurrency)
+            asyncio.create_task(self._run_worker(waiting, queue, progress, watch)) for _ in range(self.settings.concurrency)
         ]
         gathered = asyncio.ensure_future(self._wait_for_workers(workers))
         gathered.add_done_callback(lambda _: queue.put_nowait(None))
@@ -96,7 +96,7 @@ class Caller:
         await asyncio.gather(*workers)
         await asyncio.gather(*self._saving)
 
-    async def _work(
+    async def _run_worker(
         self,
         waiting: Iterator[ModelCall],
         queue: asyncio.Queue[tuple[ModelCall, ReplyEntry] | None],
@@ -149,7 +149,7 @@ class Caller:
     async def _attempt(self, call: ModelCall, number: int) -> ReplyEntry:
         await self._requests.wait()
         await self._tokens.wait(call.request.estimated_prompt_tokens())
-        most = self.price.most(call.request)
+        most = self.price.max_cost(call.request)
         if not self.budget.reserve(most):
             raise BudgetError
         cost = most  # until the outcome is known
@@ -196,6 +196,6 @@ def reuse_reply(entry: ReplyEntry) -> ReplyEntry:
     return entry.model_copy(update={"cost": 0.0, "cached": True})
 
 
-def truncate_reply(reply: ChatReply, most: int = 20_000) -> str:
+def truncate_reply(reply: ChatReply, max_length: int = 20_000) -> str:
     """A reply's words for a record; the journal has all of a long one."""
-    return reply.text if len(reply.text) <= most else f"{reply.text[:most]}..."
+    return reply.text if len(reply.text) <= max_length else f"{reply.text[:max_length]}..."

@@ -115,10 +115,10 @@ _VARIANT_BUILDERS: Mapping[str, Callable[[ProbeVariant], ProbeVariant]] = {
 }
 
 
-def probe_texts(documents: Iterable[Document], most: int, seed: int) -> list[Document]:
+def probe_texts(documents: Iterable[Document], max_count: int, seed: int) -> list[Document]:
     """The texts of a probe: so many of all of them, drawn at random, in their order."""
     every = list(documents)
-    places = seeded_generator(seed, "probe", "texts").permutation(len(every))[:most]
+    places = seeded_generator(seed, "probe", "texts").permutation(len(every))[:max_count]
     return [every[place] for place in sorted(places)]
 
 

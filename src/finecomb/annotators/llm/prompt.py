@@ -151,7 +151,7 @@ class PromptWriter:
             values["task"] += "\nMore parts follow: leave `answers` out, the whole text is judged with the last part."
         return ChatMessage(role="user", content=_fill_template(self.template.user, values))
 
-    def pieces(self, task: ModelTask, shots: Sequence[FewShotExample] = ()) -> list[tuple[str, list[PromptPiece]]]:
+    def prompt_pieces(self, task: ModelTask, shots: Sequence[FewShotExample] = ()) -> list[tuple[str, list[PromptPiece]]]:
         """The first request of a task as roles with the pieces of their messages, for somebody who wants to see it."""
         values = self._values | _task_values(task, task.parts[0] if task.parts else None)
         examples = [message for shot in shots for message in self._shot_messages(*shot)]

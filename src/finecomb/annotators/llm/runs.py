@@ -107,7 +107,7 @@ class RunPlan:
         """The plan with some texts asked once more, in words that the cache does not know."""
         return replace(self, record=self.record.model_copy(update={"retries": dict(retries)}))
 
-    def slots(self) -> Iterator[PlannedAnnotation]:
+    def planned_annotations(self) -> Iterator[PlannedAnnotation]:
         """Every annotation to be, with its calls, text by text."""
         for task, sample in itertools.product(self.tasks, range(self.record.settings.samples)):
             requests = self.requests(task, sample)
@@ -116,7 +116,7 @@ class RunPlan:
 
     def calls(self) -> Iterator[ModelCall]:
         """Every call, text by text."""
-        return itertools.chain.from_iterable(slot.calls for slot in self.slots())
+        return itertools.chain.from_iterable(slot.calls for slot in self.planned_annotations())
 
     def annotator(self, sample: int) -> Annotator:
         """Whose the annotations of a sample are."""
@@ -149,7 +149,7 @@ def plan_run(
     protocol = protocol or study.protocol()
     template = template or (PromptTemplate.for_local_models() if is_local(settings.model) else PromptTemplate())
     check_question_names(protocol)
-    Price.of(settings)
+    Price.from_settings(settings)
     chosen = list(study.iter_documents() if documents is None else documents)
     todo = tuple(build_tasks(study, chosen, protocol, settings.by_segment) if tasks is None else tasks)
     if not todo:
@@ -357,17 +357,17 @@ async def _execute_async(
     deliver: AnnotationCallback,
 ) -> ModelRun:
     journal = Journal(folder)
-    slots = list(run_plan.slots())
+    slots = list(run_plan.planned_annotations())
     collector = AnnotationCollector(run_plan, slots, deliver)
     journal.open()
     try:
-        collector.add(journal.content.replies)
+        collector.add_replies(journal.content.replies)
         await _reuse_replies(journal, collector, cached_replies(runs) if runs else {})
         cached = len(collector.entries)
         outcome = await _send_requests(run_plan, journal, collector, endpoint, watch)
     finally:
         await journal.close()
-    return collector.run(replace(outcome, folder=folder, cached=cached))
+    return collector.finish_run(replace(outcome, folder=folder, cached=cached))
 
 
 async def _reuse_replies(journal: Journal, collector: AnnotationCollector, elsewhere: Mapping[str, ReplyEntry]) -> None:
@@ -375,7 +375,7 @@ async def _reuse_replies(journal: Journal, collector: AnnotationCollector, elsew
     entries = {hash: reuse_reply(elsewhere[hash]) for hash in collector.missing if hash in elsewhere}
     if entries:
         await journal.add(*entries.values())
-        collector.add(entries)
+        collector.add_replies(entries)
 
 
 async def _send_requests(
@@ -388,10 +388,10 @@ async def _send_requests(
     settings, cached = run_plan.record.settings, len(collector.entries)
     progress = CallProgress(cached + len(calls), cached, cached)
     answering = endpoint or open_endpoint(settings)
-    caller = Caller(answering, settings, journal, Price.of(settings))
+    caller = Caller(answering, settings, journal, Price.from_settings(settings))
     try:
-        async for call, entry in caller.make(calls, progress, watch):
-            collector.add({call.hash: entry})
+        async for call, entry in caller.make_calls(calls, progress, watch):
+            collector.add_replies({call.hash: entry})
     finally:
         if endpoint is None:
             await answering.close()
@@ -405,11 +405,11 @@ def collect_results(run_plan: RunPlan, runs: Path) -> ModelRun:
     folder = runs / run_folder_name(run_plan.record)
     content = Journal(folder).content
     run_plan = _load_or_write_record(run_plan, folder)
-    collector = AnnotationCollector(run_plan, list(run_plan.slots()))
-    collector.add(content.replies)
+    collector = AnnotationCollector(run_plan, list(run_plan.planned_annotations()))
+    collector.add_replies(content.replies)
     collector.failures = {hash: entry.why for hash, entry in content.failures.items()}
     run = ModelRun(run_plan.record, folder, cost=content.spent, cached=len(content.replies), stopped="interrupted")
-    return collector.run(run)
+    return collector.finish_run(run)
 
 
 def open_endpoint(settings: ModelSettings) -> Endpoint:
@@ -467,7 +467,7 @@ class AnnotationCollector:
             for call in slot.calls:
                 self._slots_of.setdefault(call.hash, []).append(number)
 
-    def add(self, entries: Mapping[str, ReplyEntry]) -> None:
+    def add_replies(self, entries: Mapping[str, ReplyEntry]) -> None:
         """Take replies; those to questions that this plan does not ask are left alone."""
         mine = {hash: entry for hash, entry in entries.items() if hash in self.missing}
         self.entries |= mine
@@ -485,7 +485,7 @@ class AnnotationCollector:
         self._annotations[number] = annotation
         self.deliver(annotation)
 
-    def run(self, run: ModelRun) -> ModelRun:
+    def finish_run(self, run: ModelRun) -> ModelRun:
         """The run with the annotations of all texts whose replies are there, in the order of the texts."""
         annotations = tuple(self._annotations[number] for number in sorted(self._annotations))
         samples = range(self.plan.record.settings.samples)
@@ -519,7 +519,7 @@ def build_annotation(
         interpret_reply(
             entry.reply,
             task.document,
-            task.protocol_of(number, run_plan.protocol),
+            task.part_protocol(number, run_plan.protocol),
             f"{id}/{number}" if task.parts else id,
             part,
         )

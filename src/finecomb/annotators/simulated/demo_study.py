@@ -66,7 +66,7 @@ def demo_study(readers: int = 5, seed: int = 0) -> Iterator[StudyItem]:
     yield protocol
     yield from documents
     yield Annotator(id="truth", kind="gold", meta={"note": "the errors put into the texts by their author"})
-    yield from (person.annotator() for person in people)
+    yield from (person.to_annotator() for person in people)
     yield from truth.values()
     yield from simulate_annotations(documents, truth, people, protocol, seed)
 

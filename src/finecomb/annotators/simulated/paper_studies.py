@@ -76,7 +76,7 @@ def _scarecrow_study(seed: int) -> Iterator[StudyItem]:
     people = _make_annotators(4, seed)
     yield protocol
     yield from documents
-    yield from (person.annotator() for person in people)
+    yield from (person.to_annotator() for person in people)
     yield from simulate_annotations(documents, truth, people, protocol, seed)
 
 
@@ -90,7 +90,7 @@ def _accuracy_study(seed: int) -> Iterator[StudyItem]:
     people = _make_annotators(3, seed)
     yield protocol
     yield from documents
-    yield from (person.annotator() for person in people)
+    yield from (person.to_annotator() for person in people)
     yield Annotator(id=_MACHINE_ANNOTATOR.id, kind="checker")
     yield from _simulate_marks(documents, protocol, [*people, _MACHINE_ANNOTATOR], 6.0, seed)
 
@@ -103,7 +103,7 @@ def _snac_study(seed: int) -> Iterator[StudyItem]:
     yield protocol
     yield ratings
     yield from documents
-    yield from (person.annotator() for person in people)
+    yield from (person.to_annotator() for person in people)
     yield Annotator(id=_MACHINE_ANNOTATOR.id, kind="detector")
     yield Annotator(id="overlap", kind="detector")
     marked = list(_simulate_marks(documents, protocol, [*people, _MACHINE_ANNOTATOR], 5.0, seed))

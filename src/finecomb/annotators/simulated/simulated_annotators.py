@@ -45,7 +45,7 @@ class SimulatedAnnotator:
         if self.jitter < 0:
             raise FinecombError(f"a simulated annotator's jitter is at least 0, not {self.jitter}")
 
-    def annotator(self) -> Annotator:
+    def to_annotator(self) -> Annotator:
         """As the study lists it."""
         traits = {
             "recall": self.recall,

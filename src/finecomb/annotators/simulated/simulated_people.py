@@ -163,8 +163,8 @@ def simulate_response(
     pace = 0.05 if person.habit == "careless" else 0.3
     return SimulatedResponse(
         marks=marks,
-        answers=chooser.answers(protocol.document_questions, truth.answers),
-        units={part: chooser.answers(protocol.unit_questions, right) for part, right in truth.units.items()},
+        answers=chooser.choose_answers(protocol.document_questions, truth.answers),
+        units={part: chooser.choose_answers(protocol.unit_questions, right) for part, right in truth.units.items()},
         seconds=round(float(rng.gamma(8, (pace * words + 12 * len(marks) + 10) / 8)), 1),
     )
 
@@ -191,7 +191,7 @@ class _AnswerChooser:
     protocol: Protocol
     rng: np.random.Generator
 
-    def answers(self, questions: Iterable[Question], right: Mapping[str, Answer]) -> dict[str, Answer]:
+    def choose_answers(self, questions: Iterable[Question], right: Mapping[str, Answer]) -> dict[str, Answer]:
         """An answer to each question that is asked, given those before it."""
         answers: dict[str, Answer] = {}
         for question in questions:

@@ -155,7 +155,7 @@ def _make_state_finder(
         if stored_chains is None:
             raise ProjectionError(f"has no chains in {chains}")
         laid = (
-            stored_chains.over(document.text, f"{chains}: {document.id}")
+            stored_chains.align_to_text(document.text, f"{chains}: {document.id}")
             if isinstance(stored_chains, TokenChains)
             else stored_chains
         )

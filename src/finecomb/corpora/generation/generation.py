@@ -207,7 +207,7 @@ def plan_generation(
     usable = tuple(prompt for prompt in prompts if document_prompt(prompt))
     if not usable:
         raise FinecombError("there are no prompts: no document has a prompt or a text to go on from")
-    Price.of(settings.model)
+    Price.from_settings(settings.model)
     _check_settings(settings)
     return GenerationPlan(settings, usable, priming or Priming(), _host(settings))
 
@@ -346,10 +346,10 @@ async def _send_requests(
     answering = endpoint or open_endpoint(run_plan)
     if run_plan.settings.runtime == "transformers":  # while a batch is computed, the next is waiting
         settings = settings.model_copy(update={"concurrency": min(512, 2 * settings.concurrency)})
-    caller = Caller(answering, settings, journal, Price.of(settings))
+    caller = Caller(answering, settings, journal, Price.from_settings(settings))
     try:
         while collector.queue and not caller.stopped:
-            async for call, entry in caller.make(collector.pending_calls(), progress, lambda _: None):
+            async for call, entry in caller.make_calls(collector.pending_calls(), progress, lambda _: None):
                 collector.add_reply(call, entry)
                 progress.done, progress.cost = collector.settled_count(), caller.budget.spent
                 progress.failed = len(caller.failures)

@@ -59,7 +59,7 @@ class JournalCache:
         path = folder / JOURNAL_FILE
         size = path.stat().st_size if path.exists() else 0
         if self._contents.get(path, (-1,))[0] != size:
-            self._contents[path] = (size, JournalContent.of(read_entries(path)))
+            self._contents[path] = (size, JournalContent.from_entries(read_entries(path)))
         return self._contents[path][1]
 
 
@@ -291,7 +291,7 @@ def run_preview(manager: RunManager, study: Study, new: NewRun) -> RunPreview:
     task = whole.tasks[number]
     others = [shot for shot in whole.shots if shot[0].id != chosen][: whole.record.settings.shots]
     request = whole.requests(task, 0)[0]
-    price = Price.of(whole.record.settings) if whole.record.settings.price else None
+    price = Price.from_settings(whole.record.settings) if whole.record.settings.price else None
     requests = [call.request for call in whole.calls()]
     return RunPreview(
         document=chosen,
@@ -300,12 +300,12 @@ def run_preview(manager: RunManager, study: Study, new: NewRun) -> RunPreview:
         calls=len(requests),
         messages=tuple(
             SentMessage(role=role, pieces=tuple(SentPiece(variable=name, text=text) for name, text in pieces))
-            for role, pieces in whole.writer.pieces(task, others)
+            for role, pieces in whole.writer.prompt_pieces(task, others)
         ),
         tokens=request.estimated_prompt_tokens(),
         prompt=whole.record.prompt,
-        likely=sum(map(price.likely, requests)) if price else None,
-        most=sum(map(price.most, requests)) if price else None,
+        likely=sum(map(price.estimated_cost, requests)) if price else None,
+        most=sum(map(price.max_cost, requests)) if price else None,
         same_as=_run_with_same_prompt(manager, whole),
         clash=manager.model_problem(whole.record.settings) or name_clash(study, whole),
         others=tuple(_other_prompts(manager, study, whole)),

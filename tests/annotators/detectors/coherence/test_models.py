@@ -101,7 +101,7 @@ def test_a_tagger_learns_sees_nothing_that_follows_and_comes_back(settings: Tagg
 @pytest.mark.long
 def test_surprisals_are_negative_log_probabilities(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
-    model = SurprisalScorer.of(tiny_models.causal(tmp_path / "causal"))
+    model = SurprisalScorer.from_pretrained(tiny_models.causal(tmp_path / "causal"))
     (nats,) = model([text()])
     codes = model.tokenizer(text().text, add_special_tokens=False)["input_ids"]
     with torch.no_grad():

@@ -67,5 +67,5 @@ def test_a_sentence_that_never_ends_is_cut() -> None:
     words = "word " * 100_000
     text = build_narrative(Document(id="long", text=words))
     assert max(sentence.end - sentence.start for sentence in text.sentences) <= MAX_SENTENCE_LENGTH
-    assert " ".join(text.words(at) for at in range(len(text.sentences))).split() == words.split()
+    assert " ".join(text.sentence_text(at) for at in range(len(text.sentences))).split() == words.split()
     assert build_narrative(Document(id="blob", text="x" * 10_000)).sentences[-1].end == 10_000

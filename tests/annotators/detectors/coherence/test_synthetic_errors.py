@@ -44,7 +44,7 @@ def test_an_example_is_a_text_that_ends_with_its_sentence() -> None:
     text = example_text(TEXT, SyntheticExample((0, 1), 3, coherent=False))
     assert text.text == "Anna met Mr. Brown. It rained all day. The boat left."
     assert [bool(sentence.spans) for sentence in text.sentences] == [False, False, True]
-    assert text.words(2) == "The boat left."
+    assert text.sentence_text(2) == "The boat left."
 
 
 def test_texts_that_are_too_short_give_no_example() -> None:

@@ -36,7 +36,7 @@ NAMES = "Nora Emil Jude Otto Vera Leon Pavel Mira Ada Karl".split()
 
 def toy_parse(texts: Sequence[Narrative], user: str, name: str = "") -> list[list[ParsedSentence]]:
     """Grammar of sentences like `Nora waits.`: a subject, a verb, a full stop."""
-    return [[_sentence(text.words(at), row.start) for at, row in enumerate(text.sentences)] for text in texts]
+    return [[_sentence(text.sentence_text(at), row.start) for at, row in enumerate(text.sentences)] for text in texts]
 
 
 def _sentence(words: str, start: int) -> ParsedSentence:
@@ -185,7 +185,7 @@ def test_texts_of_real_that_are_tested_are_not_learnt_from() -> None:
     real = training_recipes._CoherentTexts((), texts)
     real.real = [dataclasses.replace(text) for text in texts[:4]]
     real.parses = toy_parse(real.real, "")
-    kept, _ = real.of(split, [])
+    kept, _ = real.select_for_split(split, [])
     assert [text.id for text in kept] == [text.id for text in texts[:3]]
 
 

@@ -58,9 +58,9 @@ amounts = st.integers(1, 999)
 @given(amounts, amounts)
 def test_a_rate_turned_round_is_one_over_it(first: int, second: int) -> None:
     (conversion,) = find_money_conversions(f"{first} euros ({second} pounds)")
-    low, high = conversion.rates("euro")
+    low, high = conversion.rate_range("euro")
     assert 0 < low < conversion.rate("euro") < high
-    turned = conversion.rates("pound")
+    turned = conversion.rate_range("pound")
     assert turned == pytest.approx((1 / high, 1 / low))
 
 

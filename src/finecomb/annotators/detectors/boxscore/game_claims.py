@@ -23,7 +23,7 @@ def quarter_fields(quarters: Quarters) -> str:
 
 def point_lead(game: Game, team: Team, quarters: Quarters) -> int | None:
     """The lead of a team: by how many points it was better in these quarters."""
-    mine, theirs = game.scored(team, quarters), game.scored(game.other(team), quarters)
+    mine, theirs = game.quarter_points(team, quarters), game.quarter_points(game.opponent(team), quarters)
     return None if mine is None or theirs is None else mine - theirs
 
 
@@ -46,9 +46,9 @@ def check_number_pair(
 
 def find_result_claims(scene: SentenceContext) -> Iterator[Claim]:
     """`The Ts defeated the Us, 113-107`."""
-    if scene.is_about_next_game or scene.has("earlier_meeting"):
+    if scene.is_about_next_game or scene.has_pattern("earlier_meeting"):
         return
-    for match in scene.find("result"):
+    for match in scene.find_patterns("result"):
         one, two = match.team("t"), match.team("u")
         if one and two:
             yield Claim((one, two), partial(_check_result, match, one, two))
@@ -60,12 +60,12 @@ def _check_result(match: PatternMatch, one: Mention, two: Mention, first: Entity
     game, lost = match.scene.game, bool(match["fell"])
     if not isinstance(first, Team) or not isinstance(second, Team) or game.winner is None:
         return
-    right = game.other(game.winner) if lost else game.winner
+    right = game.opponent(game.winner) if lost else game.winner
     if first is second:
-        blamed, meant = (one, right) if first is not right else (two, game.other(right))
+        blamed, meant = (one, right) if first is not right else (two, game.opponent(right))
         claim = f"the {first} played themselves"
         yield ErrorCandidate(blamed.start, blamed.end, "name", "name.same", claim, str(meant), "TEAM-NAME")
-        first, second = right, game.other(right)
+        first, second = right, game.opponent(right)
     elif first is not right:
         claim, fix = f"the {first} {match['w']} the {second}", "defeated" if lost else "lost to"
         swapped = tuple(
@@ -80,14 +80,14 @@ def _check_result(match: PatternMatch, one: Mention, two: Mention, first: Entity
 
 def _check_final_score(match: PatternMatch, first: Team, second: Team) -> Iterator[ErrorCandidate]:
     values = match.scene.game.points(first), match.scene.game.points(second)
-    numbers = match.at("a"), match.at("b")
+    numbers = match.word_index("a"), match.word_index("b")
     yield from check_number_pair(match.scene, numbers, values, "final score", "TEAM-PTS", either=True)
 
 
 def _check_unknown_opponent(match: PatternMatch, team: Entity) -> Iterator[ErrorCandidate]:
-    at = match.at("u")
+    at = match.word_index("u")
     if isinstance(team, Team) and at is not None:
-        other = match.scene.game.other(team)
+        other = match.scene.game.opponent(team)
         claim = f"the {team} played {match.scene.quote(at)}"
         yield ErrorCandidate(*match.scene.span(at), "name", "result.stranger", claim, str(other), "TEAM-NAME")
         yield from _check_final_score(match, team, other)
@@ -95,7 +95,7 @@ def _check_unknown_opponent(match: PatternMatch, team: Entity) -> Iterator[Error
 
 def find_opponent_claims(scene: SentenceContext) -> Iterator[Claim]:
     """Nobody plays against himself: `the Ts outscored the Ts`."""
-    for match in () if scene.is_about_next_game else scene.find("against"):
+    for match in () if scene.is_about_next_game else scene.find_patterns("against"):
         team, whose = match.team("t"), match.subjects[:1]
         if team and whose and not whose[0].is_player and whose[0] != team:
             yield Claim((whose[0], team), partial(_check_same_team, scene, team))
@@ -103,7 +103,7 @@ def find_opponent_claims(scene: SentenceContext) -> Iterator[Claim]:
 
 def _check_same_team(scene: SentenceContext, name: Mention, one: Entity, two: Entity) -> Iterator[ErrorCandidate]:
     if one is two and isinstance(one, Team):
-        claim, right = f"the {one} played against themselves", str(scene.game.other(one))
+        claim, right = f"the {one} played against themselves", str(scene.game.opponent(one))
         yield ErrorCandidate(name.start, name.end, "name", "name.same", claim, right, "TEAM-NAME")
 
 
@@ -112,8 +112,8 @@ def check_margins(scene: SentenceContext) -> Iterator[ErrorCandidate]:
     home, vis = (scene.game.points(team) for team in scene.game.teams)
     if home is None or vis is None or scene.is_about_next_game or scene.is_about_other_games:
         return
-    for match in scene.find("margin", "won_by"):
-        at = match.at("n")
+    for match in scene.find_patterns("margin", "won_by"):
+        at = match.word_index("n")
         if at is not None:
             yield from scene.check_number(
                 at, "margin", f"the margin was {scene.quote(at)}", abs(home - vis), "TEAM-PTS"
@@ -126,21 +126,21 @@ def check_margins(scene: SentenceContext) -> Iterator[ErrorCandidate]:
 def find_period_claims(scene: SentenceContext) -> Iterator[Claim]:
     """`outscored the Ts 37-20 in the fourth quarter`, `a 31-22 lead after one quarter`, `a 33-point first quarter`."""
     done: set[int | None] = set()
-    for match in scene.find("outscored", "won_period"):
+    for match in scene.find_patterns("outscored", "won_period"):
         quarters = parse_period(match) or _nearest_period(match)
         whose = match.group_subjects("w")
         if quarters and whose and not whose[0].is_player:
-            done |= {match.at("a"), match.at("b")}
+            done |= {match.word_index("a"), match.word_index("b")}
             yield Claim(whose[:1], partial(_check_outscored, match, quarters))
-    for match in scene.find("period_score"):
+    for match in scene.find_patterns("period_score"):
         quarters, whose = parse_period(match), match.group_subjects("a")
-        if quarters and whose and not whose[0].is_player and match.at("a") not in done:
+        if quarters and whose and not whose[0].is_player and match.word_index("a") not in done:
             yield Claim(whose[:1], partial(_check_period_score, match, quarters))
-    for match in scene.find("period_points", "points_in_period"):
-        if match.before("not_exact", 24):
+    for match in scene.find_patterns("period_points", "points_in_period"):
+        if match.is_preceded_by("not_exact", 24):
             continue
         quarters, whose = parse_period(match), match.group_subjects("n")
-        whose = scene.opposing_team(whose) if match.before("conceded", 80) else whose
+        whose = scene.opposing_team(whose) if match.is_preceded_by("conceded", 80) else whose
         if quarters and whose and not whose[0].is_player:
             yield Claim(whose[:1], partial(_check_period_points, match, quarters))
     yield from _find_period_gap_claims(scene)
@@ -148,8 +148,8 @@ def find_period_claims(scene: SentenceContext) -> Iterator[Claim]:
 
 def _find_period_gap_claims(scene: SentenceContext) -> Iterator[Claim]:
     """`a one-point game at the end of the third quarter`."""
-    for match in scene.find("game_within"):
-        at, last = match.at("n"), match.at("o")
+    for match in scene.find_patterns("game_within"):
+        at, last = match.word_index("n"), match.word_index("o")
         if at is not None and last is not None and scene.words[last].value in QUARTERS:
             quarters = tuple(range(1, scene.words[last].value + 1))
             yield Claim((implicit_mention(scene.game.home),), partial(_check_period_gap, scene, at, quarters))
@@ -165,7 +165,7 @@ def _check_period_gap(scene: SentenceContext, at: int, quarters: Quarters, home:
 def parse_period(match: PatternMatch) -> Quarters:
     """Which quarters the words tell of; none when they do not say."""
     word = match.scene.words
-    at, also, after, last = (match.at(group) for group in ("o", "o2", "after", "last"))
+    at, also, after, last = (match.word_index(group) for group in ("o", "o2", "after", "last"))
     if at is not None and (match["into"] or match["until"]):
         return _quarters_so_far(word[at].value - bool(match["into"]), 2 if match["part"].startswith("half") else 1)
     if at is not None and match["part"].startswith("half"):
@@ -190,9 +190,9 @@ def _quarters_so_far(count: int, size: int) -> Quarters:
 def _nearest_period(match: PatternMatch) -> Quarters:
     """The period told after a match in the same clause, or else the last one before it."""
     scene, end = match.scene, match.raw.end()
-    clause = compile_pattern("another_clause").search(scene.view, end)
-    times = list(scene.find("when"))
-    after = [time for time in times if end <= time.raw.start() < (clause.start() if clause else len(scene.view))]
+    clause = compile_pattern("another_clause").search(scene.coded_text, end)
+    times = list(scene.find_patterns("when"))
+    after = [time for time in times if end <= time.raw.start() < (clause.start() if clause else len(scene.coded_text))]
     before = [time for time in times if time.raw.end() <= match.raw.start()]
     chosen = after[:1] or before[-1:]
     return parse_period(chosen[0]) if chosen else ()
@@ -200,16 +200,16 @@ def _nearest_period(match: PatternMatch) -> Quarters:
 
 def _check_outscored(match: PatternMatch, quarters: Quarters, team: Entity) -> Iterator[ErrorCandidate]:
     scene, game, passive = match.scene, match.scene.game, bool(match["passive"])
-    team = game.other(team) if passive and isinstance(team, Team) else team  # `were outscored`
+    team = game.opponent(team) if passive and isinstance(team, Team) else team  # `were outscored`
     ahead = point_lead(game, team, quarters) if isinstance(team, Team) else None
     if ahead is None or not isinstance(team, Team):
         return
-    other = game.other(team)
-    values = game.scored(team, quarters), game.scored(other, quarters)
+    other = game.opponent(team)
+    values = game.quarter_points(team, quarters), game.quarter_points(other, quarters)
     if ahead <= 0:
         claim = f"the {team} outscored the {other}"
         yield ErrorCandidate(*match.span("w"), "word", "outscored", claim, f"it was {values[0]}-{values[1]}", quarter_fields(quarters))
-    one, two = match.at("a"), match.at("b")
+    one, two = match.word_index("a"), match.word_index("b")
     yield from check_number_pair(scene, (one, two), values, "period score", quarter_fields(quarters), either=passive)
     if one is not None and two is None:
         claim = f"the {team} outscored the {other} by {scene.quote(one)}"
@@ -219,14 +219,14 @@ def _check_outscored(match: PatternMatch, quarters: Quarters, team: Entity) -> I
 def _check_period_score(match: PatternMatch, quarters: Quarters, team: Entity) -> Iterator[ErrorCandidate]:
     if isinstance(team, Team):
         game = match.scene.game
-        values = game.scored(team, quarters), game.scored(game.other(team), quarters)
-        numbers = match.at("a"), match.at("b")
+        values = game.quarter_points(team, quarters), game.quarter_points(game.opponent(team), quarters)
+        numbers = match.word_index("a"), match.word_index("b")
         yield from check_number_pair(match.scene, numbers, values, "period score", quarter_fields(quarters), either=True)
 
 
 def _check_period_points(match: PatternMatch, quarters: Quarters, team: Entity) -> Iterator[ErrorCandidate]:
-    scene, at = match.scene, match.at("n")
-    value = scene.game.scored(team, quarters) if isinstance(team, Team) else None
+    scene, at = match.scene, match.word_index("n")
+    value = scene.game.quarter_points(team, quarters) if isinstance(team, Team) else None
     if value is not None and at is not None:
         claim = f"the {team} scored {scene.quote(at)} points in that part of the game"
         yield from scene.check_number(at, "period points", claim, value, quarter_fields(quarters))
@@ -237,26 +237,26 @@ def _check_period_points(match: PatternMatch, quarters: Quarters, team: Entity) 
 
 def find_team_comparison_claims(scene: SentenceContext) -> Iterator[Claim]:
     """`won the rebounding battle, 47-43`, `47 boards to the Ts 48`, `13 of their own`."""
-    for match in scene.find("battle", "outrebounded", "board_edge") if scene.has("boards") else ():
+    for match in scene.find_patterns("battle", "outrebounded", "board_edge") if scene.has_pattern("boards") else ():
         whose = match.group_subjects("a")
         if whose and not whose[0].is_player:
             yield Claim(whose[:1], partial(_check_rebounds, match))
-    for match in scene.find("to_theirs"):
-        at, number, team = match.at("s"), match.at("n"), match.team("t")
+    for match in scene.find_patterns("to_theirs"):
+        at, number, team = match.word_index("s"), match.word_index("n"), match.team("t")
         if at is not None and number is not None and team:
             yield Claim((team,), partial(_check_team_statistic, scene, number, scene.words[at].value))
-    for match in scene.find("of_their_own"):
-        number = match.at("n")
+    for match in scene.find_patterns("of_their_own"):
+        number = match.word_index("n")
         counted = [word.value for word in scene.words[: number or 0] if word.code.startswith("S")]
-        acting = [scene.names[at] for at in scene.subject_team_indices]
+        acting = [scene.mentions_by_word[at] for at in scene.subject_team_indices]
         if number is not None and counted and acting:
             yield Claim((acting[0],), partial(_check_team_statistic, scene, number, counted[-1]))
 
 
 def _check_rebounds(match: PatternMatch, team: Entity) -> Iterator[ErrorCandidate]:
     if isinstance(team, Team):
-        values = team.line.get("TEAM-REB"), match.scene.game.other(team).line.get("TEAM-REB")
-        numbers = match.at("a"), match.at("b")
+        values = team.line.get("TEAM-REB"), match.scene.game.opponent(team).line.get("TEAM-REB")
+        numbers = match.word_index("a"), match.word_index("b")
         yield from check_number_pair(match.scene, numbers, values, "rebounding battle", "TEAM-REB", either=True)
 
 
@@ -275,14 +275,14 @@ def find_venue_claims(scene: SentenceContext) -> Iterator[Claim]:
     """`the host Ts`, `at the A in C`, `a road win`, `at home`."""
     if scene.is_about_next_game:
         return
-    for match in scene.find("side"):
+    for match in scene.find_patterns("side"):
         team = match.team("t")
         if team:
             yield Claim((team,), partial(_check_home_or_road, match.span("w"), "home" if match["home"] else "vis", "side"))
     flags = ("elsewhere",) if scene.is_about_other_games else ()
     for side, name in (("home", "home_crowd"), ("home", "at_home"), ("vis", "on_road")):
-        for match in scene.find(name):
-            team = scene.subject_team(match.at("w"))
+        for match in scene.find_patterns(name):
+            team = scene.subject_team(match.word_index("w"))
             if team:
                 yield Claim((team,), partial(_check_home_or_road, match.span("w"), side, name, flags=flags))
     yield from _find_arena_claims(scene)
@@ -291,8 +291,8 @@ def find_venue_claims(scene: SentenceContext) -> Iterator[Claim]:
 def _find_arena_claims(scene: SentenceContext) -> Iterator[Claim]:
     home = scene.game.home
     listed = load_table("league")["teams"].get(home.name, {}).get("arenas")
-    for match in scene.find("place"):
-        for kind, at in (("arena", match.at("a")), ("city", match.at("c"))):
+    for match in scene.find_patterns("place"):
+        for kind, at in (("arena", match.word_index("a")), ("city", match.word_index("c"))):
             if at is not None and home not in scene.words[at].value and (kind == "city" or listed):
                 yield Claim((implicit_mention(home),), partial(_check_venue, scene, at, kind))
 
@@ -317,8 +317,8 @@ def check_days(scene: SentenceContext) -> Iterator[ErrorCandidate]:
     if scene.game.date is None or scene.is_about_next_game or scene.has_third_team:
         return
     right = scene.game.date.weekday()
-    for at in scene.sentence.indices("D"):
-        day, before = scene.words[at].value, scene.view[: scene.sentence.starts[at]]
+    for at in scene.sentence.indices_with_code("D"):
+        day, before = scene.words[at].value, scene.coded_text[: scene.sentence.starts[at]]
         whose = () if scene.first else scene.subjects[at]
         if day != right and not compile_pattern("another_day").search(before) and not (whose and whose[0].is_player):
             flags = frozenset({"elsewhere"} if scene.is_about_other_games else ())
@@ -330,8 +330,8 @@ def check_days(scene: SentenceContext) -> Iterator[ErrorCandidate]:
 def check_overtime(scene: SentenceContext) -> Iterator[ErrorCandidate]:
     """`in overtime`, of a game that had none."""
     if scene.game.has_overtime is False and not scene.is_about_next_game and not scene.is_about_other_games:
-        for match in scene.find("overtime"):
-            if match.before("overtime_unreal"):
+        for match in scene.find_patterns("overtime"):
+            if match.is_preceded_by("overtime_unreal"):
                 continue
             claim = "the game went to overtime"
             yield ErrorCandidate(*match.span("w"), "word", "overtime", claim, "it did not", "TEAM-PTS")
@@ -343,10 +343,10 @@ def check_overtime(scene: SentenceContext) -> Iterator[ErrorCandidate]:
 def find_outcome_claims(scene: SentenceContext) -> Iterator[Claim]:
     """`in the win`, `look to bounce back`, of a team or through a player."""
     for wanted in ("won", "lost"):
-        for match in scene.find(f"says_{wanted}"):
+        for match in scene.find_patterns(f"says_{wanted}"):
             group = next(name for name in ("w", "w2", "w3") if match[name])
-            team = scene.subject_team(match.at(group))
-            negated = compile_pattern("negated").search(scene.view[: match.raw.start(group)])
+            team = scene.subject_team(match.word_index(group))
+            negated = compile_pattern("negated").search(scene.coded_text[: match.raw.start(group)])
             if team and not negated and not match.match_after("bounced_from"):
                 yield Claim((team,), partial(_check_outcome, match, group, wanted))
 
@@ -363,13 +363,13 @@ def _check_outcome(match: PatternMatch, group: str, wanted: str, team: Entity) -
 
 def find_form_claims(scene: SentenceContext) -> Iterator[Claim]:
     """`struggling`, `one of the best teams`, held against wins and losses."""
-    for match in scene.find("form"):
+    for match in scene.find_patterns("form"):
         group = "bad" if match["bad"] else "good"
-        team = scene.subject_team(match.at(group))
-        if match.before("of_both"):
+        team = scene.subject_team(match.word_index(group))
+        if match.is_preceded_by("of_both"):
             names: Mentions = tuple(map(implicit_mention, scene.game.teams))
             yield Claim(names, partial(_check_form_of_both, match.span(group), group))
-        elif team and not match.before("negated") and not match.before("of_opponent"):
+        elif team and not match.is_preceded_by("negated") and not match.is_preceded_by("of_opponent"):
             yield Claim((team,), partial(_check_form, scene, match.span(group), group))
 
 
@@ -405,8 +405,8 @@ def _check_form(scene: SentenceContext, span: Span, group: str, team: Entity) ->
 def find_game_flow_claims(scene: SentenceContext) -> Iterator[Claim]:
     """How the game went: `led for the entirety of the second half`, `pulled away`, `a hot start`, `the key`."""
     for name, check in GAME_FLOW_CHECKS.items():
-        for match in scene.find(name):
-            team = match.team("t") or scene.subject_team(match.at("w"))
+        for match in scene.find_patterns(name):
+            team = match.team("t") or scene.subject_team(match.word_index("w"))
             if team:
                 yield Claim((team,), partial(check, match))
 
@@ -451,7 +451,7 @@ _COMPARED_STATISTICS = {"TEAM-FG_PCT": "percent of their shots", "TEAM-REB": "re
 
 def _check_better_statistic(kind: str, field: str, match: PatternMatch, team: Entity) -> Iterator[ErrorCandidate]:
     if isinstance(team, Team):
-        mine, theirs = team.line.get(field), match.scene.game.other(team).line.get(field)
+        mine, theirs = team.line.get(field), match.scene.game.opponent(team).line.get(field)
         if mine is not None and theirs is not None and mine < theirs:
             claim = f"the {team} had more {_COMPARED_STATISTICS[field]}"
             yield ErrorCandidate(*match.span("w"), "word", kind, claim, f"it was {mine} against {theirs}", field)

@@ -97,7 +97,7 @@ class SeasonGame:
     vis: str
     record: Mapping[str, Any] = field(repr=False, hash=False)
 
-    def has(self, team: str) -> bool:
+    def has_team(self, team: str) -> bool:
         """Whether a team played in it."""
         return _is_same_team(self.home, team) or _is_same_team(self.vis, team)
 
@@ -116,7 +116,7 @@ class Season:
     games: tuple[SeasonGame, ...] = ()
 
     @classmethod
-    def of(cls, records: Iterable[Mapping[str, Any]]) -> Season:
+    def from_records(cls, records: Iterable[Mapping[str, Any]]) -> Season:
         """The records that have a day and two teams; the others say nothing about before and after."""
         games = [
             SeasonGame(day, team_name(record, "home"), team_name(record, "vis"), record)
@@ -127,14 +127,14 @@ class Season:
 
     def game(self, day: datetime.date | None, home: str, vis: str) -> SeasonGame | None:
         """The game of two teams on a day."""
-        return next((game for game in self.games if game.day == day and game.has(home) and game.has(vis)), None)
+        return next((game for game in self.games if game.day == day and game.has_team(home) and game.has_team(vis)), None)
 
-    def around(self, team: str, day: datetime.date) -> dict[SeasonKey, Any]:
+    def neighbouring_games(self, team: str, day: datetime.date) -> dict[SeasonKey, Any]:
         """The records of a team's last game before a day and of its next game after it; None where there is none.
 
         `results` are its results before that day, `W` or `L` for each, the latest last; absent where none is known.
         """
-        games = [game for game in self.games if game.has(team)]
+        games = [game for game in self.games if game.has_team(team)]
         before = [game for game in games if game.day < day]
         after = [game.record for game in games if game.day > day]
         known = itertools.takewhile(bool, (game.result(team) for game in reversed(before)))
@@ -148,4 +148,4 @@ def add_season(data: Any, season: Season) -> Any:
     day = game_date(data.get("day")) if is_game(data) else None
     if day is None:
         return data
-    return {**data, SEASON: {side: season.around(team_name(data, side), day) for side in SIDES}}
+    return {**data, SEASON: {side: season.neighbouring_games(team_name(data, side), day) for side in SIDES}}

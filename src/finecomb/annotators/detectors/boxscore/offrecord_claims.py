@@ -58,7 +58,7 @@ def check_next_game(scene: SentenceContext) -> Iterator[ErrorCandidate]:
 def _check_next_opponents(scene: SentenceContext) -> Iterator[ErrorCandidate]:
     subject: object = scene.story.subject
     before: list[object] = []
-    for at in scene.sentence.indices("TC"):
+    for at in scene.sentence.indices_with_code("TC"):
         meanings, words = scene.words[at].value, scene.quote(at)
         if _is_next_game_subject(scene, at):
             if meanings[0] in before and isinstance(meanings[0], Team):
@@ -98,7 +98,7 @@ def _is_next_game_subject(scene: SentenceContext, at: int) -> bool:
 
 
 def _check_next_days(scene: SentenceContext) -> Iterator[ErrorCandidate]:
-    for at in scene.sentence.indices("D"):
+    for at in scene.sentence.indices_with_code("D"):
         day, date = scene.words[at].value, scene.game.date
         wait = (day - date.weekday()) % 7 or 7 if date else None
         claim = f"the next game is on {DAYS[day]}" + (f", {wait} days later" if wait else "")
@@ -113,7 +113,7 @@ def _check_next_days(scene: SentenceContext) -> Iterator[ErrorCandidate]:
 
 def _check_next_venue(scene: SentenceContext) -> Iterator[ErrorCandidate]:
     for side, claim in (("home", "the next game is at home"), ("road", "the next game is on the road")):
-        for match in scene.find(f"next_{side}"):
+        for match in scene.find_patterns(f"next_{side}"):
             whose = match.group_subjects("w")
             team = whose[0].options[0] if whose and not whose[0].is_player else scene.story.subject
             first, last = match["w"].split()[0], match["w"].split()[-1]
@@ -133,8 +133,8 @@ def _check_next_venue(scene: SentenceContext) -> Iterator[ErrorCandidate]:
 
 def check_streaks(scene: SentenceContext) -> Iterator[ErrorCandidate]:
     """`won four of their last five`, `lost three straight`, `six road wins in 17 tries`."""
-    for match in scene.find("of_last"):
-        at, size = (match.at("n"), match.at("m")) if match["n"] else (match.at("k"), match.at("j"))
+    for match in scene.find_patterns("of_last"):
+        at, size = (match.word_index("n"), match.word_index("m")) if match["n"] else (match.word_index("k"), match.word_index("j"))
         if at is not None and size is not None:
             many, of = scene.words[at].value, scene.words[size].value
             true = _recent_result_count(match, at, of)
@@ -144,7 +144,7 @@ def check_streaks(scene: SentenceContext) -> Iterator[ErrorCandidate]:
                 continue
             flags = [f"of {min(of, 7)}", f"n {many}", *_impossible_streak_flags(match, at, many, of)]
             yield make_base_rate_candidate(scene.span(at), "number", "streak.last", f"{many} of the last {of} games", *flags)
-    for match in scene.find("in_a_row"):
+    for match in scene.find_patterns("in_a_row"):
         flags = ["won" if match["won"] else "lost", *_streak_outcome_flags(match)]
         row = _streak_length(match)
         if row is not None:
@@ -159,11 +159,11 @@ def check_streaks(scene: SentenceContext) -> Iterator[ErrorCandidate]:
                 yield ErrorCandidate(*match.span("w"), "number", "season.row", claim, right, "season")
             continue
         yield make_base_rate_candidate(match.span("w"), "number", "streak.row", match.quote("w"), *flags)
-    for match in scene.find("streak"):
+    for match in scene.find_patterns("streak"):
         yield make_base_rate_candidate(match.span("w"), "number", "streak.long", match.quote("w"))
-    for match in scene.find("wins_in"):
+    for match in scene.find_patterns("wins_in"):
         for group in ("n", "m"):
-            at = match.at(group)
+            at = match.word_index(group)
             if at is not None:
                 yield make_base_rate_candidate(scene.span(at), "number", "streak.away", match.quote(), group)
 
@@ -184,7 +184,7 @@ def _recent_result_count(match: PatternMatch, at: int, size: int) -> int | None:
 
 def _streak_length(match: PatternMatch) -> int | None:
     """How many games a team has won, or lost, in a row; None where the season does not go back that far."""
-    results, letter = _team_results(match, match.at("w")), "W" if match["won"] else "L"
+    results, letter = _team_results(match, match.word_index("w")), "W" if match["won"] else "L"
     row = len(results) - len(results.rstrip(letter))
     return row if results and row < len(results) else None
 
@@ -213,34 +213,34 @@ def _streak_outcome_flags(match: PatternMatch) -> list[str]:
 
 def check_multi_game_totals(scene: SentenceContext) -> Iterator[ErrorCandidate]:
     """`averaging 17 points`, `combined for 42 points over his last two games`."""
-    for match in scene.find("count"):
-        kind, at, what = stat_claims.aggregation_kind(match), match.at("n"), match.at("s")
+    for match in scene.find_patterns("count"):
+        kind, at, what = stat_claims.aggregation_kind(match), match.word_index("n"), match.word_index("s")
         if kind and at is not None and what is not None:
             statistic = scene.words[what].value
             claim = f"{kind}: {scene.quote(at)} {statistic}"
-            season = "season" if any(word in scene.view for word in ("season", "year", "per game")) else "lately"
+            season = "season" if any(word in scene.coded_text for word in ("season", "year", "per game")) else "lately"
             yield make_base_rate_candidate(scene.span(at), "number", f"sum.{kind}", claim, season, statistic)
 
 
 def check_ordinals(scene: SentenceContext) -> Iterator[ErrorCandidate]:
     """`his second double-double in a row`, `their 17th win`."""
-    for match in scene.find("nth"):
+    for match in scene.find_patterns("nth"):
         yield make_base_rate_candidate(match.span("w"), "number", "nth", match.quote("w"), match["rest"].split()[0])
 
 
 def check_short_statements(scene: SentenceContext) -> Iterator[ErrorCandidate]:
     """Runs, ties, season highs, standings, favorites, back-to-backs."""
-    for match in scene.find("run"):
+    for match in scene.find_patterns("run"):
         for group in "nmkji":
-            at = match.at(group)
+            at = match.word_index(group)
             if at is not None:
                 yield make_base_rate_candidate(scene.span(at), "number", "run", match.quote(), group)
-    for match in scene.find("game_within"):
-        at = match.at("n")
+    for match in scene.find_patterns("game_within"):
+        at = match.word_index("n")
         if at is not None and not match["end"]:
             yield make_base_rate_candidate(scene.span(at), "number", "run", match.quote(), "within")
     for name, label, kind in SHORT_STATEMENTS:
-        for match in scene.find(name):
+        for match in scene.find_patterns(name):
             flags = [match["w"].split()[0], *(["upcoming"] if scene.is_about_next_game else [])]
             yield make_base_rate_candidate(match.span("w"), label, kind, match.quote("w"), *flags)
 

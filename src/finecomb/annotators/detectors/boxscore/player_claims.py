@@ -50,15 +50,15 @@ def find_team_players(scene: SentenceContext) -> Iterator[TeamPlayers]:
     if scene.is_about_next_game:
         return
     for name in ("only_of_team", "led_by", "led_team", "team_of"):
-        for match in scene.find(name):
+        for match in scene.find_patterns(name):
             team, players = (
-                match.at("t"),
-                [position for position in (match.at("p"), match.at("q")) if position is not None],
+                match.word_index("t"),
+                [position for position in (match.word_index("p"), match.word_index("q")) if position is not None],
             )
             if name == "only_of_team" and not players:
                 before = [
                     position
-                    for position in scene.sentence.indices("P")
+                    for position in scene.sentence.indices_with_code("P")
                     if scene.sentence.starts[position] < match.raw.start()
                 ]
                 players = before[-1:]
@@ -73,7 +73,7 @@ def find_membership_claims(scene: SentenceContext) -> Iterator[Claim]:
         fresh = [position for position in pair.players if position not in earlier]
         earlier.update(fresh)
         if fresh:
-            names = (scene.names[pair.team], *(scene.names[position] for position in fresh))
+            names = (scene.mentions_by_word[pair.team], *(scene.mentions_by_word[position] for position in fresh))
             yield Claim(names, partial(_check_membership, names, pair.blame_player))
 
 
@@ -104,8 +104,8 @@ def find_context_claims(scene: SentenceContext) -> Iterator[Claim]:
         return
     paired_players = {position for pair in find_team_players(scene) for position in pair.players}
     last = scene.story.last_team
-    for position in scene.sentence.indices("P"):
-        name, section = scene.names[position], scene.section(position)
+    for position in scene.sentence.indices_with_code("P"):
+        name, section = scene.mentions_by_word[position], scene.section_team(position)
         if position not in paired_players and section is not None and not _is_named_as_opponent(scene, position):
             yield Claim((name,), partial(_check_context, scene, position, section, last))
         bearer = name.options[0]
@@ -121,8 +121,8 @@ def _is_named_as_opponent(scene: SentenceContext, position: int) -> bool:
 
 def _following_subject_team(scene: SentenceContext, position: int) -> Entity | None:
     """The team that a sentence goes on with: `Despite 22 points from X , the Ts fell short`."""
-    ahead = [number for number in scene.subject_team_indices if number > position] if scene.has("fronted") else []
-    return scene.names[ahead[0]].options[0] if ahead else None
+    ahead = [number for number in scene.subject_team_indices if number > position] if scene.has_pattern("fronted") else []
+    return scene.mentions_by_word[ahead[0]].options[0] if ahead else None
 
 
 def _check_context(scene: SentenceContext, position: int, section: Team, last: Team | None, player: Entity) -> Iterator[ErrorCandidate]:
@@ -140,7 +140,7 @@ def _check_context(scene: SentenceContext, position: int, section: Team, last: T
 
 def _context_flags(scene: SentenceContext, position: int) -> list[str]:
     """Whether words go on with a list of one team's players, the name is inside the sentence, numbers follow."""
-    rest = scene.view[scene.sentence.starts[position] + 1 :]
+    rest = scene.coded_text[scene.sentence.starts[position] + 1 :]
     numbers = any(word.code[0] in "SL" for word in scene.words[position:])
     flags = {"goes on": compile_pattern("goes_on").match(rest), "within": position, "no numbers": not numbers}
     return [name for name, holds in flags.items() if holds]
@@ -153,13 +153,13 @@ def find_leader_claims(scene: SentenceContext) -> Iterator[Claim]:
     """`led the team in scoring`, `were led by`, `led the bench`, `high-point man`."""
     if scene.is_about_next_game:
         return
-    for match in scene.find("led"):
+    for match in scene.find_patterns("led"):
         whose = _leader_mentions(match) if match["what"] == "by" else match.group_subjects("w")
         if match.match_after("of_season"):
             continue
         if len(whose) == 1 and whose[0].is_player:
             yield Claim(whose, partial(_check_leader, scene, match.span("w"), _leader_statistic(match), _leader_scope(match), "led"))
-    for match in scene.find("top_scorer"):
+    for match in scene.find_patterns("top_scorer"):
         whose = match.group_subjects("w")[-1:]
         if whose and whose[0].is_player and not match.match_after("of_season"):
             scope = "bench" if match.match_after("of_bench") else "team"
@@ -168,13 +168,13 @@ def find_leader_claims(scene: SentenceContext) -> Iterator[Claim]:
 
 def _leader_mentions(match: PatternMatch) -> Mentions:
     after = match.match_after("led_by_one")
-    position = after.at("p") if after else None
-    return (match.scene.names[position],) if position is not None else ()
+    position = after.word_index("p") if after else None
+    return (match.scene.mentions_by_word[position],) if position is not None else ()
 
 
 def _leader_scope(match: PatternMatch) -> str:
     what = match["what"]
-    if what in {"bench", "reserves", "O unit"} or match.match_after("own_bench") or match.before("bench_led"):
+    if what in {"bench", "reserves", "O unit"} or match.match_after("own_bench") or match.is_preceded_by("bench_led"):
         return "bench"
     return "starters" if what == "starters" else "game" if what.startswith(("all", "both", "game")) else "team"
 
@@ -192,7 +192,7 @@ def _leader_statistic(match: PatternMatch) -> str:
 
 def _preceding_count(match: PatternMatch) -> PatternMatch | None:
     """What was counted right before: `his 12 rebounds led all players`, `nine assists were a game-high`."""
-    before = compile_pattern("counted_before").search(match.scene.view[: match.raw.start()])
+    before = compile_pattern("counted_before").search(match.scene.coded_text[: match.raw.start()])
     return PatternMatch(match.scene, before) if before else None
 
 
@@ -224,7 +224,7 @@ def _check_leader(scene: SentenceContext, span: Span, statistic: str, scope: str
         "starter": scope == "bench" and player.starter,
         "close": most - value <= 2,
         "other than points": statistic != "points",
-        "stranger": scene.section(len(scene.words)) not in (None, player.team),
+        "stranger": scene.section_team(len(scene.words)) not in (None, player.team),
     }
     claim, where = f"{player} led the {scope} in {statistic}", f"{field} of {best}"
     flag_names = frozenset(name for name, holds in flags.items() if holds)
@@ -233,7 +233,7 @@ def _check_leader(scene: SentenceContext, span: Span, statistic: str, scope: str
 
 def find_game_high_claims(scene: SentenceContext) -> Iterator[Claim]:
     """`a game-high 31 points`, `team-high`."""
-    for match in scene.find("high"):
+    for match in scene.find_patterns("high"):
         whose = match.group_subjects("w")[-1:]
         if whose and whose[0].is_player:
             statistic = _matched_statistic(match.match_after("high_in") or _preceding_count(match))
@@ -242,11 +242,11 @@ def find_game_high_claims(scene: SentenceContext) -> Iterator[Claim]:
 
 def find_rank_claims(scene: SentenceContext) -> Iterator[Claim]:
     """`was second on the team`, `was next`, `right behind him`."""
-    for match in scene.find("rank"):
-        ordinal, whose = match.at("o"), match.group_subjects("o")[-1:]
+    for match in scene.find_patterns("rank"):
+        ordinal, whose = match.word_index("o"), match.group_subjects("o")[-1:]
         if ordinal is not None and whose and whose[0].is_player:
             yield Claim(whose, partial(_check_rank, scene, ordinal))
-    for match in scene.find("next_in_line"):
+    for match in scene.find_patterns("next_in_line"):
         whose = match.group_subjects("w")
         if len(whose) == 1 and whose[0].is_player:
             yield Claim(whose, partial(_check_next_in_rank, scene, match.span("w"), match["w"].split()[0]))
@@ -266,7 +266,7 @@ def _check_rank(scene: SentenceContext, ordinal: int, entity: Entity) -> Iterato
 
 
 def _check_next_in_rank(scene: SentenceContext, span: Span, how: str, entity: Entity) -> Iterator[ErrorCandidate]:
-    named = [option for name in scene.names.values() for option in name.options if isinstance(option, Player)]
+    named = [option for name in scene.mentions_by_word.values() for option in name.options if isinstance(option, Player)]
     player, earlier = _known_scorer(entity), (*scene.story.recent_players, *(other for other in named if other is not entity))
     if not player:
         return
@@ -287,22 +287,22 @@ def _check_next_in_rank(scene: SentenceContext, span: Span, how: str, entity: En
 
 def find_double_double_claims(scene: SentenceContext) -> Iterator[Claim]:
     """`a double-double`, `his second triple-double`."""
-    for match in scene.find("double"):
-        whose = match.group_subjects("w")[-1:] or (() if scene.has("described") else _following_player(match))
-        if whose and whose[0].is_player and not match.before("double_missed", 40):
+    for match in scene.find_patterns("double"):
+        whose = match.group_subjects("w")[-1:] or (() if scene.has_pattern("described") else _following_player(match))
+        if whose and whose[0].is_player and not match.is_preceded_by("double_missed", 40):
             yield Claim(whose, partial(_check_double_double, scene, match.span("w"), match["size"], _ordinal_index(match)))
 
 
 def _following_player(match: PatternMatch) -> Mentions:
     """The first player named after."""
     after = match.match_after("player_ahead")
-    position = after.at("p") if after else None
-    return (match.scene.names[position],) if position is not None else ()
+    position = after.word_index("p") if after else None
+    return (match.scene.mentions_by_word[position],) if position is not None else ()
 
 
 def _ordinal_index(match: PatternMatch) -> int | None:
     """Number of the word before, if it is `second` or the like."""
-    first = match.at("w")
+    first = match.word_index("w")
     return first - 1 if first and match.scene.words[first - 1].code == "O" else None
 
 
@@ -322,17 +322,17 @@ def _check_double_double(scene: SentenceContext, span: Span, size: str, ordinal:
 
 def find_bench_claims(scene: SentenceContext) -> Iterator[Claim]:
     """`off the bench`, `led the second unit`, `starter`."""
-    reserves, starters = scene.find("bench", "led_bench"), scene.find("starter", "led_starters")
+    reserves, starters = scene.find_patterns("bench", "led_bench"), scene.find_patterns("starter", "led_starters")
     for starter, match in [
         *((False, reserve) for reserve in reserves),
         *((True, starter_match) for starter_match in starters),
     ]:
         whose = match.group_subjects("w")[-1:]
-        opens = scene.view[: match.raw.start()].strip() in {"coming", "playing", ""}
+        opens = scene.coded_text[: match.raw.start()].strip() in {"coming", "playing", ""}
         named = match.match_after("named_next")  # `starter X had 10`
         if ((not whose or not whose[0].is_player) and opens) or named:
             whose = _following_player(match)
-        in_general = match.before("bench_in_general", 60) or match.match_after("bench_often")
+        in_general = match.is_preceded_by("bench_in_general", 60) or match.match_after("bench_often")
         if whose and whose[0].is_player and not in_general:
             yield Claim(whose, partial(_check_starter_role, match.span("w"), starter))
 
@@ -346,15 +346,15 @@ def _check_starter_role(span: Span, starter: bool, player: Entity) -> Iterator[E
 
 def find_only_other_claims(scene: SentenceContext) -> Iterator[Claim]:
     """`the only other starter in double figures`."""
-    for match in scene.find("only_other"):
+    for match in scene.find_patterns("only_other"):
         whose = match.group_subjects("w")[-2:]
         if not whose or not whose[0].is_player:
             later = [
                 position
-                for position in scene.sentence.indices("P")
+                for position in scene.sentence.indices_with_code("P")
                 if scene.sentence.starts[position] > match.raw.start()
             ]
-            whose = (scene.names[later[0]],) if later else ()
+            whose = (scene.mentions_by_word[later[0]],) if later else ()
         if whose and not compile_pattern("not_reached").search(match["rest"]):
             yield Claim(whose, partial(_check_only_other, match))
 
@@ -390,21 +390,21 @@ def _check_no_others(match: PatternMatch, player: Player, role: bool | None, pla
 
 def find_double_figure_claims(scene: SentenceContext) -> Iterator[Claim]:
     """`six players scored in double figures`."""
-    for match in scene.find("double_figures"):
-        number, after = match.at("n"), match.match_after("for_team")
+    for match in scene.find_patterns("double_figures"):
+        number, after = match.word_index("n"), match.match_after("for_team")
         acting = next((name for name in match.group_subjects("n") if not name.is_player), None)
         team = (after.team("t") if after else None) or match.team("t") or acting
         if number is not None and team:
             yield Claim((team,), partial(_check_double_figures, match, number))
         included = match.match_after("among_them")
-        position = included.at("p") if included else None
+        position = included.word_index("p") if included else None
         if position is not None:
             yield Claim((implicit_mention(f"word {position}"),), partial(_check_included_player, scene, position))
 
 
 def _check_double_figures(match: PatternMatch, number: int, team: Entity) -> Iterator[ErrorCandidate]:
     scene, wanted = match.scene, _IS_STARTER_BY_ROLE.get(match["role"])
-    played = scene.game.of(team) if isinstance(team, Team) else []
+    played = scene.game.team_players(team) if isinstance(team, Team) else []
     if any(other.count("PTS") is None for other in played):
         return
     who = [other for other in played if points(other) >= 10 and wanted in (None, other.starter)]
@@ -418,18 +418,18 @@ def _check_double_figures(match: PatternMatch, number: int, team: Entity) -> Ite
 
 def _check_included_player(scene: SentenceContext, position: int, _: Entity) -> Iterator[ErrorCandidate]:
     """`six players scored in double figures , including X`, who did not."""
-    player = _known_scorer(scene.names[position].options[0])
-    if player and len(scene.names[position].options) == 1 and points(player) < 10:
+    player = _known_scorer(scene.mentions_by_word[position].options[0])
+    if player and len(scene.mentions_by_word[position].options) == 1 and points(player) < 10:
         claim, where = f"{player} scored in double figures", f"PTS of {player}"
         yield ErrorCandidate(*scene.span(position), "name", "figures.included", claim, f"he scored {points(player)}", where)
 
 
 def find_absence_claims(scene: SentenceContext) -> Iterator[Claim]:
     """`played without X`, who did play."""
-    for match in scene.find("without"):
-        position = match.at("p")
+    for match in scene.find_patterns("without"):
+        position = match.word_index("p")
         if position is not None and not scene.is_about_next_game:
-            yield Claim((scene.names[position],), partial(_check_absence, match.span("w")))
+            yield Claim((scene.mentions_by_word[position],), partial(_check_absence, match.span("w")))
 
 
 def _check_absence(span: Span, player: Entity) -> Iterator[ErrorCandidate]:
@@ -441,7 +441,7 @@ def _check_absence(span: Span, player: Entity) -> Iterator[ErrorCandidate]:
 def find_unknown_player_claims(scene: SentenceContext) -> Iterator[Claim]:
     """A name that the record lacks, or that is put together from two."""
     for position, word in enumerate(scene.words):
-        if not word.odd or word.code not in "PX" or not scene.game.players or scene.has("missing"):
+        if not word.odd or word.code not in "PX" or not scene.game.players or scene.has_pattern("missing"):
             continue
         before = " ".join(other.code for other in scene.words[max(0, position - 2) : position])
         if word.code == "P" or (_is_participant(scene, position) and not compile_pattern("no_player").search(before)):
@@ -450,10 +450,10 @@ def find_unknown_player_claims(scene: SentenceContext) -> Iterator[Claim]:
 
 def _is_participant(scene: SentenceContext, position: int) -> bool:
     """Whether an unknown person is given numbers, a team's crew or a player as companion."""
-    start, name = scene.sentence.starts[position], scene.names[position]
+    start, name = scene.sentence.starts[position], scene.mentions_by_word[position]
     numbers = any(name in scene.subjects[n] for n, word in enumerate(scene.words) if word.code == "N" and n > position)
-    crew = compile_pattern("crew").match(scene.view, start + 1)
-    return numbers or crew is not None or scene.view[:start].endswith("P and ")
+    crew = compile_pattern("crew").match(scene.coded_text, start + 1)
+    return numbers or crew is not None or scene.coded_text[:start].endswith("P and ")
 
 
 def _flag_unknown_player(scene: SentenceContext, position: int, _: Entity) -> Iterator[ErrorCandidate]:
@@ -465,7 +465,7 @@ def _flag_unknown_player(scene: SentenceContext, position: int, _: Entity) -> It
 def last_paired_team(scene: SentenceContext) -> Mention | None:
     """The team that the sentence last said to have a player."""
     team_pairs = list(find_team_players(scene))
-    return scene.names[team_pairs[-1].team] if team_pairs else None
+    return scene.mentions_by_word[team_pairs[-1].team] if team_pairs else None
 
 
 CLAIM_FINDERS = (find_membership_claims, find_context_claims, find_leader_claims, find_game_high_claims, find_rank_claims, find_double_double_claims, find_bench_claims, find_only_other_claims, find_double_figure_claims, find_absence_claims, find_unknown_player_claims)

@@ -53,7 +53,7 @@ class Player:
         return 0 if self.absent else self.line.get(name)
 
     @functools.cached_property
-    def words(self) -> tuple[str, ...]:
+    def name_words(self) -> tuple[str, ...]:
         """The name in words without dots and suffixes: `J.J. Barea Jr.` is `JJ`, `Barea`."""
         words = tuple(re.sub(r"[.,]", "", word) for word in self.name.split())
         return words[:-1] if len(words) > 1 and words[-1].lower() in _SUFFIXES else words
@@ -89,7 +89,7 @@ class Game:
         """Home side first."""
         return self.home, self.vis
 
-    def other(self, team: Team) -> Team:
+    def opponent(self, team: Team) -> Team:
         """The opponent."""
         return self.vis if team is self.home else self.home
 
@@ -105,7 +105,7 @@ class Game:
             return None
         return self.home if home > vis else self.vis
 
-    def scored(self, team: Team, quarters: tuple[int, ...]) -> int | None:
+    def quarter_points(self, team: Team, quarters: tuple[int, ...]) -> int | None:
         """Points of one side in these quarters."""
         values = [team.line.get(f"TEAM-PTS_QTR{quarter}") for quarter in quarters]
         return None if None in values else sum(value for value in values if value is not None)
@@ -113,10 +113,10 @@ class Game:
     @property
     def has_overtime(self) -> bool | None:
         """Whether four quarters were not enough; None when the record does not say."""
-        total, regular = self.points(self.home), self.scored(self.home, QUARTERS)
+        total, regular = self.points(self.home), self.quarter_points(self.home, QUARTERS)
         return None if total is None or regular is None else total != regular
 
-    def of(self, team: Team) -> list[Player]:
+    def team_players(self, team: Team) -> list[Player]:
         """Those who played for one side."""
         return [player for player in self.players if player.team is team and player.has_played]
 

@@ -72,7 +72,7 @@ def _count_relations(sentence: Sentence, game: Game) -> Iterator[Relation]:
 
 def _number_statistic_pairs(sentence: Sentence) -> Iterator[tuple[int, int]]:
     """Numbers of the words that are a count and what is counted: `24 - point` is both."""
-    for number in sentence.indices("N"):
+    for number in sentence.indices_with_code("N"):
         for at in range(number + 1, min(number + _MAX_WORD_DISTANCE, len(sentence.words))):
             code = sentence.words[at].code
             if code.startswith("S") and sentence.words[at].value:
@@ -94,9 +94,9 @@ def nearest_entity(sentence: Sentence, at: int) -> Player | Team | None:
 def _win_loss_relations(sentence: Sentence) -> Iterator[Relation]:
     """Wins and losses: `Gulls ( 32 - 18 )`."""
     for match in compile_pattern("record").finditer(sentence.view):
-        team = sentence.words[sentence.index[match.start("t")]].value[0]
+        team = sentence.words[sentence.word_index_by_offset[match.start("t")]].value[0]
         for group, field in (("won", "TEAM-WINS"), ("lost", "TEAM-LOSSES")):
-            word = sentence.words[sentence.index[match.start(group)]]
+            word = sentence.words[sentence.word_index_by_offset[match.start(group)]]
             value = record_value(team, field)
             if value is not None:
                 cell = f"{field} of {team}"
@@ -107,7 +107,7 @@ def _day_relations(sentence: Sentence, game: Game) -> Iterator[Relation]:
     """The day of the game; a sentence about the next game has another's."""
     if game.date is None or compile_pattern("upcoming").search(sentence.view):
         return
-    for at in sentence.indices("D"):
+    for at in sentence.indices_with_code("D"):
         word, truth = sentence.words[at], DAYS[game.date.weekday()]
         yield Relation("the game", DAYS[word.value], "day", word.start, word.end, "name", truth, "day")
 

@@ -82,16 +82,16 @@ class Sentence:
         object.__setattr__(self, "view", " ".join(word.code for word in self.words))
 
     @functools.cached_property
-    def index(self) -> dict[int, int]:
+    def word_index_by_offset(self) -> dict[int, int]:
         """Number of the word that begins at a place of the view."""
         return {start: number for number, start in enumerate(self.starts)}
 
-    def span(self, first: int, last: int) -> tuple[int, int]:
+    def text_span(self, first: int, last: int) -> tuple[int, int]:
         """Where the words of a stretch of the view are in the text."""
         inside = [word for word, start in zip(self.words, self.starts, strict=True) if first <= start < last]
         return inside[0].start, inside[-1].end
 
-    def indices(self, codes: str) -> list[int]:
+    def indices_with_code(self, codes: str) -> list[int]:
         """Numbers of the words with one of these codes."""
         return [number for number, word in enumerate(self.words) if word.code in codes and word.value is not None]
 
@@ -210,12 +210,12 @@ def _known_players(game: Game) -> Iterator[Phrase]:
     surnames: dict[tuple[str, ...], list[Player]] = {}
     firsts: dict[tuple[str, ...], list[Player]] = {}
     for player in game.players:
-        whole = _normalised_words(" ".join(player.words))
+        whole = _normalised_words(" ".join(player.name_words))
         yield Phrase(whole, "P", (player,))
-        if len(player.words) > 1:
-            for short in {_normalised_words(" ".join(player.words[1:])), _normalised_words(player.words[-1])}:
+        if len(player.name_words) > 1:
+            for short in {_normalised_words(" ".join(player.name_words[1:])), _normalised_words(player.name_words[-1])}:
                 surnames.setdefault(short, []).append(player)
-            firsts.setdefault(_normalised_words(player.words[0]), []).append(player)
+            firsts.setdefault(_normalised_words(player.name_words[0]), []).append(player)
     for words, bearers in (firsts | surnames).items():
         if words in surnames or (words[0] not in _NOT_NAMES and len(words[0]) > 2):
             yield Phrase(words, "P", tuple(bearers))

@@ -15,11 +15,11 @@ _MIN_TEAM_POINTS = 60  # fewer are never a team's total
 
 def aggregation_kind(match: PatternMatch) -> str:
     """`average` or `combined` when a count sums up several games, else empty."""
-    if match.before("averaged") or match.match_after("per_game"):
+    if match.is_preceded_by("averaged") or match.match_after("per_game"):
         return "average"
     if match.match_after("over_games_after"):
         return "combined"
-    return "combined" if match.before("combined") and match.scene.has("several") else ""
+    return "combined" if match.is_preceded_by("combined") and match.scene.has_pattern("several") else ""
 
 
 def record_value(entity: Entity, field: str | None) -> int | None:
@@ -49,8 +49,8 @@ def _name_with_article(entity: Entity) -> str:
 
 def find_count_claims(scene: SentenceContext) -> Iterator[Claim]:
     """`21 points`, `a 12-rebound`, `a pair of steals`, by player or team."""
-    for match in scene.find("count"):
-        number, what = match.at("n"), match.at("s")
+    for match in scene.find_patterns("count"):
+        number, what = match.word_index("n"), match.word_index("s")
         if number is not None and what is not None and _is_game_total(match):
             yield from _count_claims(match, number, scene.words[what].value, _count_subjects(match, number))
 
@@ -67,9 +67,9 @@ _NON_TOTAL_PATTERNS = (
 
 def _is_game_total(match: PatternMatch) -> bool:
     """Whether a count is somebody's total in this game, and not a share of it, a bound, a lead, or another game's."""
-    if aggregation_kind(match) or match.match_after("not_a_total") or any(match.before(name) for name in _NON_TOTAL_PATTERNS):
+    if aggregation_kind(match) or match.match_after("not_a_total") or any(match.is_preceded_by(name) for name in _NON_TOTAL_PATTERNS):
         return False
-    if match.before("not_exact", 24) and not match.before("exact", 30):
+    if match.is_preceded_by("not_exact", 24) and not match.is_preceded_by("exact", 30):
         return False
     if " more " in match.raw[0] and match.match_after("more_than"):
         return False
@@ -79,21 +79,21 @@ def _is_game_total(match: PatternMatch) -> bool:
 def _is_about_another_day(match: PatternMatch) -> bool:
     """Whether the clause goes on with a day that is not the game's: `scored 40 points on Wednesday`."""
     after, date = match.match_after("of_another_day"), match.scene.game.date
-    day = after.at("d") if after else None
+    day = after.word_index("d") if after else None
     return day is not None and date is not None and match.scene.words[day].value != date.weekday()
 
 
 def _count_subjects(match: PatternMatch, number: int) -> tuple[Mention, ...]:
     """The subject, unless `from` or `by` names somebody after, or the words tell what was done to the other team."""
     scene, after = match.scene, match.match_after("given_by") or match.match_after("listed_by")
-    at = after.at("w") if after else None
+    at = after.word_index("w") if after else None
     subject = scene.subjects[number]
     done_to_others = {"Spoints": "conceded", "Sturnovers": "forced"}.get(match["s"])
-    if done_to_others and match.before(done_to_others, 80):
+    if done_to_others and match.is_preceded_by(done_to_others, 80):
         return scene.opposing_team(subject)
     if after is None or at is None or (scene.words[at].code != "P" and not scene.team(at)):
         return subject
-    named = (scene.names[at], scene.names[at + 2]) if after["q"] else (scene.names[at],)
+    named = (scene.mentions_by_word[at], scene.mentions_by_word[at + 2]) if after["q"] else (scene.mentions_by_word[at],)
     return named if after["by"] != "for" else subject or named
 
 
@@ -101,12 +101,12 @@ def _count_claims(match: PatternMatch, number: int, statistic: str, whose: tuple
     scene = match.scene
     one = partial(_check_count, scene, number, statistic)
     players = tuple(name for name in whose if name.is_player)
-    if whose and not players and match.before("of_some", 50):
-        if match.before("of_reserves", 50):
+    if whose and not players and match.is_preceded_by("of_some", 50):
+        if match.is_preceded_by("of_reserves", 50):
             yield Claim(whose[:1], partial(_check_bench_count, scene, number, statistic))
     elif len(players) < 2:
         yield from (Claim((name,), one) for name in whose[:1])
-    elif match.before("together", 60) or match.match_after("between_them"):
+    elif match.is_preceded_by("together", 60) or match.match_after("between_them"):
         yield Claim(players, partial(_check_combined_count, scene, number, statistic))
     elif in_turn := _respective_player(match, players):
         yield Claim((in_turn,), one)
@@ -119,14 +119,14 @@ def _count_claims(match: PatternMatch, number: int, statistic: str, whose: tuple
 def _is_per_player(match: PatternMatch) -> bool:
     """`a pair of 16-point efforts`, `15 points apiece`."""
     start, end = max(0, match.raw.start() - 60), match.raw.end() + 30
-    return any(start <= other.raw.start() and other.raw.end() <= end for other in match.scene.find("each"))
+    return any(start <= other.raw.start() and other.raw.end() <= end for other in match.scene.find_patterns("each"))
 
 
 def _respective_player(match: PatternMatch, players: tuple[Mention, ...]) -> Mention | None:
     """The player of `X and Y had 34 points and 31 points , respectively`, by the order of the numbers."""
-    if not match.scene.has("respectively"):
+    if not match.scene.has_pattern("respectively"):
         return None
-    places = [other.raw.start() for other in match.scene.find("count") if other["s"] == match["s"]]
+    places = [other.raw.start() for other in match.scene.find_patterns("count") if other["s"] == match["s"]]
     order = places.index(match.raw.start())
     return players[order] if len(places) == len(players) else None
 
@@ -140,7 +140,7 @@ def _check_count(scene: SentenceContext, number: int, statistic: str, entity: En
     flags = {
         "a": word.value == 1 and not value,
         "elsewhere": scene.is_about_other_games,
-        "period": scene.has("when"),
+        "period": scene.has_pattern("when"),
         "absent": isinstance(entity, Player) and entity.absent,
     }
     claim = f"{_name_with_article(entity)} had {format_count(word.value, statistic)}"
@@ -155,7 +155,7 @@ def _players_total(players: list[Player], field: str | None) -> int | None:
 
 def _check_bench_count(scene: SentenceContext, number: int, statistic: str, team: Entity) -> Iterator[ErrorCandidate]:
     """`the bench chipped in 58 points`: the sum over those who did not start."""
-    played = scene.game.of(team) if isinstance(team, Team) else []
+    played = scene.game.team_players(team) if isinstance(team, Team) else []
     field = load_table("statistics")["counts"][statistic]["player"]
     total = _players_total([player for player in played if player.starter is False], field)
     if total is not None:
@@ -175,8 +175,8 @@ def _check_combined_count(scene: SentenceContext, number: int, statistic: str, *
 
 def find_implicit_point_claims(scene: SentenceContext) -> Iterator[Claim]:
     """`chipped in 13`, where points go without saying."""
-    for match in scene.find("bare"):
-        number, whose = match.at("n"), match.group_subjects("n")
+    for match in scene.find_patterns("bare"):
+        number, whose = match.word_index("n"), match.group_subjects("n")
         if number is not None and len(whose) == 1 and whose[0].is_player:
             yield Claim(whose, partial(_check_count, scene, number, "points"))
 
@@ -187,19 +187,19 @@ def find_implicit_point_claims(scene: SentenceContext) -> Iterator[Claim]:
 def find_shooting_claims(scene: SentenceContext) -> Iterator[Claim]:
     """`8 - for - 12`, `3 - of - 5 from long range`, `( 7 - 14 FG , 2 - 5 3Pt )`."""
     lines = load_table("statistics")["lines"]
-    for match in scene.find("shooting"):
-        hits, tried, at = match.at("made"), match.at("tried"), match.at("where")
+    for match in scene.find_patterns("shooting"):
+        hits, tried, at = match.word_index("made"), match.word_index("tried"), match.word_index("where")
         line = scene.words[at].value if at is not None and scene.words[at].value in lines else None
         if hits is None or tried is None or not _is_shooting_line(match, line) or _is_partial_line(match):
             continue
         whose = scene.subjects[hits]
-        if whose and not (len(whose) > 1 and match.before("combined")):
+        if whose and not (len(whose) > 1 and match.is_preceded_by("combined")):
             yield Claim(whose[-1:], partial(_check_shooting_line, scene, hits, tried, line or "field goals"))
 
 
 def _is_partial_line(match: PatternMatch) -> bool:
     """Whether a line or percentage is of one period, of several games or of another one."""
-    told_before = any(match.before(name) for name in ("pluperfect", "outing_before"))
+    told_before = any(match.is_preceded_by(name) for name in ("pluperfect", "outing_before"))
     told_after = aggregation_kind(match) or match.match_after("in_a_period") or _is_about_another_day(match)
     return bool(told_before or told_after)
 
@@ -222,8 +222,8 @@ def _check_shooting_line(scene: SentenceContext, hits: int, tried: int, line: st
 
 def find_percentage_claims(scene: SentenceContext) -> Iterator[Claim]:
     """`48 percent from the field`, by team or player."""
-    for match in scene.find("percent", "percent_there"):
-        number, at = match.at("n"), match.at("l")
+    for match in scene.find_patterns("percent", "percent_there"):
+        number, at = match.word_index("n"), match.word_index("l")
         if number is None or at is None or _is_partial_line(match) or _is_unclear_percentage(match):
             continue
         after = match.match_after("percent_of")
@@ -235,7 +235,7 @@ def find_percentage_claims(scene: SentenceContext) -> Iterator[Claim]:
 
 def _is_unclear_percentage(match: PatternMatch) -> bool:
     """Whether a percentage is a bound, a season's, or that of a team without one of its players."""
-    return match.before("percent_unclear") or match.before("besides") or match.match_after("percent_of_season") is not None
+    return match.is_preceded_by("percent_unclear") or match.is_preceded_by("besides") or match.match_after("percent_of_season") is not None
 
 
 def _check_percentage(scene: SentenceContext, number: int, line: str, entity: Entity) -> Iterator[ErrorCandidate]:
@@ -252,8 +252,8 @@ def _check_percentage(scene: SentenceContext, number: int, line: str, entity: En
 
 def find_win_loss_claims(scene: SentenceContext) -> Iterator[Claim]:
     """`Hawks ( 28 - 20 )`, `improved to 28 - 20`: wins and losses after the game."""
-    for match in scene.find("record", "record_now"):
-        won, lost = match.at("won"), match.at("lost")
+    for match in scene.find_patterns("record", "record_now"):
+        won, lost = match.word_index("won"), match.word_index("lost")
         name = match.team("t") if match["t"] else next(iter(match.group_subjects("won")), None)
         if name and not name.is_player and won is not None and lost is not None:
             yield Claim((name,), partial(_check_win_loss, scene, won, lost))

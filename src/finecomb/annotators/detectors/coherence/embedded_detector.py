@@ -72,9 +72,9 @@ class CoherenceModel:
 
     def __call__(self, texts: Sequence[Narrative]) -> list[TextScores]:
         """Scores of every text."""
-        return self.scored(prepare_texts(texts, self.settings.surprisal))
+        return self.score_prepared(prepare_texts(texts, self.settings.surprisal))
 
-    def scored(self, texts: Sequence[PreparedText]) -> list[TextScores]:
+    def score_prepared(self, texts: Sequence[PreparedText]) -> list[TextScores]:
         """Scores of texts that have been prepared."""
         tags = self.tagger([text.text for text in texts]) if self.tagger else None
         results = []
@@ -91,10 +91,10 @@ class CoherenceModel:
             results.append(TextScores(chances, *token_scores(text, tags[at] if tags else None, self.settings.labels)))
         return results
 
-    def stored(self, card: DetectorCard) -> StoredModel:
+    def to_stored(self, card: DetectorCard) -> StoredModel:
         """For a folder."""
         arrays = {
-            f"{at}.{name}": array for at, trees in enumerate(self.trees) for name, array in trees.arrays().items()
+            f"{at}.{name}": array for at, trees in enumerate(self.trees) for name, array in trees.to_arrays().items()
         }
         settings = {**asdict(self.settings), "columns": list(self.columns), "thresholds": self.thresholds}
         weights = self.tagger.state() if self.tagger else {}
@@ -121,7 +121,7 @@ class CoherenceModel:
 
 def prepare_texts(texts: Sequence[Narrative], surprisal: str = "") -> list[PreparedText]:
     """Texts with grammar and features."""
-    surprisals = SurprisalScorer.of(surprisal)(texts) if surprisal else None
+    surprisals = SurprisalScorer.from_pretrained(surprisal)(texts) if surprisal else None
     rows = []
     for at, (text, parse) in enumerate(zip(texts, parse_narratives(texts, NAME), strict=True)):
         features = sentence_features(text, parse)

@@ -135,7 +135,7 @@ def _shape_features(text: Narrative, at: int, sentence: ParsedSentence, before: 
         "position": float(at), "position.log": math.log1p(at), "opens": float(place.opens), "first": float(at == 0),
         "segment": float(place.segment), "in.segment": float(at - opening),
         "words": float(len(words)), "words.before": float(len(before)),
-        "ends": float(text.words(at)[-1:] in ".!?\"”'’"),
+        "ends": float(text.sentence_text(at)[-1:] in ".!?\"”'’"),
         "quotes": float(sum(token.text in "\"“”‘’" for token in sentence)),
         "capitals": float(sum(token.text.isupper() and len(token.text) > 2 for token in sentence)),
         "verbs": float(sum(token.pos == "VERB" for token in sentence)),
@@ -294,7 +294,7 @@ def _coreference_features(text: Narrative, at: int) -> dict[str, float]:
 
 
 def _pronoun_starts(text: Narrative, at: int) -> Iterator[int]:
-    start, words = text.sentences[at].start, text.words(at)
+    start, words = text.sentences[at].start, text.sentence_text(at)
     place = 0
     for word in words.split():
         place = words.index(word, place)

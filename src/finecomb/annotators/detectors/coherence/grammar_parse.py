@@ -38,7 +38,7 @@ def parse_narratives(texts: Sequence[Narrative], user: str, name: str = DEFAULT_
     """The sentences of each text as tokens with grammar; sentence ends are ours and not the parser's."""
     pipeline = spacy_pipeline(name, user)
     for text in texts:
-        documents = [_make_single_sentence(pipeline, text.words(at)) for at in range(len(text.sentences))]
+        documents = [_make_single_sentence(pipeline, text.sentence_text(at)) for at in range(len(text.sentences))]
         starts = [sentence.start for sentence in text.sentences]
         sentences = zip(pipeline.pipe(documents), starts, strict=True)
         yield [tuple(_tokens(document, start)) for document, start in sentences]

@@ -64,7 +64,7 @@ class Narrative:
     group: str = ""
     """Texts of one group, e.g. summaries of one book, are never split over training and test."""
 
-    def words(self, at: int) -> str:
+    def sentence_text(self, at: int) -> str:
         """The sentence at `at`."""
         return self.text[self.sentences[at].start : self.sentences[at].end]
 

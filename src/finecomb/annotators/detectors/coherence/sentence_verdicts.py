@@ -52,7 +52,7 @@ class ScoreCalibration:
     threshold: float
 
     @classmethod
-    def of(cls, scores: Floats, truth: Bools) -> ScoreCalibration:
+    def from_scores(cls, scores: Floats, truth: Bools) -> ScoreCalibration:
         """From scores of dev sentences: the threshold with the highest F1 there.
 
         A higher score never means a lower chance, whatever dev says: that is what the score was made for.
@@ -73,7 +73,7 @@ class ScoreCalibration:
         """By label; the only one is `any`."""
         return {ANY_ERROR: self.threshold}
 
-    def settings(self) -> dict[str, Any]:
+    def to_settings(self) -> dict[str, Any]:
         """For storage."""
         return {"mixture": self.mixture.tolist(), "threshold": self.threshold}
 
@@ -98,16 +98,16 @@ class SurprisalModel:
 
     def __call__(self, texts: Sequence[Narrative]) -> list[TextScores]:
         """Scores of every text."""
-        return self.scored(texts, SurprisalScorer.of(self.model)(texts))
+        return self.score_surprisals(texts, SurprisalScorer.from_pretrained(self.model)(texts))
 
-    def scored(self, texts: Sequence[Narrative], surprisals: Sequence[TokenSurprisals]) -> list[TextScores]:
+    def score_surprisals(self, texts: Sequence[Narrative], surprisals: Sequence[TokenSurprisals]) -> list[TextScores]:
         """Scores of texts whose surprisals are known."""
         pairs = zip(texts, surprisals, strict=True)
         return [self.calibration(sentence_surprisals(text, nats, self.whole)) for text, nats in pairs]
 
-    def stored(self, card: DetectorCard) -> StoredModel:
+    def to_stored(self, card: DetectorCard) -> StoredModel:
         """For a folder."""
-        return StoredModel(card, {"model": self.model, "whole": self.whole, **self.calibration.settings()})
+        return StoredModel(card, {"model": self.model, "whole": self.whole, **self.calibration.to_settings()})
 
     @classmethod
     def from_stored(cls, stored: StoredModel) -> SurprisalModel:
@@ -121,7 +121,7 @@ def fit_surprisal(
 ) -> SurprisalModel:
     """The threshold from dev texts; nothing else is learnt."""
     scores = [sentence_surprisals(text, nats, whole) for text, nats in zip(dev, surprisals, strict=True)]
-    return SurprisalModel(model, whole, ScoreCalibration.of(np.concatenate(scores), _incoherence_targets(dev)))
+    return SurprisalModel(model, whole, ScoreCalibration.from_scores(np.concatenate(scores), _incoherence_targets(dev)))
 
 
 @dataclass(frozen=True)
@@ -133,15 +133,15 @@ class EntityGridModel:
 
     def __call__(self, texts: Sequence[Narrative]) -> list[TextScores]:
         """Scores of every text."""
-        return self.scored(list(parse_narratives(texts, "entity-grid")))
+        return self.score_parses(list(parse_narratives(texts, "entity-grid")))
 
-    def scored(self, texts: Sequence[Sequence[ParsedSentence]]) -> list[TextScores]:
+    def score_parses(self, texts: Sequence[Sequence[ParsedSentence]]) -> list[TextScores]:
         """Scores of texts that have been parsed."""
         return [self.calibration(-self.grid(sentences)) for sentences in texts]
 
-    def stored(self, card: DetectorCard) -> StoredModel:
+    def to_stored(self, card: DetectorCard) -> StoredModel:
         """For a folder."""
-        return StoredModel(card, self.calibration.settings(), {"transitions": self.grid.transitions})
+        return StoredModel(card, self.calibration.to_settings(), {"transitions": self.grid.transitions})
 
     @classmethod
     def from_stored(cls, stored: StoredModel) -> EntityGridModel:
@@ -157,7 +157,7 @@ def fit_entity_grid_model(
     """Transitions from real texts, the threshold from dev texts."""
     grid = fit_entity_grid(real)
     scores = np.concatenate([-grid(sentences) for sentences in parses])
-    return EntityGridModel(grid, ScoreCalibration.of(scores, _incoherence_targets(dev)))
+    return EntityGridModel(grid, ScoreCalibration.from_scores(scores, _incoherence_targets(dev)))
 
 
 @dataclass(frozen=True)
@@ -172,16 +172,16 @@ class SyntheticModel:
     def __call__(self, texts: Sequence[Narrative]) -> list[TextScores]:
         """Scores of every text."""
         pairs = zip(texts, parse_narratives(texts, "synthetic"), strict=True)
-        return self.scored([sentence_features(text, sentences) for text, sentences in pairs])
+        return self.score_features([sentence_features(text, sentences) for text, sentences in pairs])
 
-    def scored(self, features: Sequence[Sequence[Mapping[str, float]]]) -> list[TextScores]:
+    def score_features(self, features: Sequence[Sequence[Mapping[str, float]]]) -> list[TextScores]:
         """Scores of texts whose features are known."""
         return [self.calibration(self.trees(feature_matrix(rows, self.columns))) for rows in features]
 
-    def stored(self, card: DetectorCard) -> StoredModel:
+    def to_stored(self, card: DetectorCard) -> StoredModel:
         """For a folder."""
-        settings = {"negatives": self.negatives, "columns": list(self.columns), **self.calibration.settings()}
-        return StoredModel(card, settings, self.trees.arrays())
+        settings = {"negatives": self.negatives, "columns": list(self.columns), **self.calibration.to_settings()}
+        return StoredModel(card, settings, self.trees.to_arrays())
 
     @classmethod
     def from_stored(cls, stored: StoredModel) -> SyntheticModel:
@@ -228,4 +228,4 @@ def fit_synthetic(
     columns = tuple(real.rows[0])
     trees = fit_trees(feature_matrix(real.rows, columns), real.damaged, BoostingSettings(seed=seed))
     scores = np.concatenate([trees(feature_matrix(rows, columns)) for rows in features])
-    return SyntheticModel(negatives, columns, trees, ScoreCalibration.of(scores, _incoherence_targets(dev)))
+    return SyntheticModel(negatives, columns, trees, ScoreCalibration.from_scores(scores, _incoherence_targets(dev)))

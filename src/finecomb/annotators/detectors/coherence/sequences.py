@@ -50,7 +50,7 @@ def error_name(label: str) -> str:
 def source_text(text: Narrative, at: int) -> str:
     """What a model reads for one sentence; the context's beginning is what is cut where it is too long."""
     context = text.text[: text.sentences[at].start].strip()
-    return f"{' '.join(context.split())} {SEPARATOR} {' '.join(text.words(at).split())}".strip()
+    return f"{' '.join(context.split())} {SEPARATOR} {' '.join(text.sentence_text(at).split())}".strip()
 
 
 def target_text(text: Narrative, at: int, labels: Sequence[str]) -> str:
@@ -204,7 +204,7 @@ def _generated_scores(model: SequenceModel, text: Narrative) -> TextScores:
 def _locate_words(text: Narrative, at: int, words: str, column: int) -> list[tuple[int, int, int]]:
     """Where the words that a model copied stand in the sentence; nothing where it made them up."""
     sentence = text.sentences[at]
-    place = text.words(at).find(words) if words else -1
+    place = text.sentence_text(at).find(words) if words else -1
     return [(sentence.start + place, sentence.start + place + len(words), column)] if place >= 0 else []
 
 

@@ -25,7 +25,7 @@ class TokenSurprisals:
     offsets: Ints
     """(tokens, 2)"""
 
-    def of(self, start: int, end: int) -> Floats:
+    def nats_in_span(self, start: int, end: int) -> Floats:
         """Those of the tokens that end within a stretch of the text."""
         inside: Floats = self.nats[(self.offsets[:, 1] > start) & (self.offsets[:, 1] <= end)]
         return inside
@@ -39,7 +39,7 @@ class SurprisalScorer:
     tokenizer: Any = field(repr=False)
 
     @classmethod
-    def of(cls, name: str) -> SurprisalScorer:
+    def from_pretrained(cls, name: str) -> SurprisalScorer:
         """With the model of a public name, or of a folder or GGUF file."""
         tokenizer, model = load_pretrained("AutoModelForCausalLM", name, NAME)
         model.eval()
@@ -74,7 +74,7 @@ class SurprisalScorer:
 
 def sentence_surprisals(text: Narrative, surprisals: TokenSurprisals, whole: bool = False) -> Floats:
     """Mean surprisal of each sentence's tokens, or its sum with `whole`: -log P(s | c), (sentences,)."""
-    rows = [surprisals.of(sentence.start, sentence.end) for sentence in text.sentences]
+    rows = [surprisals.nats_in_span(sentence.start, sentence.end) for sentence in text.sentences]
     return np.array([(row.sum() if whole else row.mean()) if len(row) else 0.0 for row in rows])
 
 
@@ -83,7 +83,7 @@ def surprisal_features(text: Narrative, surprisals: TokenSurprisals) -> list[dic
     features = []
     past: list[float] = []
     for sentence in text.sentences:
-        nats = surprisals.of(sentence.start, sentence.end)
+        nats = surprisals.nats_in_span(sentence.start, sentence.end)
         nats = nats if len(nats) else np.zeros(1)
         mean = float(nats.mean())
         features.append({

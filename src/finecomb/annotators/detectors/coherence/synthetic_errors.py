@@ -63,7 +63,7 @@ def synthetic_examples(
     ]
 
 
-def example_text(text: Narrative, example: SyntheticExample, most: int = 12) -> Narrative:
+def example_text(text: Narrative, example: SyntheticExample, max_context: int = 12) -> Narrative:
     """A short text that ends with the example's sentence, after at most so many sentences of its context.
 
     Only the last sentence is an example; it is marked as `damaged` where it is one.
@@ -71,9 +71,9 @@ def example_text(text: Narrative, example: SyntheticExample, most: int = 12) -> 
     pieces: list[str] = []
     rows: list[NarrativeSentence] = []
     at = 0
-    places = [*example.context[-most:], example.sentence]
+    places = [*example.context[-max_context:], example.sentence]
     for number, place in enumerate(places):
-        words = text.words(place)
+        words = text.sentence_text(place)
         opens = not number or text.sentences[place].opens
         rows.append(NarrativeSentence(at, at + len(words), text.sentences[place].segment, opens))
         pieces.append(words)

@@ -70,10 +70,10 @@ def _documents_with_gold(study: Study, gold: Sequence[Annotation]) -> list[Docum
     return [document for document in study.iter_documents() if document.id in ids]
 
 
-def require_enough_texts(texts: Sequence[GroupedText], fewest: int) -> None:
+def require_enough_texts(texts: Sequence[GroupedText], min_groups: int) -> None:
     """Refuse texts that cannot be split: texts of one group, and copies of one text, count once."""
     groups = len({text.group for text in texts})
-    if groups >= fewest:
+    if groups >= min_groups:
         return
     once = "" if groups == len(texts) else f" ({groups} when groups and copies count once)"
     raise FinecombError(
@@ -147,9 +147,9 @@ def fit_sentence_detector(
         rows,
         tuple(notes),
     )
-    stored = final.scorer.stored(card)
+    stored = final.scorer.to_stored(card)
     title = f"On texts left out of fitting ({held}; mean and standard deviation)" if rows else "Fitted; no figures"
-    return FittedDetector("", len(texts), title, rows, signature, stored.files(), notes)
+    return FittedDetector("", len(texts), title, rows, signature, stored.to_files(), notes)
 
 
 def fold_score_rows(texts: Sequence[Narrative], fitted: FittedScorer, labels: Sequence[str]) -> ScoreRows:

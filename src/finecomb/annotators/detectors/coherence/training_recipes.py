@@ -45,7 +45,7 @@ class StorableScorer(typing.Protocol):
         """Scores of every text."""
         ...
 
-    def stored(self, card: DetectorCard) -> StoredModel:
+    def to_stored(self, card: DetectorCard) -> StoredModel:
         """For a folder."""
         ...
 
@@ -91,7 +91,7 @@ class CoherenceRecipe:
     def __call__(self, split: TextSplit) -> FittedScorer:
         """Trees and encoder, their mixture, thresholds."""
         model: CoherenceModel = fit_coherence(self.texts, split, self.settings)
-        return FittedScorer(model, model.thresholds, model.scored([self.texts[index] for index in split.test]))
+        return FittedScorer(model, model.thresholds, model.score_prepared([self.texts[index] for index in split.test]))
 
 
 class SurprisalRecipe:
@@ -101,7 +101,7 @@ class SurprisalRecipe:
 
     def __init__(self, texts: Sequence[Narrative], options: SurprisalOptions, labels: Sequence[str]) -> None:
         self.texts, self.options = list(texts), options
-        self.nats = SurprisalScorer.of(options.model)(self.texts)
+        self.nats = SurprisalScorer.from_pretrained(options.model)(self.texts)
 
     def __call__(self, split: TextSplit) -> FittedScorer:
         """The threshold."""
@@ -109,7 +109,7 @@ class SurprisalRecipe:
         nats = [self.nats[index] for index in split.dev]
         model = sentence_verdicts.fit_surprisal(self.options.model, self.options.per == "sentence", dev, nats)
         return FittedScorer(
-            model, model.calibration.thresholds, model.scored(test, [self.nats[index] for index in split.test])
+            model, model.calibration.thresholds, model.score_surprisals(test, [self.nats[index] for index in split.test])
         )
 
 
@@ -124,11 +124,11 @@ class EntityGridRecipe:
 
     def __call__(self, split: TextSplit) -> FittedScorer:
         """Transitions and the threshold."""
-        _, real = self.real.of(split, self.parses)
+        _, real = self.real.select_for_split(split, self.parses)
         dev, parses = [self.texts[index] for index in split.dev], [self.parses[index] for index in split.dev]
         model = sentence_verdicts.fit_entity_grid_model(real, dev, parses)
         return FittedScorer(
-            model, model.calibration.thresholds, model.scored([self.parses[index] for index in split.test])
+            model, model.calibration.thresholds, model.score_parses([self.parses[index] for index in split.test])
         )
 
 
@@ -144,12 +144,12 @@ class SyntheticRecipe:
 
     def __call__(self, split: TextSplit) -> FittedScorer:
         """Trees and the threshold."""
-        texts, parses = self.real.of(split, self.parses)
+        texts, parses = self.real.select_for_split(split, self.parses)
         rows = sentence_verdicts.build_synthetic_rows(texts, parses, self.options.negatives, self.options.seed)
         dev, features = [self.texts[index] for index in split.dev], [self.features[index] for index in split.dev]
         model = sentence_verdicts.fit_synthetic(rows, self.options.negatives, dev, features, self.options.seed)
         return FittedScorer(
-            model, model.calibration.thresholds, model.scored([self.features[index] for index in split.test])
+            model, model.calibration.thresholds, model.score_features([self.features[index] for index in split.test])
         )
 
 
@@ -161,7 +161,7 @@ class _CoherentTexts:
         self.real = [build_narrative(Document(id=f"real{number}", text=text)) for number, text in enumerate(real)]
         self.parses = list(parse_narratives(self.real, "--real")) if real else []
 
-    def of(
+    def select_for_split(
         self, split: TextSplit, parses: Sequence[list[ParsedSentence]]
     ) -> tuple[list[Narrative], list[list[ParsedSentence]]]:
         """For one split."""
@@ -183,7 +183,7 @@ class SequenceScorer:
         """Scores of every text."""
         return self.model(texts)
 
-    def stored(self, card: DetectorCard) -> StoredModel:
+    def to_stored(self, card: DetectorCard) -> StoredModel:
         """For a folder."""
         settings = {name: getattr(self.model.settings, name) for name in SequenceSettings.__dataclass_fields__}
         return StoredModel(card, {**settings, "thresholds": self.thresholds}, weights=self.model.state())

@@ -90,7 +90,7 @@ class MoneyConversion:
         rate = self.second.value / self.first.value
         return rate if currency == self.first.currency else 1 / rate
 
-    def rates(self, currency: str) -> tuple[float, float]:
+    def rate_range(self, currency: str) -> tuple[float, float]:
         """The lowest and the highest worth of one `currency` in the other one that rounding allows."""
         least, most = self.second.value - self.second.rounding, self.second.value + self.second.rounding
         if currency == self.first.currency:
@@ -150,7 +150,7 @@ def _impossible_rate_reason(conversion: MoneyConversion) -> str:
     one, other = conversion.first.currency, conversion.second.currency
     low = _RATE_RANGE_PER_DOLLAR[other][0] / _RATE_RANGE_PER_DOLLAR[one][1]
     high = _RATE_RANGE_PER_DOLLAR[other][1] / _RATE_RANGE_PER_DOLLAR[one][0]
-    least, most = conversion.rates(one)
+    least, most = conversion.rate_range(one)
     if low / _IMPOSSIBLE_RATE_FACTOR <= most and least <= high * _IMPOSSIBLE_RATE_FACTOR:
         return ""
     if conversion.rate(one) < 0.001:  # thousands read better than a fraction
@@ -164,7 +164,7 @@ def _impossible_rate_reason(conversion: MoneyConversion) -> str:
 def _has_conflicting_rates(before: MoneyConversion, after: MoneyConversion) -> bool:
     """Whether no rounding makes both conversions one rate."""
     unit = before.first.currency
-    (low, high), (least, most) = before.rates(unit), after.rates(unit)
+    (low, high), (least, most) = before.rate_range(unit), after.rate_range(unit)
     return most * _TOLERANCE < low or high * _TOLERANCE < least
 
 

@@ -56,7 +56,7 @@ def find_repetitions(document: Document) -> Iterator[RuleFinding]:
             kind, first = same
             yield RuleFinding(sentence.start, sentence.end, "redundant", _REASONS[kind], (first.start, first.end))
         else:
-            yield from earlier.runs(sentence)
+            yield from earlier.find_repeated_runs(sentence)
         earlier.add(sentence)
 
 
@@ -102,7 +102,7 @@ class EarlierSentences:
         candidates = {first.start: first for word in prefix for first in self.with_word.get(word, ())}
         return list(candidates.values())
 
-    def runs(self, sentence: FoldedSentence) -> Iterator[RuleFinding]:
+    def find_repeated_runs(self, sentence: FoldedSentence) -> Iterator[RuleFinding]:
         """The longest runs of at least `RUN` words that an earlier sentence has too."""
         at = 0
         while at + MIN_RUN_WORDS <= len(sentence.folded):

@@ -82,12 +82,12 @@ class TextEncoder:
         return torch.cat(starts), torch.cat(ends)
 
 
-def _chunk_words(pieces: Sequence[list[int]], most: int) -> list[list[list[int]]]:
+def _chunk_words(pieces: Sequence[list[int]], max_tokens: int) -> list[list[list[int]]]:
     """Words in chunks of at most so many tokens."""
     chunks: list[list[list[int]]] = []
-    used = most + 1
+    used = max_tokens + 1
     for piece in pieces:
-        if used + len(piece) > most:
+        if used + len(piece) > max_tokens:
             chunks.append([])
             used = 0
         chunks[-1].append(piece)

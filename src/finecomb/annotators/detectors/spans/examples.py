@@ -67,9 +67,9 @@ def _covered_words(offsets: Ints, start: int, end: int) -> tuple[int, int]:
     return first, int(np.searchsorted(offsets[:, 0], end, side="left")) - 1
 
 
-def training_spans(text: SpanText, longest: int, rng: np.random.Generator) -> list[WordSpan]:
+def training_spans(text: SpanText, max_words: int, rng: np.random.Generator) -> list[WordSpan]:
     """Marked spans that are short enough, and for each three of its length that nobody marked."""
-    marked = [span for span in text.spans if span.last - span.first < longest]
+    marked = [span for span in text.spans if span.last - span.first < max_words]
     taken = {(span.first, span.last) for span in text.spans}
     return [*marked, *(negative for span in marked for negative in _sample_unmarked_spans(text, span, taken, rng))]
 

@@ -120,7 +120,7 @@ def fit_span_detector(study: Study, gold: Sequence[Annotation], options: SpanTra
     )
     protocol = gold[0].protocol.partition("@")[0]
     stored = {**asdict(settings), "protocol": protocol, "thresholds": dict(zip(labels, thresholds, strict=True))}
-    files = StoredModel(card, stored, classifier.head.arrays(), classifier.encoder_state()).files()
+    files = StoredModel(card, stored, classifier.head.to_arrays(), classifier.encoder_state()).to_files()
     title = (
         f"Words of texts left out of fitting ({held}; mean and standard deviation)" if rows else "Fitted; no figures"
     )
