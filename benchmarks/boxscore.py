@@ -45,49 +45,49 @@ from finecomb.formats import Options
 from finecomb.reporting.tables import print_rows
 
 SEED = "finecomb-boxscore-2026"
-HELD_OUT = 15
+HELD_OUT_GAMES = 15
 
 
-def read(folder: Path) -> Study:
+def read_shared_task(folder: Path) -> Study:
     """The 60 texts with gold and records."""
     options = Options(texts=folder / "texts", data=folder / "shared_task.jsonl")
     return Study.from_items(formats.stream(folder / "gsml.csv", "gsml", options))
 
 
-def game(document: Document) -> str:
+def game_key(document: Document) -> str:
     data = document.data
     assert isinstance(data, dict)
     return "/".join(str(data[name]) for name in ("day", "home_name", "vis_name"))
 
 
-def held_out(documents: Sequence[Document]) -> set[str]:
+def held_out_ids(documents: Sequence[Document]) -> set[str]:
     """Ids of the texts set aside: whole games, by the order of their hashes."""
-    games = {document.id: game(document) for document in documents}
-    chosen = shuffle_by_hash(games.values(), SEED)[:HELD_OUT]
+    games = {document.id: game_key(document) for document in documents}
+    chosen = shuffle_by_hash(games.values(), SEED)[:HELD_OUT_GAMES]
     return {id for id, name in games.items() if name in chosen}
 
 
-def fitting_texts(study: Study) -> list[TrainingText]:
+def collect_training_texts(study: Study) -> list[TrainingText]:
     """The checked texts, and what people wrote about the games that are not set aside."""
     gold = {annotation.document: annotation.marks for annotation in study.iter_annotations()}
     documents = list(study.iter_documents())
-    aside = held_out(documents)
+    aside = held_out_ids(documents)
     return build_training_texts(documents, gold) + build_reference_texts(item for item in documents if item.id not in aside)
 
 
-def write() -> None:
+def write_shipped_weights() -> None:
     """Fit the weights that are shipped."""
-    study = read(Path(os.environ["FINECOMB_DATA"]) / "accuracy_shared_task")
+    study = read_shared_task(Path(os.environ["FINECOMB_DATA"]) / "accuracy_shared_task")
     hashes = tuple(sorted(text_hash(document.text) for document in study.iter_documents()))
-    ranker = replace(train_ranker(fitting_texts(study)), fitted_texts=hashes)
+    ranker = replace(train_ranker(collect_training_texts(study)), fitted_texts=hashes)
     target = Path(checker.__file__).with_name("weights.json")
     target.write_text(ranker.to_json(), encoding="utf-8")
 
 
-def false_alarms(study: Study) -> list[dict[str, object]]:
+def false_alarm_rows(study: Study) -> list[dict[str, object]]:
     """Marks in what people wrote about the games, by basis, apart for the games that are set aside."""
     documents = list(study.iter_documents())
-    aside = held_out(documents)
+    aside = held_out_ids(documents)
     rows: list[dict[str, object]] = []
     for basis in BASES:
         program = checker.BoxScoreChecker(study.protocol(), shipped_ranker(), basis=basis)
@@ -103,7 +103,7 @@ def false_alarms(study: Study) -> list[dict[str, object]]:
     return rows
 
 
-def calibration(texts: Sequence[TrainingText]) -> list[dict[str, object]]:
+def calibration_rows(texts: Sequence[TrainingText]) -> list[dict[str, object]]:
     """Mean confidence and share that people marked, for what was left out of fitting, before and after calibration.
 
     The line is fitted on two thirds of the games and tried on the last third.
@@ -132,7 +132,7 @@ def _calibration_error(chances: Sequence[tuple[float, bool]]) -> float:
     return sum(gaps) / len(chances)
 
 
-def show(title: str, rows: Sequence[Mapping[str, object]]) -> None:
+def print_table(title: str, rows: Sequence[Mapping[str, object]]) -> None:
     print_rows(Console(width=140, highlight=False), list(rows), title)
 
 
@@ -140,14 +140,14 @@ def main() -> None:
     place = os.environ.get("FINECOMB_DATA")
     if not place:
         sys.exit("set FINECOMB_DATA to the folder of real data")
-    study = read(Path(place) / "accuracy_shared_task")
+    study = read_shared_task(Path(place) / "accuracy_shared_task")
     documents = list(study.iter_documents())
-    texts = fitting_texts(study)
-    show("How far confidence can be trusted", calibration(texts))
-    show("False alarms in what people wrote, with the shipped weights", false_alarms(study))
-    show(f"Cross-validated over games, {len(documents)} texts", validation_rows(study, cross_validate(texts)))
-    aside = held_out(documents)
+    texts = collect_training_texts(study)
+    print_table("How far confidence can be trusted", calibration_rows(texts))
+    print_table("False alarms in what people wrote, with the shipped weights", false_alarm_rows(study))
+    print_table(f"Cross-validated over games, {len(documents)} texts", validation_rows(study, cross_validate(texts)))
+    aside = held_out_ids(documents)
     rest = [example for example in texts if example.document not in aside]
     others = len(documents) - len(aside)
     title = f"The {len(aside)} texts once set aside, fitted on the {others} others; the rules know them by now"
-    show(title, validation_rows(study, [Fold(train_ranker(rest), tuple(sorted(aside)))]))
+    print_table(title, validation_rows(study, [Fold(train_ranker(rest), tuple(sorted(aside)))]))

@@ -7,20 +7,20 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks.boxscore import read
+from benchmarks.boxscore import read_shared_task
 from finecomb.annotators.detectors import find_detector
 from finecomb.annotators.detectors.boxscore.checker import BoxScoreOptions
 from finecomb.annotators.detectors.boxscore.ranker_training import build_training_texts, train_ranker
 from finecomb.protocols import load
 
-LIMIT = 0.2
+MAX_SECONDS = 0.2
 
 
 def main() -> None:
     place = os.environ.get("FINECOMB_DATA")
     if not place:
         sys.exit("set FINECOMB_DATA to the folder of real data")
-    study = read(Path(place) / "accuracy_shared_task")
+    study = read_shared_task(Path(place) / "accuracy_shared_task")
     documents = list(study.iter_documents())
     checker = find_detector("boxscore").make(load("accuracy"), BoxScoreOptions())
     checker(documents[0])  # tables and patterns are read once
@@ -30,7 +30,7 @@ def main() -> None:
         checker(document)
         seconds.append(time.process_time() - start)
     print(
-        f"{len(seconds)} texts: mean {sum(seconds) / len(seconds):.3f} s, slowest {max(seconds):.3f} s, limit {LIMIT} s"
+        f"{len(seconds)} texts: mean {sum(seconds) / len(seconds):.3f} s, slowest {max(seconds):.3f} s, limit {MAX_SECONDS} s"
     )
     gold = {annotation.document: annotation.marks for annotation in study.iter_annotations()}
     texts = build_training_texts(documents, gold)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks._docs import markdown, write_table
+from benchmarks._docs import markdown_table, write_table
 from finecomb import formats
 from finecomb.annotators.detectors.boosting import BoostingSettings, fit_trees
 from finecomb.annotators.detectors.coherence import sentence_verdicts
@@ -32,7 +32,7 @@ from finecomb.annotators.model_loading import DEFAULT_CAUSAL_MODEL, DEFAULT_ENCO
 from finecomb.statistics.gold.unit_scores import area_under_curve, threshold_at_precision, true_positive_rates
 
 PAGE = "detect/coherence.md"
-FALSE_ALARMS = (0.05, 0.1, 0.2, 0.3, 0.5)
+FALSE_ALARM_RATES = (0.05, 0.1, 0.2, 0.3, 0.5)
 PAPER_PRECISION = {"char": 0.86, "scene": 0.58, "ref": 0.45, "incon": 0.25}
 PAPER_TABLE_11 = {
     "char": (0.86, 0.74, 0.80, 0.99), "scene": (0.58, 0.49, 0.53, 1.0), "ref": (0.45, 0.25, 0.32, 0.87),
@@ -45,7 +45,7 @@ PAPER_TABLE_10 = {
 Results = dict[str, list[tuple[list[Narrative], list[TextScores], Mapping[str, float]]]]
 
 
-def texts_of(data: Path) -> list[Narrative]:
+def read_narratives(data: Path) -> list[Narrative]:
     """The 150 summaries, in groups by story."""
     study = formats.read(data / "snac" / "SNaC_data.json")
     groups = {document.id: str(document.meta["story"]) for document in study.iter_documents()}
@@ -73,11 +73,11 @@ class Cache:
         return made
 
 
-def tagged(texts: Sequence[Narrative], split: TextSplit, number: int, cache: Cache) -> dict[int, TextScores] | None:
+def tagger_scores(texts: Sequence[Narrative], split: TextSplit, number: int, cache: Cache) -> dict[int, TextScores] | None:
     """Scores of a fine-tuned encoder for the dev and test texts of a split."""
     places = [*split.dev, *split.test]
 
-    def make() -> dict[str, Floats]:
+    def compute_scores() -> dict[str, Floats]:
         tagger = fit_tagger([texts[at] for at in split.train], LABELS, TaggerSettings(DEFAULT_ENCODER, seed=number))
         scores = tagger([texts[at] for at in places])
         return {
@@ -86,17 +86,17 @@ def tagged(texts: Sequence[Narrative], split: TextSplit, number: int, cache: Cac
             for part in ("sentences", "tokens", "offsets")
         }
 
-    arrays = cache.arrays(f"tagger{number}", make)
+    arrays = cache.arrays(f"tagger{number}", compute_scores)
     if arrays is None:
         return None
-    return {at: _scores(arrays, texts[at].id) for at in places}
+    return {at: _stored_scores(arrays, texts[at].id) for at in places}
 
 
-def _scores(arrays: Mapping[str, Floats], id: str) -> TextScores:
+def _stored_scores(arrays: Mapping[str, Floats], id: str) -> TextScores:
     return TextScores(arrays[f"{id}/sentences"], arrays[f"{id}/tokens"], arrays[f"{id}/offsets"].astype(np.int64))
 
 
-def coherence(
+def coherence_scores(
     prepared: Sequence[PreparedText], split: TextSplit, tags: Mapping[int, TextScores] | None
 ) -> tuple[list[TextScores], dict[str, float]]:
     """The embedded detector on a split's test texts, with or without the encoder."""
@@ -107,22 +107,22 @@ def coherence(
     answers = np.concatenate([truth[at] for at in split.train])
     trees = [fit_trees(train, answers[:, column], BoostingSettings()) for column in range(len(LABELS) + 1)]
 
-    def odds(at: int) -> Floats:
+    def log_odds(at: int) -> Floats:
         parts = [np.stack([model(rows[at]) for model in trees], axis=1)]
         return np.stack([*parts, *([logit(tags[at].sentences)] if tags else [])], axis=-1)
 
-    dev = np.concatenate([odds(at) for at in split.dev])
+    dev = np.concatenate([log_odds(at) for at in split.dev])
     mixtures, thresholds = fit_mixtures(
         [dev[..., model] for model in range(dev.shape[-1])], np.concatenate([truth[at] for at in split.dev]), LABELS
     )
     scores = []
     for at in split.test:
-        chances = np.stack([mix_log_odds(odds(at)[:, row], mixtures[row]) for row in range(len(mixtures))], axis=1)
+        chances = np.stack([mix_log_odds(log_odds(at)[:, row], mixtures[row]) for row in range(len(mixtures))], axis=1)
         scores.append(TextScores(chances, *token_scores(prepared[at], tags[at] if tags else None, LABELS)))
     return scores, thresholds
 
 
-def unsupervised(
+def add_unsupervised_results(
     prepared: Sequence[PreparedText], split: TextSplit, surprisals: Mapping[int, TokenSurprisals], results: Results
 ) -> None:
     """Surprisal, where it is known, and the entity grid."""
@@ -144,7 +144,7 @@ def unsupervised(
     results.setdefault("entity grid", []).append((test_texts, scores, grid.calibration.thresholds))
 
 
-def synthetic(
+def add_synthetic_results(
     prepared: Sequence[PreparedText], split: TextSplit, results: Results, intrinsic: dict[str, list[tuple[float, ...]]]
 ) -> None:
     """Both kinds of made-up errors, from the training texts; intrinsic figures are of those from the dev texts."""
@@ -176,7 +176,7 @@ def main() -> None:
     if not place:
         sys.exit("set FINECOMB_DATA to the folder of real data")
     cache = Cache()
-    texts = texts_of(Path(place))
+    texts = read_narratives(Path(place))
     start = time.process_time()
     prepared = [
         PreparedText(text, parse, sentence_features(text, parse))
@@ -190,16 +190,16 @@ def main() -> None:
     intrinsic: dict[str, list[tuple[float, ...]]] = {}
     for number, split in enumerate(splits(texts, 3, DEV_SHARE, np.random.default_rng(0))):
         test = [texts[at] for at in split.test]
-        unsupervised(prepared, split, surprisals, results)
-        synthetic(prepared, split, results, intrinsic)
+        add_unsupervised_results(prepared, split, surprisals, results)
+        add_synthetic_results(prepared, split, results, intrinsic)
         start = time.process_time()
-        scores, thresholds = coherence(prepared, split, None)
+        scores, thresholds = coherence_scores(prepared, split, None)
         print(f"split {number}: trees in {time.process_time() - start:.1f} s", flush=True)
         results.setdefault("coherence, features alone", []).append((test, scores, thresholds))
-        tags = tagged(texts, split, number, cache)
+        tags = tagger_scores(texts, split, number, cache)
         if tags:
-            results.setdefault("coherence", []).append((test, *coherence(prepared, split, tags)))
-    write_all(results, intrinsic)
+            results.setdefault("coherence", []).append((test, *coherence_scores(prepared, split, tags)))
+    write_tables(results, intrinsic)
 
 
 def known_surprisals(texts: Sequence[Narrative], cache: Cache) -> dict[int, TokenSurprisals]:
@@ -208,12 +208,12 @@ def known_surprisals(texts: Sequence[Narrative], cache: Cache) -> dict[int, Toke
     known = {}
     for at, text in enumerate(texts):
 
-        def make(text: Narrative = text) -> dict[str, Floats]:
+        def compute_surprisals(text: Narrative = text) -> dict[str, Floats]:
             model.extend([] if model else [SurprisalScorer.from_pretrained(DEFAULT_CAUSAL_MODEL)])
             nats = model[0]([text])[0]
             return {"nats": nats.nats, "offsets": nats.offsets.astype(np.float64)}
 
-        arrays = cache.arrays(f"surprisal.{text.id}", make)
+        arrays = cache.arrays(f"surprisal.{text.id}", compute_surprisals)
         if arrays is not None:
             known[at] = TokenSurprisals(arrays["nats"], arrays["offsets"].astype(np.int64))
     return known
@@ -222,7 +222,7 @@ def known_surprisals(texts: Sequence[Narrative], cache: Cache) -> dict[int, Toke
 # --- tables ------------------------------------------------------------------------------------------------------
 
 
-def spread(values: Sequence[float]) -> str:
+def format_spread(values: Sequence[float]) -> str:
     """Mean and standard deviation over splits."""
     numbers = np.array(values, dtype=float)
     if np.isnan(numbers).all():
@@ -231,22 +231,22 @@ def spread(values: Sequence[float]) -> str:
     return f"{np.nanmean(numbers):.2f}{deviation}".replace("0.", ".")
 
 
-def write_all(results: Results, intrinsic: Mapping[str, list[tuple[float, ...]]]) -> None:
+def write_tables(results: Results, intrinsic: Mapping[str, list[tuple[float, ...]]]) -> None:
     write_table(
-        PAGE, "roc", markdown(["detector", "splits", "area", *(f"at {share}" for share in FALSE_ALARMS)], _roc(results))
+        PAGE, "roc", markdown_table(["detector", "splits", "area", *(f"at {share}" for share in FALSE_ALARM_RATES)], _roc_rows(results))
     )
     heads = ["detector", "char", "scene", "ref", "incon", "mean of the four"]
     rows: list[list[object]] = [
-        [name, *(spread(values) for values in zip(*_recalls(folds), strict=True))] for name, folds in results.items()
+        [name, *(format_spread(values) for values in zip(*_recall_rows(folds), strict=True))] for name, folds in results.items()
     ]
     paper: list[list[object]] = [
         [f"{name} (paper)", *values, f"{np.mean(values):.2f}"] for name, values in PAPER_TABLE_10.items()
     ]
-    write_table(PAGE, "recall", markdown(heads, [*rows, *paper]))
+    write_table(PAGE, "recall", markdown_table(heads, [*rows, *paper]))
     heads = ["detector", "label", "precision", "recall", "F1", "overlap", "IoU", "recall at the paper's precision"]
-    write_table(PAGE, "types", markdown(heads, _types(results)))
+    write_table(PAGE, "types", markdown_table(heads, _label_rows(results)))
     made: list[list[object]] = [
-        [name, *(f"{int(np.mean(part)):,}" for part in columns[:2]), *(spread(part) for part in columns[2:])]
+        [name, *(f"{int(np.mean(part)):,}" for part in columns[:2]), *(format_spread(part) for part in columns[2:])]
         for name, folds in intrinsic.items()
         for columns in [list(zip(*folds, strict=True))]
     ]
@@ -254,21 +254,21 @@ def write_all(results: Results, intrinsic: Mapping[str, list[tuple[float, ...]]]
         ["coreference (paper)", "6,000", "920", ".78", ".77"],
         ["next sentence (paper)", "3,800", "880", ".71", ".74"],
     ]
-    write_table(PAGE, "synthetic", markdown(["examples", "training", "dev", "F1", "accuracy"], [*made, *printed]))
+    write_table(PAGE, "synthetic", markdown_table(["examples", "training", "dev", "F1", "accuracy"], [*made, *printed]))
 
 
-def _roc(results: Results) -> list[list[object]]:
+def _roc_rows(results: Results) -> list[list[object]]:
     rows: list[list[object]] = []
     for name, folds in results.items():
         truth = [np.concatenate([text.targets(())[:, -1] for text in texts]) for texts, _, _ in folds]
         chances = [np.concatenate([row.sentences[:, -1] for row in scores]) for _, scores, _ in folds]
         areas = [area_under_curve(*pair) for pair in zip(chances, truth, strict=True)]
-        points = [true_positive_rates(*pair, FALSE_ALARMS) for pair in zip(chances, truth, strict=True)]
-        rows.append([name, len(folds), spread(areas), *(spread(part) for part in zip(*points, strict=True))])
+        points = [true_positive_rates(*pair, FALSE_ALARM_RATES) for pair in zip(chances, truth, strict=True)]
+        rows.append([name, len(folds), format_spread(areas), *(format_spread(part) for part in zip(*points, strict=True))])
     return rows
 
 
-def _recalls(folds: Sequence[tuple[list[Narrative], list[TextScores], Mapping[str, float]]]) -> list[list[float]]:
+def _recall_rows(folds: Sequence[tuple[list[Narrative], list[TextScores], Mapping[str, float]]]) -> list[list[float]]:
     rows = []
     for texts, scores, _ in folds:
         recalls = recalls_at_precision(texts, [row.sentences[:, -1] for row in scores], LABELS, REFERENCE_PRECISION)
@@ -277,7 +277,7 @@ def _recalls(folds: Sequence[tuple[list[Narrative], list[TextScores], Mapping[st
     return rows
 
 
-def _types(results: Results) -> list[list[object]]:
+def _label_rows(results: Results) -> list[list[object]]:
     rows: list[list[object]] = []
     for name, folds in results.items():
         if not name.startswith("coherence"):
@@ -285,16 +285,16 @@ def _types(results: Results) -> list[list[object]]:
         figures = [label_score_rows(texts, scores, LABELS, thresholds) for texts, scores, thresholds in folds]
         for column, label in enumerate(LABELS):
             cells = [
-                spread([float(str(fold[column][part])) for fold in figures])
+                format_spread([float(str(fold[column][part])) for fold in figures])
                 for part in ("precision", "recall", "f1", "overlap", "iou")
             ]
-            rows.append([name, label, *cells, spread([_at_precision(fold, column) for fold in folds])])
+            rows.append([name, label, *cells, format_spread([_recall_at_paper_precision(fold, column) for fold in folds])])
     for label, (precision, recall, f1, overlap) in PAPER_TABLE_11.items():
         rows.append(["T5-Large with spans (paper)", label, precision, recall, f1, overlap, "", recall])
     return rows
 
 
-def _at_precision(fold: tuple[list[Narrative], list[TextScores], Mapping[str, float]], column: int) -> float:
+def _recall_at_paper_precision(fold: tuple[list[Narrative], list[TextScores], Mapping[str, float]], column: int) -> float:
     texts, scores, _ = fold
     truth = np.concatenate([text.targets(LABELS)[:, column] for text in texts])
     chances = np.concatenate([row.sentences[:, column] for row in scores])

@@ -15,7 +15,7 @@ from finecomb.reporting.reproduce.registry import PAPERS
 DOCS = Path(__file__).parent.parent / "docs"
 PICTURES = DOCS / "pictures" / "gallery"
 PAGE = DOCS / "gallery.md"
-_OPENING = """# The gallery
+_INTRODUCTION = """# The gallery
 
 Every figure of the papers that [`finecomb reproduce`](reproduce.md) draws, here from small simulated studies. Texts and
 readers are invented, so look at the form and not at the numbers. A number is a dot, its 95% interval is a line. Systems
@@ -26,7 +26,7 @@ What a study must have for each of them is in [the table of all exhibits](reprod
 """
 
 
-def drawn_figures(name: str) -> list[tuple[Exhibit, Rendering]]:
+def render_figures(name: str) -> list[tuple[Exhibit, Rendering]]:
     """Every figure of a paper that has a drawing."""
     whole = paper_study(name)
     study = PaperStudy(whole, audit=simulate_audit(whole) if name == "scarecrow" else None)
@@ -39,15 +39,15 @@ def drawn_figures(name: str) -> list[tuple[Exhibit, Rendering]]:
 def main() -> None:
     """Draw all pictures and write the page."""
     PICTURES.mkdir(parents=True, exist_ok=True)
-    parts = [_OPENING]
+    parts = [_INTRODUCTION]
     for name, paper in PAPERS.items():
-        figures = drawn_figures(name)
+        figures = render_figures(name)
         parts += [f"## {paper.title}\n"] if figures else []
-        parts += [_shown(exhibit, rendering) for exhibit, rendering in figures]
+        parts += [_figure_section(exhibit, rendering) for exhibit, rendering in figures]
     PAGE.write_text("\n".join(parts), encoding="utf-8")
 
 
-def _shown(exhibit: Exhibit, rendering: Rendering) -> str:
+def _figure_section(exhibit: Exhibit, rendering: Rendering) -> str:
     stem = f"{exhibit.paper}-{exhibit.file_stem}"
     if rendering.chart is not None:
         save_chart(apply_theme(rendering.chart, dark=False), PICTURES / f"{stem}.svg")

@@ -15,7 +15,7 @@ from finecomb.core.question import Question
 from finecomb.core.records import Answer
 from tests.databases import Client
 
-Knows = Callable[[str, int], bool]
+KnowsSolution = Callable[[str, int], bool]
 """Whether the nth solution of the exercise with that name is found, or the question with that name answered rightly."""
 
 
@@ -31,15 +31,15 @@ class Worker(typing.Protocol):
     def finish(self, task: str, /) -> Any: ...
 
 
-def everything(name: str, nth: int) -> bool:
+def knows_everything(name: str, nth: int) -> bool:
     return True
 
 
-def nothing(name: str, nth: int) -> bool:
+def knows_nothing(name: str, nth: int) -> bool:
     return False
 
 
-def some_answer(question: Question) -> Answer:
+def valid_answer(question: Question) -> Answer:
     """An answer that fits a question."""
     match question.scale:
         case "text" | "rewrite":
@@ -54,27 +54,27 @@ def some_answer(question: Question) -> Answer:
             return question.values[0]
 
 
-def ahead(client: Worker) -> Any:
+def next_step(client: Worker) -> Any:
     """What comes now."""
     answer = client.post("/api/next")
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
-def say(client: Worker, step: str, answers: Any = None, active: float = 0) -> Any:
+def submit_step(client: Worker, step: str, answers: Any = None, active: float = 0) -> Any:
     """PUT a step; returns status code and answer."""
     sent = {"change": uuid.uuid4().hex, "answers": answers or {}, "active": active}
     answer = client.put(f"/api/steps/{step}", json=sent)
     return answer.status_code, answer.json()
 
 
-def fitting(page: Any) -> dict[str, Any]:
+def valid_survey_answers(page: Any) -> dict[str, Any]:
     """Answers to a survey."""
     asked = [Question.model_validate(each) for each in page["questions"]]
-    return {question.name: some_answer(question) for question in asked if question.when is None}
+    return {question.name: valid_answer(question) for question in asked if question.when is None}
 
 
-def guess(client: Worker, page: Any, value: Any = None) -> Any:
+def submit_guess(client: Worker, page: Any, value: Any = None) -> Any:
     """Guess in a practice round; returns the status code and the page with its answer."""
     guessed = value or ("a" if len(page["examples"]) > 1 else 4)
     sent = {"change": uuid.uuid4().hex, "guess": guessed, "active": 1.0}
@@ -82,39 +82,39 @@ def guess(client: Worker, page: Any, value: Any = None) -> Any:
     return answer.status_code, answer.json()
 
 
-def turn(client: Worker, page: Any) -> None:
+def complete_page(client: Worker, page: Any) -> None:
     """Read a page, or answer it, and go on."""
     if page["number"] and not page["is_open"]:
-        code, answer = guess(client, page)
+        code, answer = submit_guess(client, page)
         assert code == 200, answer
-    code, answer = say(client, page["step"], fitting(page))
+    code, answer = submit_step(client, page["step"], valid_survey_answers(page))
     assert code == 200, answer
 
 
-def given(client: Client, protocol: Protocol, task: Any) -> Exercise | Choice:
+def find_exercise(client: Client, protocol: Protocol, task: Any) -> Exercise | Choice:
     """The exercise or question that a task is."""
     (found,) = client.store.annotations(tables.annotation.c.id == task["id"])
     return onboarding.items_by_document(protocol)[found.document].given
 
 
-def solve(client: Client, protocol: Protocol, task: Any, knows: Knows = everything) -> None:
+def solve_exercise(client: Client, protocol: Protocol, task: Any, knows: KnowsSolution = knows_everything) -> None:
     """Do an exercise as far as it is known, and hand it in."""
-    hand_in(client, protocol, task, given(client, protocol, task), knows)
+    submit_exercise(client, protocol, task, find_exercise(client, protocol, task), knows)
 
 
-def hand_in(client: Worker, protocol: Protocol, task: Any, item: Exercise | Choice, knows: Knows = everything) -> None:
+def submit_exercise(client: Worker, protocol: Protocol, task: Any, item: Exercise | Choice, knows: KnowsSolution = knows_everything) -> None:
     """Do the exercise that a task is known to be, and hand it in."""
     if isinstance(item, Choice):
         wrong = next(option.value for option in item.options if option.value != item.answer)
         answer = item.answer if knows(item.name, 0) else wrong
         assert client.save(task["id"], "answers", {"answers": {"answer": answer}})[0] == 200
     else:
-        _mark(client, protocol, task, item, knows)
+        _save_solutions(client, protocol, task, item, knows)
     code, answer = client.finish(task["id"])
     assert code == 200, answer
 
 
-def _mark(client: Worker, protocol: Protocol, task: Any, exercise: Exercise, knows: Knows) -> None:
+def _save_solutions(client: Worker, protocol: Protocol, task: Any, exercise: Exercise, knows: KnowsSolution) -> None:
     found = [n for n in range(len(exercise.solutions)) if knows(exercise.name, n)]
     for part, right in zip(task["parts"], exercise.units or [{}] * len(task["parts"]), strict=True):
         code, answer = client.save(task["id"], f"units/{part['start']}-{part['end']}", {"answers": dict(right)})
@@ -126,34 +126,34 @@ def _mark(client: Worker, protocol: Protocol, task: Any, exercise: Exercise, kno
             "spans": [span.to_wire()],
             "quotes": [solution.quote],
             "label": solution.label,
-            "answers": {each.name: some_answer(each) for each in asked if each.when is None} | dict(solution.answers),
-            "antecedent": _earlier(protocol, task, solution.label),
+            "answers": {each.name: valid_answer(each) for each in asked if each.when is None} | dict(solution.answers),
+            "antecedent": _required_antecedent(protocol, task, solution.label),
         }
         code, answer = client.save(task["id"], f"marks/{task['id']}-{n}", body)
         assert code == 200, answer
     answers = {
-        each.name: some_answer(each) for each in protocol.document_questions if each.when is None and each.required
+        each.name: valid_answer(each) for each in protocol.document_questions if each.when is None and each.required
     }
     client.save(task["id"], "answers", {"answers": answers | dict(exercise.answers), "no_errors": not found})
 
 
-def _earlier(protocol: Protocol, task: Any, label: str | None) -> Any:
+def _required_antecedent(protocol: Protocol, task: Any, label: str | None) -> Any:
     known = protocol.find_label(label)
     needed = known is not None and known.antecedent == "required"
     return {"spans": [[0, 3]], "quotes": [task["text"][:3]]} if needed else None
 
 
-def walk(client: Client, protocol: Protocol, knows: Knows = everything) -> Any:
+def complete_onboarding(client: Client, protocol: Protocol, knows: KnowsSolution = knows_everything) -> Any:
     """Go on until the first text, or until there is nothing; returns what comes then, and the pages and tasks met."""
     met: list[Any] = []
     for _ in range(200):
-        now = ahead(client)
+        now = next_step(client)
         if now["page"]:
             met.append(now["page"])
-            turn(client, now["page"])
+            complete_page(client, now["page"])
         elif now["task"] and now["task"]["phase"] != "work":
             met.append(now["task"])
-            solve(client, protocol, now["task"], knows)
+            solve_exercise(client, protocol, now["task"], knows)
         else:
             return now, met
     raise AssertionError("the way has no end")

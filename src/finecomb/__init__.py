@@ -150,10 +150,10 @@ def check(study: Study) -> list[Problem]:
     """Every problem of a study, errors and warnings, with file and line where it was read from a folder."""
     from finecomb.annotators.detectors.boxscore.game_record import box_score_problem
     from finecomb.core.study_checks import check as problems_of
-    from finecomb.formats import with_lines
+    from finecomb.formats import locate_problems
 
     problems = problems_of(study, [box_score_problem])
-    return with_lines(problems, Path(study.origin)) if study.origin else problems
+    return locate_problems(problems, Path(study.origin)) if study.origin else problems
 
 
 def demo(readers: int = 5, seed: int = 0) -> Study:

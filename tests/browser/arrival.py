@@ -14,28 +14,28 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.records import Document, Settings
 from finecomb.core.study import Study
 from finecomb.server.auth import CSRF_HEADER
-from tests.browser.served import Reader, Server
-from tests.walking import Knows, ahead, everything, hand_in, turn
+from tests.browser.served import BrowserAnnotator, Server
+from tests.walking import KnowsSolution, next_step, knows_everything, submit_exercise, complete_page
 
 
-def study_of(protocol: fc.Protocol, *documents: Document, **settings: object) -> Study:
+def onboarding_study(protocol: fc.Protocol, *documents: Document, **settings: object) -> Study:
     """A study with everything that the protocol has before the work."""
     made = Settings.model_validate({"title": "Harbour news", "protocols": [protocol.id], **settings})
     return Study.from_items([made, protocol, *documents])
 
 
-def arrive(browser: Browser, server: Server, query: str = "", **options: object) -> Reader:
+def open_join_page(browser: Browser, server: Server, query: str = "", **options: object) -> BrowserAnnotator:
     """Somebody who opened the link."""
     page = browser.new_context(**({"viewport": {"width": 1440, "height": 900}} | options)).new_page()  # type: ignore[arg-type]
-    reader = Reader(page, server.open_link + query)
-    reader.sees("page=join")
+    reader = BrowserAnnotator(page, server.open_link + query)
+    reader.wait_for("page=join")
     return reader
 
 
-class Session(httpx.Client):
+class HttpSession(httpx.Client):
     """A reader's own session, without its pages."""
 
-    def __init__(self, reader: Reader, server: Server) -> None:
+    def __init__(self, reader: BrowserAnnotator, server: Server) -> None:
         cookies = {str(each["name"]): str(each["value"]) for each in reader.page.context.cookies()}
         super().__init__(base_url=server.address, cookies=cookies)
         self.headers[CSRF_HEADER] = httpx.get(f"{server.address}/api/me", cookies=cookies).json()["csrf"]
@@ -50,16 +50,16 @@ class Session(httpx.Client):
         return answer.status_code, answer.json()
 
 
-def go_to(reader: Reader, server: Server, protocol: Protocol, until: str, knows: Knows = everything) -> None:
+def advance_to(reader: BrowserAnnotator, server: Server, protocol: Protocol, until: str, knows: KnowsSolution = knows_everything) -> None:
     """Go on over HTTP up to the page, or the exercise of a part, that has this name; then look at it."""
     known = {each.given.text: each for each in onboarding.items_by_document(protocol).values()}
-    with Session(reader, server) as client:
+    with HttpSession(reader, server) as client:
         for _ in range(60):
-            now = ahead(client)
+            now = next_step(client)
             if now["page"]:
                 if now["page"]["step"] == until:
                     break
-                turn(client, now["page"])
+                complete_page(client, now["page"])
             elif not now["task"] or not now["task"]["practice"]:
                 break
             else:
@@ -67,5 +67,5 @@ def go_to(reader: Reader, server: Server, protocol: Protocol, until: str, knows:
                 item = next(each.given for text_, each in known.items() if text_.startswith(words))
                 if item.name == until:
                     break
-                hand_in(client, protocol, now["task"], item, knows)
+                submit_exercise(client, protocol, now["task"], item, knows)
     reader.page.reload()

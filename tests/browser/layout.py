@@ -55,7 +55,7 @@ _SMALL = f"""() => {{ {_SHOWN}
 }}"""
 
 
-def cut(page: Page) -> list[str]:
+def cut_elements(page: Page) -> list[str]:
     """Words and controls that stick out of the window or of what they lie in, and labels that end in dots."""
     return [f"cut: {what}" for what in dict.fromkeys(page.evaluate(_CUT))]
 

@@ -25,9 +25,9 @@ from finecomb.core.study import Study
 CHROMIUM = os.environ.get("FINECOMB_CHROMIUM") or next(
     (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), ""
 )
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
-QUIET += ["--disable-component-update", "--disable-sync", "--no-first-run"]
-_START = 180.0  # seconds a server may take on a busy machine
+CHROMIUM_ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
+CHROMIUM_ARGUMENTS += ["--disable-component-update", "--disable-sync", "--no-first-run"]
+_MAX_START_SECONDS = 180.0  # seconds a server may take on a busy machine
 
 
 @dataclass
@@ -51,11 +51,11 @@ class Server:
             self.process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, text=True)
         self._wait(log)
         said = log.read_text()
-        self.open_link = _link(said, "/join/")
-        self.admin_link = _link(said, "/sign-in/")
+        self.open_link = _find_link(said, "/join/")
+        self.admin_link = _find_link(said, "/sign-in/")
 
     def _wait(self, log: Path) -> None:
-        deadline = time.monotonic() + _START
+        deadline = time.monotonic() + _MAX_START_SECONDS
         while time.monotonic() < deadline:
             assert self.process is not None
             assert self.process.poll() is None, log.read_text()
@@ -82,7 +82,7 @@ class Server:
         return fc.read(self.folder)
 
 
-def _link(said: str, path: str) -> str:
+def _find_link(said: str, path: str) -> str:
     found = re.search(rf"http://\S*{path}\S+", said)
     return found.group(0) if found else ""
 
@@ -94,7 +94,7 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving(study: Study, folder: Path) -> Iterator[Server]:
+def serve_study(study: Study, folder: Path) -> Iterator[Server]:
     """A study served from a new folder."""
     fc.write(study, folder)
     server = Server(folder, free_port())
@@ -148,26 +148,26 @@ _TEXT = """() => [...document.querySelectorAll('[data-text] p[data-from]')].map(
 }).join("")"""
 
 
-class Reader:
+class BrowserAnnotator:
     """Somebody with the link, at a mouse or a keyboard."""
 
     def __init__(self, page: Page, link: str) -> None:
         self.page = page
         self.errors: list[str] = []
         page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on("console", lambda said: self.errors.append(said.text) if _is_fault(said.type, said.text) else None)
+        page.on("console", lambda said: self.errors.append(said.text) if _is_page_error(said.type, said.text) else None)
         page.goto(link)
 
     def join(self) -> None:
         self.action("start")
         self.wait_for_text()
 
-    def goes_on(self, step: str) -> None:
+    def continue_from(self, step: str) -> None:
         """From the page that has this id, once it is there."""
         expect(self.page.locator(f"[data-step='{step}']")).to_be_visible(timeout=20_000)
         self.action("continue")
 
-    def sees(self, what: str) -> None:
+    def wait_for(self, what: str) -> None:
         """Wait for something with that `data-` attribute, as `kind=result`."""
         name, _, value = what.partition("=")
         found = f"[data-{name}='{value}']" if value else f"[data-{name}]"
@@ -184,7 +184,7 @@ class Reader:
         """The text under judgement as it stands in the page."""
         return str(self.page.evaluate(_TEXT))
 
-    def saved(self) -> None:
+    def wait_until_saved(self) -> None:
         """Wait until the page says that everything is on the server's disk; it tries again within a minute."""
         expect(self.page.locator("[data-state=saved]")).to_be_visible(timeout=90_000)
 
@@ -216,7 +216,7 @@ class Reader:
 
     # by keyboard
 
-    def caret_to(self, offset: int, extend_to: int | None = None) -> None:
+    def move_caret(self, offset: int, extend_to: int | None = None) -> None:
         """Put the caret before the character at `offset`, counted in steps of the arrow key."""
         self.page.locator("[data-text]").focus()
         self.page.keyboard.press("Control+Home")
@@ -227,9 +227,9 @@ class Reader:
 
     def select_by_keys(self, quote: str) -> None:
         at = self.text.index(quote)
-        self.caret_to(at, at + len(quote))
+        self.move_caret(at, at + len(quote))
 
-    def press(self, *keys: str) -> None:
+    def press_keys(self, *keys: str) -> None:
         for key in keys:
             self.page.keyboard.press(key)
 
@@ -242,7 +242,7 @@ class Reader:
         else:
             field.locator(f"label:has(input[value='{value}'])").click()
 
-    def pick(self, quote: str, nth: int = 1, part: str = "text") -> None:
+    def pick_antecedent(self, quote: str, nth: int = 1, part: str = "text") -> None:
         self.action("pick")
         self.select(quote, nth, part)
         self.action("use")
@@ -250,22 +250,22 @@ class Reader:
     def finish(self) -> None:
         self.action("finish")
 
-    def sees_the_end(self) -> None:
+    def expect_last_page(self) -> None:
         """The last page, which thanks."""
         expect(self.page.get_by_role("heading", name="That was the last text")).to_be_visible(timeout=20_000)
 
-    def checks_out(self) -> None:
+    def expect_no_errors(self) -> None:
         """Nothing went wrong in the page."""
         assert self.errors == []
 
 
-def _is_fault(kind: str, text: str) -> bool:
+def _is_page_error(kind: str, text: str) -> bool:
     return kind == "error" and "Failed to load resource" not in text
 
 
-def new_reader(browser: Browser, server: Server, **options: object) -> Reader:
+def join_new_annotator(browser: Browser, server: Server, **options: object) -> BrowserAnnotator:
     """A person in a browser of their own."""
     page = browser.new_context(**({"viewport": {"width": 1440, "height": 900}} | options)).new_page()  # type: ignore[arg-type]
-    reader = Reader(page, server.open_link)
+    reader = BrowserAnnotator(page, server.open_link)
     reader.join()
     return reader

@@ -47,14 +47,14 @@ class Repetition:
             self.ends[report.nodeid.rpartition("::")[2].partition("[")[0], report.outcome] += 1
 
 
-def _busy() -> None:
+def _keep_busy() -> None:
     while True:
         sum(range(10_000))
 
 
 def main(times: int, busy: int, seconds: float, only: str) -> int:
     """Run the tests so often, or for so long; how many runs failed."""
-    processes = [multiprocessing.Process(target=_busy, daemon=True) for _ in range(busy)]
+    processes = [multiprocessing.Process(target=_keep_busy, daemon=True) for _ in range(busy)]
     for process in processes:
         process.start()
     repetition = Repetition(times, seconds)

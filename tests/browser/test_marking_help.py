@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser.served import Server, new_reader
+from tests.browser.served import Server, join_new_annotator
 
 pytestmark = pytest.mark.long
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.long
 def test_labels_are_defined_beside_the_text_while_words_are_selected(
     browser: Browser, scarecrow: Server, width: int
 ) -> None:
-    reader = new_reader(browser, scarecrow, viewport={"width": width, "height": 900})
+    reader = join_new_annotator(browser, scarecrow, viewport={"width": width, "height": 900})
     page, panel = reader.page, reader.page.locator("[data-definitions]")
     expect(panel).to_have_count(0)
     before = page.locator("[data-text]").bounding_box()
@@ -27,11 +27,11 @@ def test_labels_are_defined_beside_the_text_while_words_are_selected(
     assert page.locator("[data-text]").bounding_box() == before
     reader.label("redundant")
     expect(panel).to_have_count(0)
-    reader.checks_out()
+    reader.expect_no_errors()
 
 
 def test_a_thread_leads_to_the_earlier_words_in_the_labels_own_verb(browser: Browser, scarecrow: Server) -> None:
-    reader = new_reader(browser, scarecrow)
+    reader = join_new_annotator(browser, scarecrow)
     page = reader.page
     reader.select("fiftieth year")
     reader.label("self-contradiction")
@@ -51,4 +51,4 @@ def test_a_thread_leads_to_the_earlier_words_in_the_labels_own_verb(browser: Bro
     page.keyboard.press("Escape")
     page.keyboard.press("Escape")
     expect(page.locator("[data-thread]")).to_have_count(0)
-    reader.checks_out()
+    reader.expect_no_errors()

@@ -16,7 +16,7 @@ from finecomb.core.span import Span
 from finecomb.core.study import Study, StudyItem
 from finecomb.formats.parquet_seal import is_sealed
 from finecomb.protocols import load_shipped
-from tests.annotators.detectors.games import document, record
+from tests.annotators.detectors.games import game_document, game_record
 from tests.test_cli import refused, run
 
 REPORT = (
@@ -31,7 +31,7 @@ def study(texts: int) -> list[StudyItem]:
     for number in range(texts):
         points = 31 if number % 2 else 29
         text = REPORT.format(points=points)
-        data = record() | {"day": f"02_{number + 1:02}_17"}
+        data = game_record() | {"day": f"02_{number + 1:02}_17"}
         quotes = [("97", "number"), (str(points), "number") if points != 31 else None]
         quotes += [("Boston Celtics", "name")] if number % 3 else []
         spans = [
@@ -100,7 +100,7 @@ def test_the_study_is_written_with_the_checker_as_an_annotator(games: Path, tmp_
 
 def test_texts_without_a_record_are_said(tmp_path: Path) -> None:
     bare = Document(id="bare", text="Paul Reyes scored 40 points .")
-    items: list[StudyItem] = [load_shipped("accuracy"), bare, document("Paul Reyes scored 40 points .")]
+    items: list[StudyItem] = [load_shipped("accuracy"), bare, game_document("Paul Reyes scored 40 points .")]
     fc.write(Study.from_items(items), tmp_path / "study")
     output = result("detect", tmp_path / "study", "--detector", "boxscore")
     assert output["notes"] == ["1 text (bare): not checked: no box score in its data"]
@@ -108,7 +108,7 @@ def test_texts_without_a_record_are_said(tmp_path: Path) -> None:
 
 
 def test_a_study_under_another_protocol_gets_the_one_it_needs(tmp_path: Path) -> None:
-    items: list[StudyItem] = [load_shipped("snac"), document("Paul Reyes scored 40 points .")]
+    items: list[StudyItem] = [load_shipped("snac"), game_document("Paul Reyes scored 40 points .")]
     fc.write(Study.from_items(items), tmp_path / "study")
     run("detect", tmp_path / "study", "--detector", "boxscore", "-o", tmp_path / "checked")
     assert set(fc.read(tmp_path / "checked").protocols) == {"snac@2", "accuracy@2"}
@@ -152,7 +152,7 @@ def test_mistakes_are_said_in_one_line(games: Path, tmp_path: Path) -> None:
         "train", games, "--detector", "boxscore", "--gold", "golden"
     )
     assert "need at least as many games" in refused("train", games, "--detector", "boxscore", "--folds", "40")
-    fc.write(Study.from_items([load_shipped("accuracy"), document("The Gulls won .")]), tmp_path / "bare")
+    fc.write(Study.from_items([load_shipped("accuracy"), game_document("The Gulls won .")]), tmp_path / "bare")
     assert "no annotator of kind gold" in refused("train", tmp_path / "bare", "--detector", "boxscore")
 
 
@@ -170,7 +170,7 @@ def test_a_study_on_disk_is_marked_as_one_in_memory(tmp_path: Path) -> None:
 
 
 def test_two_texts_with_one_id_are_refused_on_disk_too(tmp_path: Path) -> None:
-    fc.write(Study.from_items([load_shipped("accuracy"), document("x", REPORT)]), tmp_path / "t.parquet")
+    fc.write(Study.from_items([load_shipped("accuracy"), game_document("x", REPORT)]), tmp_path / "t.parquet")
     file = tmp_path / "t.parquet" / "documents.parquet"
     table = pl.read_parquet(file)
     pl.concat([table, table]).write_parquet(file)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 
-def deadly(number: int) -> int:
+def square_or_crash(number: int) -> int:
     """A square; whoever works on 3 dies."""
     if number == 3:
         os._exit(1)

@@ -30,13 +30,13 @@ from finecomb.protocols import load
 
 
 @dataclass(frozen=True)
-class MischiefOptions:
+class FaultOptions:
     """How slow the work is, and where it writes down who worked."""
 
     seconds: float = 0.0
     diary: str = ""
 
-    def befall(self, id: str, text: str) -> None:
+    def inject_fault(self, id: str, text: str) -> None:
         """Take time, write it down; raise at `poison`, and die at `death`."""
         time.sleep(self.seconds)
         if self.diary:
@@ -72,7 +72,7 @@ class InterruptedEngine:
             yield work(item)
 
 
-class DeadlyEngine:
+class LosingEngine:
     """Loses every item in which there is the text that kills."""
 
     def map(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
@@ -83,16 +83,16 @@ class DeadlyEngine:
 # --- a detector, a metric and a critic ---------------------------------------------------------------------------
 
 
-class MischievousDetector:
+class FaultyDetector:
     """Marks the first word; quotes another one at `lie`."""
 
     signature = "mischief"
 
-    def __init__(self, protocol: Protocol, options: MischiefOptions) -> None:
+    def __init__(self, protocol: Protocol, options: FaultOptions) -> None:
         self.protocol, self.options = protocol, options
 
     def __call__(self, document: Document) -> Annotation:
-        self.options.befall(document.id, document.text)
+        self.options.inject_fault(document.id, document.text)
         word = document.text.split()[0]
         quote = "truth" if word == "lie" else word
         mark = Mark(id=f"{document.id}/m/0", label="grammar-usage", spans=(Span(0, len(word)),), quotes=(quote,))
@@ -102,33 +102,33 @@ class MischievousDetector:
 
 
 @dataclass(frozen=True)
-class MischievousScore:
+class FaultyScore:
     """A number with many digits for each text."""
 
-    options: MischiefOptions
+    options: FaultOptions
 
     def __call__(self, candidates: Sequence[Candidate]) -> list[float]:
         for candidate in candidates:
-            self.options.befall(candidate.document.id, candidate.text)
+            self.options.inject_fault(candidate.document.id, candidate.text)
         return [sum(map(ord, candidate.text)) / 7 for candidate in candidates]
 
 
-class MischievousCritic(PriorCritic):
+class FaultyCritic(PriorCritic):
     """States are the first letters of words."""
 
     name = "mischief"
     prior: Markov
 
-    def __init__(self, options: MischiefOptions) -> None:
+    def __init__(self, options: FaultOptions) -> None:
         self.options = options
         self.prior = Markov.fit([("T", "d"), ("d", "T", "x")], ("T", "d", "x"), 1.0)
 
     @classmethod
     def fit(cls, real: Sequence[Document], rng: np.random.Generator) -> Self:
-        return cls(MischiefOptions())
+        return cls(FaultOptions())
 
     def project(self, document: Document) -> Posterior:
-        self.options.befall(document.id, document.text)
+        self.options.inject_fault(document.id, document.text)
         return PointPosterior(tuple(word[0] if word[0] in "Td" else "x" for word in document.text.split()))
 
     def state(self) -> SavedState:
@@ -138,7 +138,7 @@ class MischievousCritic(PriorCritic):
 # --- what comes of texts -----------------------------------------------------------------------------------------
 
 
-def documents(count: int, **words: str) -> pl.LazyFrame:
+def make_texts(count: int, **words: str) -> pl.LazyFrame:
     """Texts `d0`, `d1`, ...; `words` gives some of them others."""
     ids = [f"d{number}" for number in range(count)]
     none: dict[str, object] = {"context": None, "references": [], "segments": [], "data": None, "meta": None}
@@ -146,26 +146,26 @@ def documents(count: int, **words: str) -> pl.LazyFrame:
     return pl.LazyFrame(rows)
 
 
-def records(texts: pl.LazyFrame) -> list[Document]:
+def to_documents(texts: pl.LazyFrame) -> list[Document]:
     """The same as records."""
     columns = {name: kind for name, (kind, _) in frames.DOCUMENTS.items()}
     return list(frames.iter_documents(texts.collect().cast(columns)))  # type: ignore[arg-type]
 
 
-def marked(engine: str, texts: pl.LazyFrame, folder: Path, options: MischiefOptions, workers: int = 2) -> MarkedCorpus:
+def mark_texts_by_engine(engine: str, texts: pl.LazyFrame, folder: Path, options: FaultOptions, workers: int = 2) -> MarkedCorpus:
     """What the detector marks in texts by an engine."""
-    return marks_of(texts, Executor.from_folder(parse_engine(engine, workers), folder), options)
+    return mark_texts(texts, Executor.from_folder(parse_engine(engine, workers), folder), options)
 
 
-def marks_of(texts: pl.LazyFrame, spread: Executor, options: MischiefOptions) -> MarkedCorpus:
+def mark_texts(texts: pl.LazyFrame, spread: Executor, options: FaultOptions) -> MarkedCorpus:
     """What the detector marks in texts."""
-    marking = DocumentMarking("m", MischievousDetector, load("scarecrow"), options)
+    marking = DocumentMarking("m", FaultyDetector, load("scarecrow"), options)
     return mark_corpus(texts, marking, "mischief", spread, lambda counts, _: counts)
 
 
-def detection(texts: pl.LazyFrame, spread: Executor, options: MischiefOptions) -> pl.DataFrame:
+def detection_table(texts: pl.LazyFrame, spread: Executor, options: FaultOptions) -> pl.DataFrame:
     """Every text with the words marked in it."""
-    corpus = marks_of(texts, spread, options)
+    corpus = mark_texts(texts, spread, options)
     rows = [
         (row.document, str([mark.quotes for mark in row.marks]), row.excluded.reason if row.excluded else None)
         for row in corpus.annotations()
@@ -173,10 +173,10 @@ def detection(texts: pl.LazyFrame, spread: Executor, options: MischiefOptions) -
     return pl.DataFrame(rows, ["id", "result", "problem"], orient="row")
 
 
-def scoring(texts: pl.LazyFrame, spread: Executor, options: MischiefOptions) -> pl.DataFrame:
+def scoring_table(texts: pl.LazyFrame, spread: Executor, options: FaultOptions) -> pl.DataFrame:
     """Every text with its number."""
-    candidates = [Candidate(document.text, (), document) for document in records(texts)]
-    result = score_candidates(Metric("mischief", MischievousScore(options), by_text=True), candidates, spread)
+    candidates = [Candidate(document.text, (), document) for document in to_documents(texts)]
+    result = score_candidates(Metric("mischief", FaultyScore(options), by_text=True), candidates, spread)
     rows = [
         (candidate.document.id, repr(value), result.failures.get(place))
         for place, (candidate, value) in enumerate(zip(candidates, result.values.tolist(), strict=True))
@@ -184,9 +184,9 @@ def scoring(texts: pl.LazyFrame, spread: Executor, options: MischiefOptions) -> 
     return pl.DataFrame(rows, {"id": pl.String, "result": pl.String, "problem": pl.String}, orient="row")
 
 
-def criticism(texts: pl.LazyFrame, spread: Executor, options: MischiefOptions) -> pl.DataFrame:
+def criticism_table(texts: pl.LazyFrame, spread: Executor, options: FaultOptions) -> pl.DataFrame:
     """Every text with its Latent NLL and its states, those without one last."""
-    result = score_documents(MischievousCritic(options), records(texts), spread=spread)
+    result = score_documents(FaultyCritic(options), to_documents(texts), spread=spread)
     pairs = zip(result.ids, result.values.tolist(), result.points, strict=True)
     rows = [(id, f"{value!r} {point}", None) for id, value, point in pairs]
     rows += [(loss.id, "", loss.why) for loss in result.dropped]  # type: ignore[misc]
@@ -197,28 +197,28 @@ def criticism(texts: pl.LazyFrame, spread: Executor, options: MischiefOptions) -
 class WorkKind:
     """A kind of work on texts, whose result has the columns `id`, `result` and `problem`."""
 
-    result: Callable[[pl.LazyFrame, Executor, MischiefOptions], pl.DataFrame]
+    result: Callable[[pl.LazyFrame, Executor, FaultOptions], pl.DataFrame]
     rows: int
     """Of a partition."""
 
 
-WORKS: Mapping[str, WorkKind] = {
-    "detect": WorkKind(detection, 16),
-    "stress": WorkKind(scoring, 64),
-    "criticize": WorkKind(criticism, 16),
+WORK_KINDS: Mapping[str, WorkKind] = {
+    "detect": WorkKind(detection_table, 16),
+    "stress": WorkKind(scoring_table, 64),
+    "criticize": WorkKind(criticism_table, 16),
 }
 """Every command whose partitions can be kept."""
-PARTITIONS = 10
+PARTITION_COUNT = 10
 
 
-def poisoned(name: str) -> pl.LazyFrame:
+def make_poisoned_texts(name: str) -> pl.LazyFrame:
     """Texts for ten partitions of a kind of work; the fourth is poisoned."""
-    return documents(PARTITIONS * WORKS[name].rows, d3="poison here")
+    return make_texts(PARTITION_COUNT * WORK_KINDS[name].rows, d3="poison here")
 
 
 def main() -> None:
     """Work on texts in a process of its own, as its arguments say, and print a digest of what came of it."""
     name, engine, folder, seconds, diary, workers = sys.argv[1:]
     spread = Executor.from_folder(parse_engine(engine, int(workers) or None), Path(folder))
-    table = WORKS[name].result(poisoned(name), spread, MischiefOptions(float(seconds), diary))
+    table = WORK_KINDS[name].result(make_poisoned_texts(name), spread, FaultOptions(float(seconds), diary))
     print(table.write_json())

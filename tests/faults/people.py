@@ -25,8 +25,8 @@ from finecomb.core.tokens import words
 from finecomb.server.auth import CSRF_HEADER
 from tests.databases import demo_items
 
-_FAILED = (500, 502, 503)
-_PAUSE = 0.1  # seconds until a save that failed is sent again
+_FAILURE_STATUSES = (500, 502, 503)
+_RETRY_SECONDS = 0.1  # seconds until a save that failed is sent again
 
 
 @dataclass
@@ -68,7 +68,7 @@ class Person:
         id, change = self.unanswered
         start = time.perf_counter()
         answer = await self.send(client, "PUT", f"/api/tasks/{self.task['id']}/marks/{id}", change)
-        if answer.status_code in _FAILED:
+        if answer.status_code in _FAILURE_STATUSES:
             return False
         assert answer.status_code == 200, answer.text
         assert answer.json() == {"change": change["change"], "version": change["base"] + 1}
@@ -89,20 +89,20 @@ class Person:
         return id, {"change": uuid.uuid4().hex, "base": self.acknowledged.get(id, (0, None))[0], "body": change}
 
 
-def crowd(count: int) -> list[Person]:
+def make_people(count: int) -> list[Person]:
     """So many people, each with chances of their own."""
     return [Person(f"p{number}", random.Random(number)) for number in range(count)]
 
 
-def client(address: str) -> httpx.AsyncClient:
+def open_client(address: str) -> httpx.AsyncClient:
     """Connections for as many people as there are."""
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
     return httpx.AsyncClient(base_url=address, timeout=60, limits=limits)
 
 
-async def join(address: str, token: str, people: Sequence[Person]) -> None:
+async def join_all(address: str, token: str, people: Sequence[Person]) -> None:
     """Sign everybody in who is not."""
-    async with client(address) as browser:
+    async with open_client(address) as browser:
         for person in people:
             if not person.token:
                 await person.join(browser, token)
@@ -111,12 +111,12 @@ async def join(address: str, token: str, people: Sequence[Person]) -> None:
 async def save_while(
     address: str, people: Sequence[Person], goes_on: Callable[[], bool], patient: bool = False, pause: float = 0
 ) -> None:
-    """Everybody saves while `goes_on` says so; who is not patient leaves with the server."""
-    async with client(address) as browser:
-        await asyncio.gather(*(_save_on(person, browser, goes_on, patient, pause) for person in people))
+    """Everybody saves while `continue_from` says so; who is not patient leaves with the server."""
+    async with open_client(address) as browser:
+        await asyncio.gather(*(_save_repeatedly(person, browser, goes_on, patient, pause) for person in people))
 
 
-async def _save_on(
+async def _save_repeatedly(
     person: Person, browser: httpx.AsyncClient, goes_on: Callable[[], bool], patient: bool, pause: float
 ) -> None:
     await asyncio.sleep(pause * person.random.random())
@@ -127,24 +127,24 @@ async def _save_on(
             if not patient:
                 return
             done = False
-        await asyncio.sleep(pause if done else _PAUSE) if pause or not done else None
+        await asyncio.sleep(pause if done else _RETRY_SECONDS) if pause or not done else None
 
 
-def until(seconds: float) -> Callable[[], bool]:
+def make_countdown(seconds: float) -> Callable[[], bool]:
     """Whether so many seconds have not passed yet."""
     end = time.monotonic() + seconds
     return lambda: time.monotonic() < end
 
 
-async def settle(address: str, people: Sequence[Person]) -> None:
+async def resend_unanswered(address: str, people: Sequence[Person]) -> None:
     """Everybody sends what was under way again: it counts once, whether or not it had been kept."""
-    goes_on = until(120)
-    async with client(address) as browser:
+    goes_on = make_countdown(120)
+    async with open_client(address) as browser:
         for person in people:
             while person.unanswered:
                 assert goes_on(), "the server does not come back"
                 if not await person.save(browser):
-                    await asyncio.sleep(_PAUSE)
+                    await asyncio.sleep(_RETRY_SECONDS)
 
 
 def make_study(folder: Path) -> Path:
@@ -172,29 +172,29 @@ class Outcome:
     note: str = ""
 
 
-def outcome(name: str, times: int, where: StudyLocation, people: Sequence[Person], note: str = "") -> Outcome:
+def measure_outcome(name: str, times: int, where: StudyLocation, people: Sequence[Person], note: str = "") -> Outcome:
     """The saves of some people beside what the database holds."""
-    lost, doubled = losses(where, people)
+    lost, doubled = count_losses(where, people)
     tries, saves = sum(person.tries for person in people), sum(person.saves for person in people)
     return Outcome(name, times, tries, saves, lost, doubled, note)
 
 
-def losses(where: StudyLocation, people: Sequence[Person]) -> tuple[int, int]:
+def count_losses(where: StudyLocation, people: Sequence[Person]) -> tuple[int, int]:
     """How many marks are not there as they were acknowledged, and how many saves counted more than once."""
     database = Database(where)
     try:
-        stored, versions, changes = _stored(database, where)
+        stored, versions, changes = _read_stored_marks(database, where)
     finally:
         database.close()
     lost = sum(
-        not _is_there(stored.get(id), version, body, person.unanswered is not None and person.unanswered[0] == id)
+        not _is_stored(stored.get(id), version, body, person.unanswered is not None and person.unanswered[0] == id)
         for person in people
         for id, (version, body) in person.acknowledged.items()
     )
     return lost, max(0, versions - changes)
 
 
-def _stored(database: Database, where: StudyLocation) -> tuple[dict[str, tuple[int, str | None]], int, int]:
+def _read_stored_marks(database: Database, where: StudyLocation) -> tuple[dict[str, tuple[int, str | None]], int, int]:
     """The marks of a study by id, how many versions there are of all entries, and how many changes made them."""
     entry, change, annotation = tables.entry.c, tables.change.c, tables.annotation.c
     with database.read_transaction() as transaction:
@@ -211,7 +211,7 @@ def _stored(database: Database, where: StudyLocation) -> tuple[dict[str, tuple[i
     return {id: (version, body) for id, version, body in rows}, int(versions or 0), int(changes)
 
 
-def _is_there(row: tuple[int, str | None] | None, version: int, body: Any, under_way: bool) -> bool:
+def _is_stored(row: tuple[int, str | None] | None, version: int, body: Any, under_way: bool) -> bool:
     """Whether a mark is as it was acknowledged, but for a save that was under way."""
     if row is None:
         return False
@@ -221,7 +221,7 @@ def _is_there(row: tuple[int, str | None] | None, version: int, body: Any, under
     return under_way and stored == version + 1
 
 
-def is_sound(where: StudyLocation) -> bool:
+def is_database_intact(where: StudyLocation) -> bool:
     """Whether SQLite finds nothing wrong with its file."""
     database = Database(where)
     connection = database.connect()

@@ -17,12 +17,12 @@ CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(
     [*_MODULES, "finecomb.server.housekeeping", "finecomb.collection.database.store", "tests.faults.processes"]
 )
-START = 120.0
+MAX_START_SECONDS = 120.0
 """Seconds that a server may take to start on a busy machine."""
 
 
 @dataclass
-class Served:
+class ServerProcess:
     """A study's server, which a test may kill, stop and start again."""
 
     study: Path
@@ -43,10 +43,10 @@ class Served:
         """What it printed since its last start."""
         return self.study.parent / f"{self.study.name}-{self.starts}-{id(self)}.log"
 
-    def start(self) -> Served:
+    def start(self) -> ServerProcess:
         """Start it and wait until it answers."""
         self.launch()
-        deadline = time.monotonic() + START
+        deadline = time.monotonic() + MAX_START_SECONDS
         while "Stop with Ctrl-C" not in (said := self.log.read_text() if self.log.exists() else ""):
             assert self.process.is_alive(), said
             assert time.monotonic() < deadline, said
@@ -71,10 +71,10 @@ class Served:
 
     def wait(self) -> int:
         """Wait until it has ended; its exit code."""
-        self.process.join(START)
+        self.process.join(MAX_START_SECONDS)
         return int(self.process.exitcode or 0)
 
-    def __enter__(self) -> Served:
+    def __enter__(self) -> ServerProcess:
         return self.start()
 
     def __exit__(self, *_: object) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from finecomb.core.errors import FormatError
 from finecomb.core.records import Document
-from finecomb.formats.text_records import read_evidence, with_evidence
+from finecomb.formats.text_records import read_evidence, attach_evidence
 
 BOX = {"PLAYER_NAME": {"0": "Lena Brandt"}, "PTS": {"0": "17"}}
 
@@ -24,7 +24,7 @@ TEXTS = [Document(id=id, text="The Foxes won.") for id in ("a", "b")]
 
 
 def records(path: Path, *paths: Path) -> list[Any]:
-    return [document.data for document in with_evidence(TEXTS, read_evidence([path, *paths])).documents]
+    return [document.data for document in attach_evidence(TEXTS, read_evidence([path, *paths])).documents]
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_records_find_their_texts_by_id_or_in_order(name: str, content: str, tmp
 
 def test_what_a_person_wrote_becomes_a_reference(tmp_path: Path) -> None:
     (tmp_path / "g.jsonl").write_text("\n".join(json.dumps({**each, "summary": ["They", "won"]}) for each in GAMES))
-    documents = with_evidence(TEXTS, read_evidence([tmp_path / "g.jsonl"])).documents
+    documents = attach_evidence(TEXTS, read_evidence([tmp_path / "g.jsonl"])).documents
     assert documents[0].references == ("They won",)
     assert documents[0].data == GAMES[0]
 
@@ -54,7 +54,7 @@ def test_what_a_person_wrote_becomes_a_reference(tmp_path: Path) -> None:
 def test_texts_find_their_games_by_day_and_teams(tmp_path: Path) -> None:
     (tmp_path / "g.json").write_text(json.dumps([*GAMES, game("2017-03-03")]))
     text = Document(id="x", text="…", meta={"home_name": "Foxes", "vis_name": "Cranes", "date": "02_03_17"})
-    match = with_evidence([text], read_evidence([tmp_path / "g.json"]))
+    match = attach_evidence([text], read_evidence([tmp_path / "g.json"]))
     assert match.documents[0].data == GAMES[1]
     assert match.notes == ("2 of 3 records belong to no text and were left out",)
 
@@ -101,12 +101,12 @@ def test_a_folder_without_games_and_a_schedule_without_days_are_refused(tmp_path
 
 def test_other_records_are_said_to_be_no_box_scores(tmp_path: Path) -> None:
     (tmp_path / "w.jsonl").write_text('{"wind": 3}\n{"wind": 4}\n')
-    match = with_evidence(TEXTS, read_evidence([tmp_path / "w.jsonl"]))
+    match = attach_evidence(TEXTS, read_evidence([tmp_path / "w.jsonl"]))
     assert [document.data for document in match.documents] == [{"wind": 3}, {"wind": 4}]
     assert "2 records are no box scores" in match.notes[0]
 
 
 def test_records_that_are_lists_are_tables_of_their_own(tmp_path: Path) -> None:
     (tmp_path / "w.json").write_text('[[{"wind": 3}], [{"wind": 4}]]')
-    match = with_evidence(TEXTS, read_evidence([tmp_path / "w.json"]))
+    match = attach_evidence(TEXTS, read_evidence([tmp_path / "w.json"]))
     assert [document.data for document in match.documents] == [[{"wind": 3}], [{"wind": 4}]]

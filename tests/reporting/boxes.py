@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 SVG = "{http://www.w3.org/2000/svg}"
-_MOVE = re.compile(r"(translate|rotate|scale|matrix)\(([^)]*)\)")
+_TRANSFORM = re.compile(r"(translate|rotate|scale|matrix)\(([^)]*)\)")
 
 
 class Box(NamedTuple):
@@ -23,10 +23,10 @@ class Box(NamedTuple):
     """(4, 2)"""
 
 
-def matrix(transform: str) -> np.ndarray:
+def transform_matrix(transform: str) -> np.ndarray:
     """A transform attribute as a 3 x 3 matrix."""
     result = np.eye(3)
-    for name, inside in _MOVE.findall(transform):
+    for name, inside in _TRANSFORM.findall(transform):
         numbers = [float(number) for number in re.split(r"[\s,]+", inside.strip())]
         step = np.eye(3)
         if name == "translate":
@@ -42,22 +42,22 @@ def matrix(transform: str) -> np.ndarray:
     return result
 
 
-def boxes(svg: str, em: float = 0.46) -> list[Box]:
+def text_boxes(svg: str, em: float = 0.46) -> list[Box]:
     """The boxes of all words of a drawing; rather a little too small, so that a collision is one.
 
     `em` is how wide a letter is in shares of its size: 0.46 in a narrow font, 0.58 in a wide one.
     """
-    return list(_boxes(ET.fromstring(svg), np.eye(3), 11.0, em))
+    return list(_iter_text_boxes(ET.fromstring(svg), np.eye(3), 11.0, em))
 
 
 def cut_words(svg: str, em: float = 0.58) -> list[str]:
     """Words that reach over the left or right edge of a drawing in a wide font."""
     wide = float(ET.fromstring(svg).get("width", "0").removesuffix("px"))
-    return [box.words for box in boxes(svg, em) if box.corners[:, 0].min() < 0 or box.corners[:, 0].max() > wide]
+    return [box.words for box in text_boxes(svg, em) if box.corners[:, 0].min() < 0 or box.corners[:, 0].max() > wide]
 
 
-def _boxes(element: ET.Element, outer: np.ndarray, size: float, em: float) -> Iterator[Box]:
-    place = outer @ matrix(element.get("transform", ""))
+def _iter_text_boxes(element: ET.Element, outer: np.ndarray, size: float, em: float) -> Iterator[Box]:
+    place = outer @ transform_matrix(element.get("transform", ""))
     if element.tag == f"{SVG}svg" or element.tag == f"{SVG}text":
         x, y = (float(element.get(name, "0").removesuffix("px") or 0) for name in ("x", "y"))
         shift = np.eye(3)
@@ -71,15 +71,15 @@ def _boxes(element: ET.Element, outer: np.ndarray, size: float, em: float) -> It
         corners = [[left, -0.7 * size], [left + wide, -0.7 * size], [left + wide, 0], [left, 0]]
         yield Box(words, (place @ np.array([[*corner, 1] for corner in corners]).T).T[:, :2])
     for child in element:
-        yield from _boxes(child, place, size, em)
+        yield from _iter_text_boxes(child, place, size, em)
 
 
 def collisions(svg: str) -> list[tuple[str, str]]:
     """Pairs of words that overlap."""
-    return [(a.words, b.words) for a, b in itertools.combinations(boxes(svg), 2) if _overlap(a.corners, b.corners)]
+    return [(a.words, b.words) for a, b in itertools.combinations(text_boxes(svg), 2) if _is_overlapping(a.corners, b.corners)]
 
 
-def _overlap(a: np.ndarray, b: np.ndarray) -> bool:
+def _is_overlapping(a: np.ndarray, b: np.ndarray) -> bool:
     """Whether two convex shapes overlap: no line stands between them."""
     for shape in (a, b):
         for start, end in zip(shape, np.roll(shape, -1, axis=0), strict=True):

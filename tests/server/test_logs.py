@@ -30,7 +30,7 @@ def log() -> Iterator[io.StringIO]:
 
 
 def test_a_request_is_a_line_without_ids(store: Store, log: io.StringIO) -> None:
-    reader = Client(store).joined()
+    reader = Client(store).join_study()
     who, task = reader.get("/api/me").json()["annotator"], reader.next()["id"]
     reader.save(task, "answers", {"no_errors": True})
     reader.get("/nowhere/at/all?name=ann")
@@ -49,7 +49,7 @@ def test_a_request_is_a_line_without_ids(store: Store, log: io.StringIO) -> None
 def test_a_failure_says_where_and_not_what_somebody_wrote(
     store: Store, log: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reader = Client(store).joined()
+    reader = Client(store).join_study()
     task = reader.next()["id"]
 
     def fail(*_: object) -> int:

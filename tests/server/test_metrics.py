@@ -28,7 +28,7 @@ def local(store: Store) -> TestClient:
 
 
 def test_requests_and_the_study_are_counted(store: Store) -> None:
-    reader, watcher = Client(store).joined(), Client(store)
+    reader, watcher = Client(store).join_study(), Client(store)
     task = reader.next()["id"]
     reader.save(task, "answers", {"no_errors": True})
     reader.save(task, "answers", {"no_errors": True}, base=7)
@@ -46,7 +46,7 @@ def test_requests_and_the_study_are_counted(store: Store) -> None:
 
 
 def test_numbers_name_nobody(store: Store) -> None:
-    reader = Client(store).joined()
+    reader = Client(store).join_study()
     who = reader.get("/api/me").json()["annotator"]
     page = local(store).get("/metrics").text
     assert who not in page

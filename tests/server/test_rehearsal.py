@@ -22,7 +22,7 @@ from finecomb.statistics.comparisons.human_or_machine import human_or_machine
 from finecomb.statistics.judges.estimates import estimate_means
 from finecomb.statistics.selection.view import view
 from tests.core.test_design import CLARK, DOMAINS
-from tests.databases import new_place, opened
+from tests.databases import new_study_location, open_test_store
 from tests.statistics.judges.worlds import PROTOCOL as SLIPS
 
 TURING = protocols.load("turing")
@@ -39,7 +39,7 @@ def texts(count: int) -> list[Document]:
 
 def rehearsed(folder: Path, items: Sequence[StudyItem], traits: CrowdTraits, arrivals: int, seed: int = 2) -> Rehearsal:
     clock = RehearsalClock()
-    with opened(new_place("sqlite", folder), items, clock) as store:
+    with open_test_store(new_study_location("sqlite", folder), items, clock) as store:
         return rehearse(store, clock, traits, arrivals, seed)
 
 

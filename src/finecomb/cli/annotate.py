@@ -41,7 +41,7 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, ModelSettings
 from finecomb.core.study import Study, StudyItem
 from finecomb.formats import folder
-from finecomb.formats.atomic_file import refuse_existing, write_file
+from finecomb.formats.atomic_file import reject_existing_path, write_file
 from finecomb.reporting.calibration_tables import format_intervals
 from finecomb.reporting.tables import Row, finding_rows
 from finecomb.reporting.terminal_text import render_document
@@ -120,7 +120,7 @@ def annotate(
     """
     _check_probe(probe, paraphrase, own, dry_run, check)
     whole = read(study, from_)
-    if output is None and not dry_run and not folder.looks_like(study):
+    if output is None and not dry_run and not folder.is_study_folder(study):
         raise FinecombError(f"{study}: is no study folder, so nothing can be added to it; name a new study with -o")
     settings = model_settings(whole, model, values)
     chosen = _find_protocol(whole, protocol)
@@ -265,7 +265,7 @@ def _write_runs(study: Study, runs: list[ModelRun], path: Path, output: Path | N
         formats.save(_items_with_runs(study, runs), output, force=force)
         return
     wanted = {run.record.protocol for run in runs}
-    folder.add_work(
+    folder.add_annotations(
         path,
         [study.protocols.get(id) or protocols.load(id.partition("@")[0]) for id in wanted],
         [annotator for run in runs for annotator in run.annotators],
@@ -393,7 +393,7 @@ def export_prompt(
 
     Example: `finecomb prompts export mine.txt`
     """
-    refuse_existing(file, force)
+    reject_existing_path(file, force)
     write_file(file, PromptTemplate().to_text())
     print_result(file, f"a template with the variables {', '.join(VARIABLES)}")
 

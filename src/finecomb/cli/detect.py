@@ -41,8 +41,8 @@ from finecomb.core.study import Study, StudyItem
 from finecomb.engine.options import PartitionOptions
 from finecomb.engine.partitions import unfinished_folder
 from finecomb.formats import parquet
-from finecomb.formats.atomic_file import refuse_existing, write_file
-from finecomb.formats.folder import looks_like as folder_looks_like
+from finecomb.formats.atomic_file import reject_existing_path, write_file
+from finecomb.formats.folder import is_study_folder as folder_looks_like
 from finecomb.formats.parquet import ScannedStudy
 from finecomb.reporting.tables import Row, as_json
 
@@ -102,7 +102,7 @@ def detect(
     if documents.head(1).collect().is_empty():
         raise FinecombError(f"{study}: has no documents yet")
     if output:
-        refuse_existing(output, force)
+        reject_existing_path(output, force)
     fitted_texts, id = getattr(program, "fitted_texts", ()), getattr(program, "annotator_id", "")
     checker = factory.annotator(program.signature, fitted_texts, id)
     marking = DocumentMarking(checker.id, factory.make, protocol, options, isinstance(program, BatchDetector))
@@ -112,7 +112,7 @@ def detect(
         print_notes(resume_note(spread.reused_row_count, "text"))
         if output and isinstance(whole, ScannedStudy):
             tables = {name: corpus.table(name) for name in RESULT_TABLES}
-            formats.save_marked(whole, output, protocol, checker, tables, corpus.is_valid(), force)
+            formats.save_annotated_study(whole, output, protocol, checker, tables, corpus.is_valid(), force)
         elif output and isinstance(whole, Study):
             formats.save_checked(
                 _add_detector_work(whole, checker, protocol, corpus.annotations()), output, force=force
@@ -124,9 +124,9 @@ def _scan_parquet(path: Path, from_: str, output: Path | None) -> ScannedStudy |
     """A study that need not be read into memory: Parquet with texts only, to be written as Parquet."""
     if output is None or not output.name.endswith(parquet.FORMAT.suffixes) or from_ not in ("", "parquet"):
         return None
-    if folder_looks_like(path) or not parquet.looks_like(path):
+    if folder_looks_like(path) or not parquet.is_parquet_folder(path):
         return None
-    scanned = parquet.scan(path)
+    scanned = parquet.scan_study(path)
     if scanned.count("annotations"):
         return None
     twice = scanned.tables["documents"].select("id").filter(pl.col("id").is_duplicated()).head(1).collect()

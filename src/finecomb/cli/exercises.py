@@ -13,7 +13,7 @@ from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.practice import Exercise
 from finecomb.core.protocol_text import format_yaml
 from finecomb.core.study import Study
-from finecomb.formats.atomic_file import refuse_existing, write_file
+from finecomb.formats.atomic_file import reject_existing_path, write_file
 
 
 @app.command()
@@ -48,7 +48,7 @@ def exercise(
     """
     if to == "training" and (share is not None or precision is not None):
         raise FinecombError("--pass and --precision are for a test; add --to test or leave them out")
-    refuse_existing(output, force)
+    reject_existing_path(output, force)
     whole = read(study, from_)
     chosen = whole.protocol(protocol or _default_protocol(whole))
     exercises = [_build_exercise(whole, id, gold, chosen.id) for id in documents]

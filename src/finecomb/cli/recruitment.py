@@ -27,7 +27,7 @@ from finecomb.collection.screened_annotators import ScreenedPerson, screened_peo
 from finecomb.collection.screening import Suggestion
 from finecomb.collection.screening import screen as suggestions
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.formats.atomic_file import refuse_existing, write_file
+from finecomb.formats.atomic_file import reject_existing_path, write_file
 from finecomb.reporting.tables import Row, as_json
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def pay(
         raise FinecombError(
             f"--form {form}: choose among {', '.join(pay.FILENAME_BY_FORMAT)}{did_you_mean(form, pay.FILENAME_BY_FORMAT)}"
         )
-    refuse_existing(output, force)
+    reject_existing_path(output, force)
     with _open_database(study, db) as store:
         with store.database.read_transaction() as transaction:
             arrivals = arrivals_storage.arrivals(store, transaction)

@@ -22,7 +22,7 @@ from finecomb.collection.database.location import DATABASE_FILENAME, StudyLocati
 from finecomb.core.errors import FinecombError, StudyError, did_you_mean
 from finecomb.core.records import ONBOARDING_PHASES
 from finecomb.core.study_checks import check_items
-from finecomb.formats import folder, with_lines
+from finecomb.formats import folder, locate_problems
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -361,7 +361,7 @@ def _lock_study(study: Path, db: str) -> Iterator[None]:
     """Nobody else serves the study from its SQLite file; several processes may from PostgreSQL."""
     from finecomb.collection.database.serving_lock import hold_study_lock
 
-    if study.is_dir() and not folder.looks_like(study):
+    if study.is_dir() and not folder.is_study_folder(study):
         yield  # which is said below
         return
     with hold_study_lock(work_location(study, db), "serve"):
@@ -373,14 +373,14 @@ def _open_served_study(study: Path, db: str) -> Iterator[Store]:
     """A study to be served, with what is new in its folder."""
     from finecomb.collection.database.store import open_store
 
-    if study.is_dir() and not folder.looks_like(study):
+    if study.is_dir() and not folder.is_study_folder(study):
         raise FinecombError(f"{study}: no study in this folder; `finecomb new` makes one from your texts")
     if not study.is_dir() and not is_postgres_url(study) and not (parse_location(study).file or study).exists():
         raise FinecombError(f"{study}: no such file or folder")
     try:
-        store = open_store(work_location(study, db), check_items(folder.files(study)) if study.is_dir() else None)
+        store = open_store(work_location(study, db), check_items(folder.read_files(study)) if study.is_dir() else None)
     except StudyError as error:
-        raise StudyError(with_lines(error.problems, study)) from None
+        raise StudyError(locate_problems(error.problems, study)) from None
     try:
         yield store
     finally:

@@ -49,8 +49,8 @@ from finecomb.core.study_checks import check as check_study
 from finecomb.core.study_checks import check_items
 from finecomb.formats import Options
 from finecomb.formats.atomic_file import write_file
-from finecomb.formats.mark_merge import joined_marks
-from finecomb.formats.text_records import read_evidence, with_evidence
+from finecomb.formats.mark_merge import merge_annotations
+from finecomb.formats.text_records import read_evidence, attach_evidence
 from finecomb.reporting import demo_tour as tour
 from finecomb.reporting.marked_text import document_page
 from finecomb.reporting.problem_tables import problem_lines, problem_row
@@ -239,7 +239,7 @@ def _attach_data(texts: Sequence[Document], paths: Sequence[Path], protocol: Pro
         raise FinecombError(
             f"--data: {protocol.id} shows no data beside the text; leave it out, or set work.data in it"
         )
-    match = with_evidence(texts, read_evidence(paths))
+    match = attach_evidence(texts, read_evidence(paths))
     for note in match.notes if paths else ():
         print_note(note)
     for text in match.documents if protocol.work.data else ():
@@ -294,7 +294,7 @@ def merge(
     others = [
         (path.name, formats.read(path, from_, _read_options(path, from_, options), track_records)) for path in marks
     ]
-    joined = joined_marks(read(study), others)
+    joined = merge_annotations(read(study), others)
     for note in formats.save(check_items(joined.items), output, force=force):
         print_note(note)
     print_result(
@@ -304,7 +304,7 @@ def merge(
 
 def _read_options(path: Path, from_: str, options: Options) -> Options:
     """The options that a file's format understands; of several files not every one needs all."""
-    understood = (formats.named(from_) if from_ else formats.format_of(path)).options
+    understood = (formats.get_format(from_) if from_ else formats.format_of(path)).options
     return Options(**{name: getattr(options, name) for name in options.given() & understood})
 
 
@@ -417,7 +417,7 @@ def select(
     if output.name.endswith(".parquet") and isinstance(stored, StoredMarks):
         numbered = replace(whole, marks=stored.read_numbered(condition_columns(where or (), drop or ())))
         part = filter_study(numbered, where, drop)
-        formats.save_part(part, output, stored.iter_batches(part.marks["id"]), force)
+        formats.save_study_part(part, output, stored.iter_batches(part.marks["id"]), force)
     else:
         part = filter_study(whole, where, drop)
         for note in formats.save(part.items(), output, force=force):
@@ -473,7 +473,7 @@ def _find_problems(path: Path, from_: str) -> list[Problem]:
         if isinstance(item, Settings)
         for message in planned_problems(item.planned)
     ]
-    return [*unreadable, *formats.with_lines([*check_study(Study.from_items(items)), *unusable], path)]
+    return [*unreadable, *formats.locate_problems([*check_study(Study.from_items(items)), *unusable], path)]
 
 
 @app.command()

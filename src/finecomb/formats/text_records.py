@@ -17,21 +17,21 @@ from finecomb.annotators.detectors.boxscore.game_record import Season, game_date
 from finecomb.core.errors import FormatError, did_you_mean
 from finecomb.core.record_links import links_of, with_links
 from finecomb.core.records import Document
-from finecomb.formats.source_files import csv_rows, json_items, json_lines, neighbours, parse_json, record, starts_with
+from finecomb.formats.source_files import csv_rows, json_items, json_lines, sibling_names, parse_json, build_record, read_start
 
-TEXT_ID = "shared_task_text_id"
-IDS = (TEXT_ID, "text_id", "document", "id")
+TEXT_ID_FIELD = "shared_task_text_id"
+ID_FIELDS = (TEXT_ID_FIELD, "text_id", "document", "id")
 """Fields of a record that name its text, the first that is there."""
-WRITTEN = ("summary", "cleaned_text", "detokenized_text")
+HUMAN_TEXT_FIELDS = ("summary", "cleaned_text", "detokenized_text")
 """What a person wrote about the game: a reference, which nobody who judges a text is shown."""
-_SCHEDULE = {
+_SCHEDULE_COLUMNS = {
     "day": ("day", "date"),
     "home_name": ("home_name", "home", "home_team"),
     "vis_name": ("vis_name", "vis", "visitor", "visitors", "away", "away_team"),
     "home_city": ("home_city",),
     "vis_city": ("vis_city",),
 }
-_POINTS = {
+_POINTS_COLUMNS = {
     "home_line": ("home_points", "home_pts", "home_score"),
     "vis_line": ("vis_points", "vis_pts", "vis_score", "away_points", "away_score"),
 }
@@ -48,60 +48,60 @@ class GameEvidence:
     references: tuple[str, ...] = ()
 
 
-def evidence_of(value: Any, where: str, id: str = "") -> GameEvidence:
+def parse_evidence(value: Any, where: str, id: str = "") -> GameEvidence:
     """A record as it stands in a file, without the fields that name its text or tell what a person wrote."""
     if not isinstance(value, dict | list):
         found = "null" if value is None else f"{value!r:.40}"
         raise FormatError(f"{where}: is no record: expected an object or a list of objects, found {found}")
     if not isinstance(value, dict):
         return GameEvidence(where, id, value)
-    named = next((name for name in IDS if isinstance(value.get(name), str)), "")
+    named = next((name for name in ID_FIELDS if isinstance(value.get(name), str)), "")
     text_id = id or str(value.get(named, "")).strip().removesuffix(".txt")
     written = value.get("cleaned_text") or value.get("summary") or ""
     words = " ".join(map(str, written)) if isinstance(written, list) else str(written)
     if not is_game(value):
         return GameEvidence(where, text_id, {name: part for name, part in value.items() if name != named})
-    data = {name: part for name, part in value.items() if name not in (named, *WRITTEN) and part is not None}
+    data = {name: part for name, part in value.items() if name not in (named, *HUMAN_TEXT_FIELDS) and part is not None}
     return GameEvidence(where, text_id, data, (words,) if words else ())
 
 
-def records_of(path: Path) -> list[GameEvidence]:
+def read_evidence_file(path: Path) -> list[GameEvidence]:
     """The records of a file of JSON or JSON lines, in order."""
-    start = starts_with(path).lstrip()
+    start = read_start(path).lstrip()
     if not start:
-        raise FormatError(f"{path}: is empty or not there{did_you_mean(path.name, neighbours(path))}")
+        raise FormatError(f"{path}: is empty or not there{did_you_mean(path.name, sibling_names(path))}")
     if start.startswith("[") or path.suffix.lower() == ".json":
-        return _json_records(path, is_list=start.startswith("["))
-    return [evidence_of(parse_json(text, f"{path}:{line}"), f"{path}:{line}") for line, text in json_lines(path)]
+        return _read_json_evidence(path, is_list=start.startswith("["))
+    return [parse_evidence(parse_json(text, f"{path}:{line}"), f"{path}:{line}") for line, text in json_lines(path)]
 
 
-def _json_records(path: Path, is_list: bool) -> list[GameEvidence]:
+def _read_json_evidence(path: Path, is_list: bool) -> list[GameEvidence]:
     items = list(json_items(path))
     if is_list:
-        return [evidence_of(value, f"{path}:{line}") for _, value, line in items]
+        return [parse_evidence(value, f"{path}:{line}") for _, value, line in items]
     whole = {str(key): value for key, value, _ in items}
     if is_game(whole):
-        return [evidence_of(whole, str(path))]
-    return [evidence_of(value, f"{path}:{line}", str(key)) for key, value, line in items]
+        return [parse_evidence(whole, str(path))]
+    return [parse_evidence(value, f"{path}:{line}", str(key)) for key, value, line in items]
 
 
 # --- a season ----------------------------------------------------------------------------------------------------
 
 
-def _season_records(path: Path) -> list[GameEvidence]:
+def _read_season_folder(path: Path) -> list[GameEvidence]:
     """The games of a folder; a file that holds one game names its text by its own name."""
     files = sorted(file for file in path.rglob("*") if file.suffix.lower() in (".json", ".jsonl", ".ndjson"))
     tables = sorted(file for file in path.rglob("*.csv") if is_schedule(file))
     if not files and not tables:
         raise FormatError(f"{path}: has no games: no file that ends in .json or .jsonl, and no schedule in .csv")
-    games = [game for file in files for game in _named_by_file(records_of(file), file)]
+    games = [game for file in files for game in _name_by_file(read_evidence_file(file), file)]
     strange = [game for game in games if not is_game(game.data)]
     if strange:
         raise FormatError(f"{strange[0].where}: is no game: it has no home_name, vis_name and box_score")
-    return [*games, *(game for table in tables for game in _schedule(table))]
+    return [*games, *(game for table in tables for game in _read_schedule(table))]
 
 
-def _named_by_file(games: Sequence[GameEvidence], file: Path) -> list[GameEvidence]:
+def _name_by_file(games: Sequence[GameEvidence], file: Path) -> list[GameEvidence]:
     if len(games) != 1 or games[0].id:
         return list(games)
     return [GameEvidence(games[0].where, file.stem, games[0].data, games[0].references)]
@@ -111,23 +111,23 @@ def is_schedule(path: Path) -> bool:
     """Whether a table has columns for a day and two teams."""
     if path.suffix.lower() != ".csv":
         return False
-    names = {name.strip(' "\r').lower() for name in starts_with(path).partition("\n")[0].split(",")}
-    return all(names & set(_SCHEDULE[field]) for field in ("day", "home_name", "vis_name"))
+    names = {name.strip(' "\r').lower() for name in read_start(path).partition("\n")[0].split(",")}
+    return all(names & set(_SCHEDULE_COLUMNS[field]) for field in ("day", "home_name", "vis_name"))
 
 
-def _schedule(path: Path) -> list[GameEvidence]:
+def _read_schedule(path: Path) -> list[GameEvidence]:
     games = []
     for line, row in csv_rows(path):
         fields = {name.lower(): value.strip() for name, value in row.items()}
-        game = _chosen(fields, _SCHEDULE)
+        game = _select_columns(fields, _SCHEDULE_COLUMNS)
         if game_date(game.get("day")) is None:
             raise FormatError(f"{path}:{line}: {game.get('day', '')!r} is no day such as 2017-02-03 or 02_03_17")
-        points = {name: {"TEAM-PTS": value} for name, value in _chosen(fields, _POINTS).items()}
+        points = {name: {"TEAM-PTS": value} for name, value in _select_columns(fields, _POINTS_COLUMNS).items()}
         games.append(GameEvidence(f"{path}:{line}", "", {**game, **points}))
     return games
 
 
-def _chosen(fields: Mapping[str, str], spellings: Mapping[str, Iterable[str]]) -> dict[str, str]:
+def _select_columns(fields: Mapping[str, str], spellings: Mapping[str, Iterable[str]]) -> dict[str, str]:
     values = {
         name: next((fields[other] for other in others if fields.get(other)), "") for name, others in spellings.items()
     }
@@ -138,7 +138,7 @@ def _chosen(fields: Mapping[str, str], spellings: Mapping[str, Iterable[str]]) -
 
 
 @dataclass(frozen=True, slots=True)
-class GivenEvidence:
+class EvidenceSources:
     """All that `--data` names."""
 
     records: tuple[GameEvidence, ...] = ()
@@ -147,18 +147,18 @@ class GivenEvidence:
     """Games of a season; those without a box score are from a schedule."""
 
 
-def read_evidence(paths: Iterable[Path]) -> GivenEvidence:
+def read_evidence(paths: Iterable[Path]) -> EvidenceSources:
     """The records and the season in files and folders."""
     records: list[GameEvidence] = []
     season: list[GameEvidence] = []
     for path in paths:
         if path.is_dir():
-            season += _season_records(path)
+            season += _read_season_folder(path)
         elif is_schedule(path):
-            season += _schedule(path)
+            season += _read_schedule(path)
         else:
-            records += records_of(path)
-    return GivenEvidence(tuple(records), tuple(season))
+            records += read_evidence_file(path)
+    return EvidenceSources(tuple(records), tuple(season))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,15 +169,15 @@ class EvidenceMatch:
     notes: tuple[str, ...]
 
 
-def with_evidence(documents: Sequence[Document], evidence: GivenEvidence) -> EvidenceMatch:
+def attach_evidence(documents: Sequence[Document], evidence: EvidenceSources) -> EvidenceMatch:
     """Texts with their records and the games around them; a broken box score is refused."""
-    own = _matched(documents, evidence)
+    own = _match_records(documents, evidence)
     season = Season.from_records(game.data for game in evidence.season)
-    games = [_with_record(document, own.get(document.id), season) for document in documents]
-    return EvidenceMatch(tuple(games), tuple(_notes(games, own, evidence)))
+    games = [_attach_record(document, own.get(document.id), season) for document in documents]
+    return EvidenceMatch(tuple(games), tuple(_build_notes(games, own, evidence)))
 
 
-def _with_record(document: Document, game: GameEvidence | None, season: Season) -> Document:
+def _attach_record(document: Document, game: GameEvidence | None, season: Season) -> Document:
     kept = document.data
     if game is not None:
         kept = with_links(game.data, links_of(kept))
@@ -189,26 +189,26 @@ def _with_record(document: Document, game: GameEvidence | None, season: Season) 
     values = {name: getattr(document, name) for name in Document.model_fields} | {"data": data}
     if game is not None and game.references:
         values["references"] = game.references
-    return record(Document, game.where if game else document.id, **values)
+    return build_record(Document, game.where if game else document.id, **values)
 
 
-def _matched(documents: Sequence[Document], evidence: GivenEvidence) -> dict[str, GameEvidence]:
+def _match_records(documents: Sequence[Document], evidence: EvidenceSources) -> dict[str, GameEvidence]:
     """The record of each text, by the text's id."""
     ids = {document.id for document in documents}
     full = [game for game in evidence.season if "box_score" in game.data]
     named = {game.id: game for game in (*full, *evidence.records) if game.id in ids}
     unnamed = [game for game in evidence.records if not game.id]
     if unnamed:
-        named |= _by_day(documents, unnamed) or _in_order(documents, unnamed)
+        named |= _match_by_day_and_teams(documents, unnamed) or _match_in_order(documents, unnamed)
     elif evidence.records and not named:
         first = evidence.records[0]
         raise FormatError(
             f"{first.where}: record of {first.id!r}, but no text is called so{did_you_mean(first.id, ids)}"
         )
-    return {**_by_day([text for text in documents if text.data is None], full), **named}
+    return {**_match_by_day_and_teams([text for text in documents if text.data is None], full), **named}
 
 
-def _by_day(documents: Iterable[Document], games: Sequence[GameEvidence]) -> dict[str, GameEvidence]:
+def _match_by_day_and_teams(documents: Iterable[Document], games: Sequence[GameEvidence]) -> dict[str, GameEvidence]:
     """Records of the games whose day and teams the texts' meta name."""
     season = Season.from_records(game.data for game in games if isinstance(game.data, Mapping))
     by_record = {id(game.data): game for game in games}
@@ -221,7 +221,7 @@ def _by_day(documents: Iterable[Document], games: Sequence[GameEvidence]) -> dic
     return matches
 
 
-def _in_order(documents: Sequence[Document], games: Sequence[GameEvidence]) -> dict[str, GameEvidence]:
+def _match_in_order(documents: Sequence[Document], games: Sequence[GameEvidence]) -> dict[str, GameEvidence]:
     if len(games) != len(documents):
         raise FormatError(
             f"{games[0].where}: {len(games):,} records without ids for {len(documents):,} texts; "
@@ -230,7 +230,7 @@ def _in_order(documents: Sequence[Document], games: Sequence[GameEvidence]) -> d
     return {document.id: game for document, game in zip(documents, games, strict=True)}
 
 
-def _notes(documents: Sequence[Document], own: Mapping[str, GameEvidence], evidence: GivenEvidence) -> Iterable[str]:
+def _build_notes(documents: Sequence[Document], own: Mapping[str, GameEvidence], evidence: EvidenceSources) -> Iterable[str]:
     bare = [document.id for document in documents if document.data is None]
     if bare:
         yield f"{len(bare):,} of {len(documents):,} texts have no record, e.g. {bare[0]}"

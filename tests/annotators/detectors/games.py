@@ -27,21 +27,21 @@ PLAYERS = [
 ABSENT = ("Carl Dietz", "Harbor City")
 
 
-def line(city: str, name: str, **values: int) -> dict[str, str]:
+def team_line(city: str, name: str, **values: int) -> dict[str, str]:
     return {"TEAM-CITY": city, "TEAM-NAME": name, **{f"TEAM-{field}": str(value) for field, value in values.items()}}
 
 
-HOME = line(
+HOME = team_line(
     "Harbor City", "Gulls", PTS=104, PTS_QTR1=30, PTS_QTR2=24, PTS_QTR3=28, PTS_QTR4=22,
     REB=45, AST=25, TOV=12, FG_PCT=48, FG3_PCT=37, FT_PCT=79, WINS=32, LOSSES=18,
 )  # fmt: skip
-VISITORS = line(
+VISITORS = team_line(
     "Redwater", "Miners", PTS=98, PTS_QTR1=21, PTS_QTR2=30, PTS_QTR3=23, PTS_QTR4=24,
     REB=41, AST=20, TOV=15, FG_PCT=44, FG3_PCT=30, FT_PCT=81, WINS=17, LOSSES=33,
 )  # fmt: skip
 
 
-def record() -> dict[str, Any]:
+def game_record() -> dict[str, Any]:
     """The record of a game on a Friday: Harbor City Gulls 104, Redwater Miners 98."""
     rows = [dict(zip(("PLAYER_NAME", "TEAM_CITY", "START_POSITION", *FIELDS), row, strict=True)) for row in PLAYERS]
     absent = dict.fromkeys(("START_POSITION", *FIELDS), "N/A")
@@ -54,5 +54,5 @@ def record() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def document(text: str, id: str = "report") -> Document:
-    return Document(id=id, text=text, data=record())
+def game_document(text: str, id: str = "report") -> Document:
+    return Document(id=id, text=text, data=game_record())

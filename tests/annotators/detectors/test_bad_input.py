@@ -298,7 +298,7 @@ def test_the_span_classifier_reads_an_empty_text_and_100_000_words(tmp_path: Pat
 
     training = find_detector("spans").training
     assert training is not None
-    options = SpanTrainingOptions(encoder=tiny_models.encoder(tmp_path / "encoder"), epochs=1, test_folds=0)
+    options = SpanTrainingOptions(encoder=tiny_models.save_encoder(tmp_path / "encoder"), epochs=1, test_folds=0)
     result = training.fit(study(), list(study().iter_annotations()), "", options)
     folder = written(result, tmp_path / "m")
     detector = find_detector("spans").make(load_shipped("snac"), SentenceDetectorOptions(folder, 0.0))

@@ -12,7 +12,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Answer:
+class ScriptedAnswer:
     """What the endpoint does with one request."""
 
     text: str = '{"marks": []}'
@@ -41,7 +41,7 @@ class Answer:
         return json.dumps(answer).encode()
 
 
-Script = Callable[[dict[str, Any], int], Answer]
+Script = Callable[[dict[str, Any], int], ScriptedAnswer]
 """From a request and how many came before it."""
 
 
@@ -61,7 +61,7 @@ class ScriptedServer:
 
             def do_GET(self) -> None:
                 body = json.dumps({"data": [{"id": "model-a"}, {"id": "model-b"}]}).encode()
-                _send(self, 200, {}, body)
+                _send_response(self, 200, {}, body)
 
             def log_message(self, *args: object) -> None:
                 pass
@@ -81,12 +81,12 @@ class ScriptedServer:
         data = answer.body()
         try:
             if answer.cut:
-                _send(handler, answer.status, answer.headers, data, data[: len(data) // 2])
+                _send_response(handler, answer.status, answer.headers, data, data[: len(data) // 2])
                 handler.close_connection = True
             elif answer.drip:
-                _drip(handler, data, answer.drip)
+                _send_slowly(handler, data, answer.drip)
             else:
-                _send(handler, answer.status, answer.headers, data)
+                _send_response(handler, answer.status, answer.headers, data)
         except OSError:
             pass  # whoever asked has gone
 
@@ -99,7 +99,7 @@ class ScriptedServer:
         self._server.server_close()
 
 
-def _send(
+def _send_response(
     handler: BaseHTTPRequestHandler, status: int, headers: dict[str, str], data: bytes, part: bytes | None = None
 ) -> None:
     handler.send_response(status)
@@ -109,7 +109,7 @@ def _send(
     handler.wfile.write(data if part is None else part)
 
 
-def _drip(handler: BaseHTTPRequestHandler, data: bytes, pause: float) -> None:
+def _send_slowly(handler: BaseHTTPRequestHandler, data: bytes, pause: float) -> None:
     handler.send_response(200)
     handler.send_header("Content-Length", str(len(data)))
     handler.end_headers()
@@ -119,7 +119,7 @@ def _drip(handler: BaseHTTPRequestHandler, data: bytes, pause: float) -> None:
         time.sleep(pause)
 
 
-def text_of(body: dict[str, Any]) -> str:
+def extract_text(body: dict[str, Any]) -> str:
     """What a request shows as the text, from between its fences."""
     message: str = body["messages"][-1]["content"]
     fence = message.rpartition(" TEXT")[0].rpartition("<<<")[2]

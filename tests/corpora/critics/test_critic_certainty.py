@@ -14,14 +14,14 @@ from finecomb.corpora.critics.priors import DirichletPrior, GaussianPrior
 from finecomb.engine.partitions import Executor
 from tests.corpora.critics.test_sections import articles, fit
 from tests.engine.works import (
-    DeadlyEngine,
+    LosingEngine,
     InterruptedEngine,
-    MischiefOptions,
-    MischievousCritic,
+    FaultOptions,
+    FaultyCritic,
     PicklingEngine,
-    records,
+    to_documents,
 )
-from tests.engine.works import documents as texts
+from tests.engine.works import make_texts as texts
 
 
 def with_prior(prior: object) -> Any:
@@ -64,10 +64,10 @@ def test_certainty_is_the_same_whoever_works_and_goes_on_after_a_run_was_cut_off
 
 
 def test_documents_at_which_a_critic_breaks_down_are_left_out() -> None:
-    documents = records(texts(4, d1="poison here", d3="death"))
-    critic = MischievousCritic(MischiefOptions())
+    documents = to_documents(texts(4, d1="poison here", d3="death"))
+    critic = FaultyCritic(FaultOptions())
     assert certainty_row(critic, "real", documents[:3])["documents"] == 2
-    lost = certainty_row(critic, "real", documents[2:], Executor(DeadlyEngine()))
+    lost = certainty_row(critic, "real", documents[2:], Executor(LosingEngine()))
     assert lost["documents"] == 1
 
 

@@ -18,7 +18,7 @@ from finecomb.corpora.critics.storage import save
 from finecomb.corpora.critics.surprising_spans import calibrate_surprises
 from tests.cli.test_criticize import write
 from tests.corpora.critics.test_sections import articles
-from tests.databases import Client, Clocked, new_place, opened
+from tests.databases import Client, FakeClock, new_study_location, open_test_store
 from tests.test_cli import refused, run
 
 WRONG = ("why", "what", "how", "so")
@@ -131,8 +131,8 @@ def test_annotators_confirm_a_critics_marks_on_the_page(kept: Path, tmp_path: Pa
         Settings(protocols=(asked.id,), skip=ONBOARDING_PHASES, offer=Offer(annotator=program.annotator_id, blind=0)),
         *(asked, document, Annotator(id=program.annotator_id, kind="detector"), program(document)),
     ]
-    with opened(new_place("sqlite", tmp_path), items, Clocked()) as store:
-        client = Client(store).joined()
+    with open_test_store(new_study_location("sqlite", tmp_path), items, FakeClock()) as store:
+        client = Client(store).join_study()
         task = client.next()
         assert len(task["offered"]) == 3
         offered = task["offered"][0]

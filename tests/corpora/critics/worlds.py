@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from finecomb.core.records import Document, Segment
 
 
-def sectioned(id: str, sections: Sequence[tuple[str, str]], **meta: str) -> Document:
+def make_sectioned_document(id: str, sections: Sequence[tuple[str, str]], **meta: str) -> Document:
     """A document of (title, text) sections, a blank line between them."""
     start, segments = 0, []
     for title, text in sections:
@@ -16,6 +16,6 @@ def sectioned(id: str, sections: Sequence[tuple[str, str]], **meta: str) -> Docu
     return Document(id=id, text="\n\n".join(text for _, text in sections), segments=tuple(segments), meta=meta)
 
 
-def titled(id: str, titles: Sequence[str]) -> Document:
+def make_titled_document(id: str, titles: Sequence[str]) -> Document:
     """A document of which only the order of titles matters."""
-    return sectioned(id, [(title, f"words of {title}") for title in titles])
+    return make_sectioned_document(id, [(title, f"words of {title}") for title in titles])

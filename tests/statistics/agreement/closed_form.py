@@ -30,7 +30,7 @@ STATISTICS: dict[str, Statistic] = {
 }
 
 
-def agreement(
+def closed_form_agreement(
     study: Study | View,
     statistic: str = "alpha",
     label: str | None = None,

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from finecomb.statistics.agreement.gamma.continuum import Continuum
 
-Marked = tuple[int, float, float, int]
+ContinuumMark = tuple[int, float, float, int]
 """annotator, start, end, category"""
 
 
-def continuum(annotators: int, marks: Sequence[Marked], length: float = 100.0) -> Continuum:
+def make_continuum(annotators: int, marks: Sequence[ContinuumMark], length: float = 100.0) -> Continuum:
     owner, start, end, category = (
         (np.array([mark[at] for mark in marks]) for at in range(4)) if marks else [np.zeros(0)] * 4
     )
@@ -34,14 +34,14 @@ def random_continuum(
 ) -> Continuum:
     """Marks near some true places, and some anywhere; at least one."""
     places = rng.integers(0, length, size=3)
-    marks: list[Marked] = []
+    marks: list[ContinuumMark] = []
     for annotator in range(annotators):
         for _ in range(rng.integers(0, most + 1)):
             start = int(rng.choice(places) + rng.integers(-3, 4)) if rng.random() < 0.7 else int(rng.integers(length))
             start = min(max(start, 0), length - 1)
             marks.append((annotator, start, start + int(rng.integers(1, 12)), int(rng.integers(categories))))
     marks = list(dict.fromkeys(marks)) or [(0, 1, 5, 0)]  # pygamma-agreement keeps each mark once
-    return continuum(annotators, marks, float(max(mark[2] for mark in marks)))
+    return make_continuum(annotators, marks, float(max(mark[2] for mark in marks)))
 
 
 @st.composite
@@ -50,7 +50,7 @@ def small_continua(draw: st.DrawFn, annotators: int = 4, marks: int = 7) -> Cont
     n = draw(st.integers(2, annotators))
     one = st.tuples(st.integers(0, n - 1), st.integers(0, 20), st.integers(0, 8), st.integers(0, 2))
     given = draw(st.lists(one, min_size=1, max_size=marks))
-    return continuum(n, [(owner, start, start + long, category) for owner, start, long, category in given], 30.0)
+    return make_continuum(n, [(owner, start, start + long, category) for owner, start, long, category in given], 30.0)
 
 
 def slow_distance(marks: Continuum, one: int, other: int, alpha: float = 1.0, beta: float = 1.0) -> float:
@@ -60,7 +60,7 @@ def slow_distance(marks: Continuum, one: int, other: int, alpha: float = 1.0, be
     return float(alpha * (apart / sum(lengths)) ** 2 + beta * (marks.category[one] != marks.category[other]))
 
 
-def slow_unitary(marks: Continuum, cluster: Sequence[int], alpha: float = 1.0, beta: float = 1.0) -> float:
+def slow_unitary_disorder(marks: Continuum, cluster: Sequence[int], alpha: float = 1.0, beta: float = 1.0) -> float:
     """Disorder of a unitary alignment: the mean over pairs of annotators, 1 where one or both have no mark."""
     by_owner = {int(marks.owner[at]): at for at in cluster}
     pairs = list(itertools.combinations(range(marks.annotators), 2))
@@ -71,7 +71,7 @@ def slow_unitary(marks: Continuum, cluster: Sequence[int], alpha: float = 1.0, b
     return sum(each) / len(pairs)
 
 
-def tuples(marks: Continuum) -> Iterator[tuple[int, ...]]:
+def unitary_alignments(marks: Continuum) -> Iterator[tuple[int, ...]]:
     """Every set of marks with at most one of each annotator, but for the empty one."""
     choices = [[-1, *np.flatnonzero(marks.owner == annotator).tolist()] for annotator in range(marks.annotators)]
     for chosen in itertools.product(*choices):
@@ -81,7 +81,7 @@ def tuples(marks: Continuum) -> Iterator[tuple[int, ...]]:
 
 def slow_disorder(marks: Continuum, soft: bool = False, alpha: float = 1.0, beta: float = 1.0) -> float:
     """The least disorder over all partitions (or covers) of the marks into unitary alignments, by brute force."""
-    sets = {sum(1 << at for at in cluster): slow_unitary(marks, cluster, alpha, beta) for cluster in tuples(marks)}
+    sets = {sum(1 << at for at in cluster): slow_unitary_disorder(marks, cluster, alpha, beta) for cluster in unitary_alignments(marks)}
     least = [0.0] + [math.inf] * ((1 << len(marks)) - 1)
     for done in range(len(least)):
         if done == len(least) - 1 or math.isinf(least[done]):

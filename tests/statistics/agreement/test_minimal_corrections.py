@@ -12,15 +12,15 @@ from finecomb.statistics.agreement.agreement import agree
 from finecomb.statistics.agreement.minimal_corrections import with_smallest_repairs
 from finecomb.statistics.gold.gold_merge import gold
 from finecomb.statistics.gold.scores import Match, score
-from tests.statistics.agreement.worlds import Marked
-from tests.statistics.gold.worlds import row, world
+from tests.statistics.agreement.worlds import MarkTuple
+from tests.statistics.gold.worlds import score_row, make_gold_study
 
 STORY = "Lou Hill had 30 points and 6 rebounds. Ann Reed had 12 assists."
 NAME, POINTS, REBOUNDS, ASSISTS = (0, 8, "red"), (13, 15, "blue"), (27, 28, "blue"), (52, 54, "blue")
 
 
-def study_of(*readers: Sequence[Marked], text: str = STORY) -> Study:
-    return world({"d": text}, {("d", name): marks for name, marks in zip("pqrst", readers, strict=False)})
+def study_of(*readers: Sequence[MarkTuple], text: str = STORY) -> Study:
+    return make_gold_study({"d": text}, {("d", name): marks for name, marks in zip("pqrst", readers, strict=False)})
 
 
 def alternatives(study: Study) -> list[list[list[str]]]:
@@ -46,7 +46,7 @@ def test_the_numbers_of_another_reader_are_an_alternative_of_a_name() -> None:
         (([NAME], [POINTS], [REBOUNDS]), "no reader has the whole set"),
     ],
 )
-def test_other_marks_stay_errors_of_their_own(readers: tuple[list[Marked], ...], why: str) -> None:
+def test_other_marks_stay_errors_of_their_own(readers: tuple[list[MarkTuple], ...], why: str) -> None:
     assert alternatives(study_of(*readers)) == [], why
 
 
@@ -64,7 +64,7 @@ def test_numbers_of_somebody_else_are_another_error() -> None:
         ([NAME], [NAME], [POINTS, REBOUNDS]),
     ],
 )
-def test_gold_has_the_smallest_repair_with_the_votes_of_all(readers: tuple[list[Marked], ...]) -> None:
+def test_gold_has_the_smallest_repair_with_the_votes_of_all(readers: tuple[list[MarkTuple], ...]) -> None:
     """One reader's name and another's numbers had one vote each and were lost; two with numbers made two errors."""
     merged = gold(study_of(*readers), repairs="smallest")
     ((mark,),) = (annotation.marks for annotation in merged.study.annotations_on("d"))
@@ -94,26 +94,26 @@ def test_kappa_takes_both_for_one_error() -> None:
 )
 @pytest.mark.parametrize("match", ["task", "optimal", "overlap", "exact"])
 def test_scores_take_both_for_one_error(
-    match: Match, golden: list[Marked], judge: list[Marked], counts: tuple[int, ...]
+    match: Match, golden: list[MarkTuple], judge: list[MarkTuple], counts: tuple[int, ...]
 ) -> None:
-    study = world({"d": STORY}, {("d", "gold"): golden, ("d", "judge"): judge})
-    result = row(score(study, match=match, repairs="smallest", draws=0), "any")
+    study = make_gold_study({"d": STORY}, {("d", "gold"): golden, ("d", "judge"): judge})
+    result = score_row(score(study, match=match, repairs="smallest", draws=0), "any")
     assert [result.gold, result.matched, result.predicted, result.right] == list(counts)
-    assert row(score(study, match=match, draws=0), "any").matched == 0
+    assert score_row(score(study, match=match, draws=0), "any").matched == 0
 
 
 def test_tokens_follow_the_reading_that_was_found() -> None:
-    study = world({"d": STORY}, {("d", "gold"): [POINTS, REBOUNDS], ("d", "judge"): [NAME]})
-    result = row(score(study, match="token", repairs="smallest", draws=0), "any")
+    study = make_gold_study({"d": STORY}, {("d", "gold"): [POINTS, REBOUNDS], ("d", "judge"): [NAME]})
+    result = score_row(score(study, match="token", repairs="smallest", draws=0), "any")
     assert (result.gold, result.matched, result.predicted) == (2, 2, 2)
 
 
 def test_one_judges_reading_does_not_help_another() -> None:
     given = {("d", "gold"): [NAME], ("d", "p"): [POINTS, REBOUNDS], ("d", "q"): [POINTS, REBOUNDS, ASSISTS]}
-    scores = score(world({"d": STORY}, given), repairs="smallest", draws=0)
-    assert [row(scores, "any", judge).matched for judge in ("p", "q")] == [1, 1]
-    lone = score(world({"d": STORY}, given | {("d", "q"): [POINTS, (27, 28, "green")]}), repairs="smallest", draws=0)
-    assert [row(lone, "any", judge).matched for judge in ("p", "q")] == [1, 0]
+    scores = score(make_gold_study({"d": STORY}, given), repairs="smallest", draws=0)
+    assert [score_row(scores, "any", judge).matched for judge in ("p", "q")] == [1, 1]
+    lone = score(make_gold_study({"d": STORY}, given | {("d", "q"): [POINTS, (27, 28, "green")]}), repairs="smallest", draws=0)
+    assert [score_row(lone, "any", judge).matched for judge in ("p", "q")] == [1, 0]
 
 
 def test_where_items_say_what_one_error_is_nothing_is_inferred() -> None:

@@ -30,19 +30,19 @@ PROTOCOL = Protocol(
     unit_questions=(Question(name="fine", ask="Fine?", scale="yes-no", required=False),),
 )
 
-Marked = tuple[int, int, str | None]
+MarkTuple = tuple[int, int, str | None]
 """start, end, label"""
 
 
-def mark(id: str, text: str, given: Marked, item: str | None = None, answers: Answers | None = None) -> Mark:
+def make_mark(id: str, text: str, given: MarkTuple, item: str | None = None, answers: Answers | None = None) -> Mark:
     start, end, label = given
     return Mark(
         id=id, spans=(Span(start, end),), quotes=(text[start:end],), label=label, item=item, answers=answers or {}
     )
 
 
-def study(
-    texts: Mapping[str, str], read: Mapping[tuple[str, str], Iterable[Marked]], kind: AnnotatorKind = "human"
+def make_marked_study(
+    texts: Mapping[str, str], read: Mapping[tuple[str, str], Iterable[MarkTuple]], kind: AnnotatorKind = "human"
 ) -> Study:
     """Texts by id, and what (document, annotator) marked."""
     people = dict.fromkeys(person for _, person in read)
@@ -59,7 +59,7 @@ def study(
                     protocol="test@1",
                     readers=3 if kind == "pooled" else None,
                     marks=tuple(
-                        mark(f"{document}/{person}/{at}", texts[document], each) for at, each in enumerate(own)
+                        make_mark(f"{document}/{person}/{at}", texts[document], each) for at, each in enumerate(own)
                     ),
                 )
                 for (document, person), own in read.items()
@@ -68,7 +68,7 @@ def study(
     )
 
 
-def rated(answers: Mapping[tuple[str, str], Answers]) -> Study:
+def make_rated_study(answers: Mapping[tuple[str, str], Answers]) -> Study:
     """What (document, annotator) answered about the document."""
     texts = dict.fromkeys(document for document, _ in answers)
     people = dict.fromkeys(person for _, person in answers)
@@ -94,7 +94,7 @@ TEXT = "one two three four"  # words at 0-3, 4-7, 8-13, 14-18
 def studies(draw: st.DrawFn, documents: int = 3) -> Study:
     """Up to three texts, each read by one to four people, with marks that overlap as they like."""
     texts = {f"d{at}": draw(st.sampled_from([TEXT, "one two.", "x", ""])) for at in range(documents)}
-    read: dict[tuple[str, str], list[Marked]] = {}
+    read: dict[tuple[str, str], list[MarkTuple]] = {}
     for id, text in texts.items():
         for person in draw(st.lists(st.sampled_from("pqrs"), min_size=1, max_size=4, unique=True)):
             read[id, person] = []
@@ -102,7 +102,7 @@ def studies(draw: st.DrawFn, documents: int = 3) -> Study:
                 start = draw(st.integers(0, len(text) - 1))
                 end = draw(st.integers(start + 1, len(text)))
                 read[id, person].append((start, end, draw(st.sampled_from(["red", "blue", None]))))
-    return study(texts, read)
+    return make_marked_study(texts, read)
 
 
 @st.composite

@@ -26,16 +26,16 @@ from finecomb.statistics.gold.disputes import (
 )
 from finecomb.statistics.gold.gold_merge import gold
 from finecomb.statistics.selection.view import Filters, view
-from tests.statistics.agreement.worlds import Marked
-from tests.statistics.gold.worlds import TEXT, mark, marks, world
+from tests.statistics.agreement.worlds import MarkTuple
+from tests.statistics.gold.worlds import TEXT, make_gold_mark, mark_lists, make_gold_study
 
 THREE = ("p", "q", "r")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def found(*given: Sequence[Mark | Marked], align: str = "auto") -> tuple[Dispute, ...]:
+def found(*given: Sequence[Mark | MarkTuple], align: str = "auto") -> tuple[Dispute, ...]:
     """The places of one text that so many people read."""
-    return find_disputes(view(world({"d": TEXT}, {("d", f"p{at}"): own for at, own in enumerate(given)})), align)["d"]
+    return find_disputes(view(make_gold_study({"d": TEXT}, {("d", f"p{at}"): own for at, own in enumerate(given)})), align)["d"]
 
 
 def ids(place: Dispute) -> set[str]:
@@ -64,8 +64,8 @@ def test_words_have_to_agree_too() -> None:
 
 
 def test_items_align_where_a_text_has_them() -> None:
-    tied = [[mark(f"m{at}", TEXT, *place, "red", item="i")] for at, place in enumerate([(0, 3), (8, 13)])]
-    study = world(
+    tied = [[make_gold_mark(f"m{at}", TEXT, *place, "red", item="i")] for at, place in enumerate([(0, 3), (8, 13)])]
+    study = make_gold_study(
         {"d": TEXT, "e": TEXT},
         {("d", "p"): tied[0], ("d", "q"): tied[1], ("e", "p"): [(0, 3, "red")], ("e", "q"): [(0, 3, "red")]},
     )
@@ -83,9 +83,9 @@ def counted(own: Sequence[Dispute]) -> DisputeCount:
     return DisputeCount(len(own), sum(dispute.agreed for dispute in own))
 
 
-@given(st.lists(marks(), min_size=1, max_size=4), st.sampled_from(["auto", "overlap", "overlap-label"]))
-def test_disputes_are_counted_without_being_made(given: list[list[Marked]], align: str) -> None:
-    study = world({"d": TEXT, "e": TEXT}, {("d", f"p{at}"): each for at, each in enumerate(given)} | {("e", "p0"): []})
+@given(st.lists(mark_lists(), min_size=1, max_size=4), st.sampled_from(["auto", "overlap", "overlap-label"]))
+def test_disputes_are_counted_without_being_made(given: list[list[MarkTuple]], align: str) -> None:
+    study = make_gold_study({"d": TEXT, "e": TEXT}, {("d", f"p{at}"): each for at, each in enumerate(given)} | {("e", "p0"): []})
     every = find_disputes(view(study), align)
     assert dispute_counts(view(study), align) == {document: counted(own) for document, own in every.items()}
 
@@ -125,11 +125,11 @@ def tied(annotation: Annotation) -> Annotation:
     return annotation.model_copy(update={"marks": tuple(marks)})
 
 
-@given(st.lists(marks(), min_size=1, max_size=4))
-def test_places_are_what_gold_merges(given: list[list[Marked]]) -> None:
+@given(st.lists(mark_lists(), min_size=1, max_size=4))
+def test_places_are_what_gold_merges(given: list[list[MarkTuple]]) -> None:
     """Every mark is in one place, keys differ, and merging gives what `gold` gives with one vote."""
     own = found(*given)
-    study = world({"d": TEXT}, {("d", f"p{at}"): each for at, each in enumerate(given)})
+    study = make_gold_study({"d": TEXT}, {("d", f"p{at}"): each for at, each in enumerate(given)})
     assert sorted(id for place in own for id in ids(place)) == sorted(study.marks["id"])
     assert len({place.key for place in own}) == len(own)
     made = gold(view(study), min_votes=1, align="overlap")
@@ -154,9 +154,9 @@ def slow_decisions(own: Sequence[Dispute], decisions: Mapping[str, Decision]) ->
     return result
 
 
-@given(st.lists(marks(), min_size=2, max_size=3), marks(), st.data())
+@given(st.lists(mark_lists(), min_size=2, max_size=3), mark_lists(), st.data())
 def test_decided_places_stay_and_nothing_is_lost(
-    given: list[list[Marked]], late: list[Marked], data: st.DataObject
+    given: list[list[MarkTuple]], late: list[MarkTuple], data: st.DataObject
 ) -> None:
     before, after = found(*given), found(*given, late)
     decided = data.draw(st.lists(st.sampled_from(before), unique_by=lambda place: place.key)) if before else []
@@ -175,7 +175,7 @@ def test_decided_places_stay_and_nothing_is_lost(
 
 def test_marks_of_a_second_pass_stay_with_what_they_were_made_from() -> None:
     (before,) = found([(0, 3, "red")], [(0, 3, "blue")])
-    again = mark("new", TEXT, 8, 13, "blue", made_from=("d/p0/0",))
+    again = make_gold_mark("new", TEXT, 8, 13, "blue", made_from=("d/p0/0",))
     standing = dispute_decisions(found([again], [(0, 3, "blue")]), {before.key: decision(before, "discuss")})
     assert [(ids(each.dispute), each.later) for each in standing] == [({"new", "d/p1/0"}, 0)]
 
@@ -197,7 +197,7 @@ def test_discussion_settles_nothing() -> None:
 def test_gold_marks_say_where_they_come_from() -> None:
     (place,) = found([(0, 3, "red")], [(0, 3, "blue")], [])
     assert place.merged is not None
-    one, two = gold_marks("d", place, [place.merged, mark("x", TEXT, 4, 7, "green")])
+    one, two = gold_marks("d", place, [place.merged, make_gold_mark("x", TEXT, 4, 7, "green")])
     assert (one.id, two.id) == (f"d/adjudicated/{place.key}", f"d/adjudicated/{place.key}.2")
     for each in (one, two):
         assert (each.votes, each.label_votes) == (2, {"red": 1, "blue": 1})

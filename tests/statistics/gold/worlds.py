@@ -13,24 +13,24 @@ from finecomb.core.span import Span
 from finecomb.core.study import Study
 from finecomb.statistics.gold.mark_matching import Alternatives, MarkArrays, MatchingProblem, build_matching_problem
 from finecomb.statistics.gold.scores import Score, Scores
-from tests.statistics.agreement.worlds import PROTOCOL, Marked
+from tests.statistics.agreement.worlds import PROTOCOL, MarkTuple
 
 TEXT = "one two three four"  # words at 0-3, 4-7, 8-13, 14-18
 LABELS = ["red", "blue", "green"]
-Given = Mapping[tuple[str, str], Sequence[Marked]]
+MarksByAnnotation = Mapping[tuple[str, str], Sequence[MarkTuple]]
 
 
-def mark(id: str, text: str, start: int, end: int, label: str | None, **more: Any) -> Mark:
+def make_gold_mark(id: str, text: str, start: int, end: int, label: str | None, **more: Any) -> Mark:
     return Mark(id=id, spans=(Span(start, end),), quotes=(text[start:end],), label=label, **more)
 
 
-def alternative(text: str, start: int, end: int, label: str) -> AlternativeMark:
+def make_alternative(text: str, start: int, end: int, label: str) -> AlternativeMark:
     return AlternativeMark(spans=(Span(start, end),), quotes=(text[start:end],), label=label)
 
 
-def world(
+def make_gold_study(
     texts: Mapping[str, str],
-    given: Mapping[tuple[str, str], Sequence[Mark | Marked]],
+    given: Mapping[tuple[str, str], Sequence[Mark | MarkTuple]],
     meta: Mapping[str, dict[str, Any]] | None = None,
 ) -> Study:
     """Texts by id, and the marks of (document, annotator); an annotator called gold is of that kind."""
@@ -42,7 +42,7 @@ def world(
             annotator=name,
             protocol=PROTOCOL.id,
             marks=tuple(
-                each if isinstance(each, Mark) else mark(f"{document}/{name}/{at}", texts[document], *each)
+                each if isinstance(each, Mark) else make_gold_mark(f"{document}/{name}/{at}", texts[document], *each)
                 for at, each in enumerate(own)
             ),
         )
@@ -53,16 +53,16 @@ def world(
     return Study.from_items([PROTOCOL, *documents, *who, *annotations])
 
 
-def row(scores: Scores, label: str, judge: str = "") -> Score:
+def score_row(scores: Scores, label: str, judge: str = "") -> Score:
     found = [each for each in scores.rows if each.columns["label"] == label and judge in ("", each.columns["judge"])]
     assert len(found) == 1
     return found[0]
 
 
 @st.composite
-def marks(draw: st.DrawFn, apart: bool = False, omissions: bool = True) -> list[Marked]:
+def mark_lists(draw: st.DrawFn, apart: bool = False, omissions: bool = True) -> list[MarkTuple]:
     """Up to four marks of one text in any order; `apart` keeps them from overlapping."""
-    found: list[Marked] = []
+    found: list[MarkTuple] = []
     for _ in range(draw(st.integers(0, 4))):
         start = draw(st.integers(0, len(TEXT) - 1))
         end = draw(st.integers(start if omissions else start + 1, len(TEXT)))
@@ -73,19 +73,19 @@ def marks(draw: st.DrawFn, apart: bool = False, omissions: bool = True) -> list[
 
 
 @st.composite
-def pairs(draw: st.DrawFn, apart: bool = False, omissions: bool = True) -> dict[tuple[str, str], list[Marked]]:
+def gold_and_judge_marks(draw: st.DrawFn, apart: bool = False, omissions: bool = True) -> dict[tuple[str, str], list[MarkTuple]]:
     """Marks of gold and of one judge on two texts."""
-    both: dict[tuple[str, str], list[Marked]] = {}
+    both: dict[tuple[str, str], list[MarkTuple]] = {}
     for document in ("d0", "d1"):
-        both[document, "gold"] = draw(marks(omissions=omissions))
-        both[document, "judge"] = draw(marks(apart, omissions))
+        both[document, "gold"] = draw(mark_lists(omissions=omissions))
+        both[document, "judge"] = draw(mark_lists(apart, omissions))
     return both
 
 
 TEXTS = {"d0": TEXT, "d1": TEXT}
 
 
-def arrays(documents: Sequence[Sequence[Marked]]) -> MarkArrays:
+def mark_arrays(documents: Sequence[Sequence[MarkTuple]]) -> MarkArrays:
     """Marks of each document in text order, as the rules read them."""
     rows = [(at, *each) for at, own in enumerate(documents) for each in sorted(own, key=lambda m: m[:2])]
     document, start, end = (np.array([row[at] for row in rows], dtype=np.int64) for at in (0, 1, 2))
@@ -93,13 +93,13 @@ def arrays(documents: Sequence[Sequence[Marked]]) -> MarkArrays:
     return MarkArrays(document, label, end - start, np.arange(len(rows)), document, start, end)
 
 
-def compared(both: Given) -> MatchingProblem:
+def compare_gold_and_judge(both: MarksByAnnotation) -> MatchingProblem:
     """Gold and the judge of both texts, without alternatives."""
-    sides = [arrays([both[document, name] for document in TEXTS]) for name in ("gold", "judge")]
-    return build_matching_problem(sides[0], sides[1], Alternatives(arrays([]), {}, []))
+    sides = [mark_arrays([both[document, name] for document in TEXTS]) for name in ("gold", "judge")]
+    return build_matching_problem(sides[0], sides[1], Alternatives(mark_arrays([]), {}, []))
 
 
-def slow_task(gold: Sequence[Marked], judge: Sequence[Marked], same: bool = False) -> int:
+def slow_greedy_match_count(gold: Sequence[MarkTuple], judge: Sequence[MarkTuple], same: bool = False) -> int:
     """Gold from left to right, each takes the first unused mark that it meets; `same`: of the same label."""
     left = sorted(judge, key=lambda each: each[:2])
     used: set[int] = set()
@@ -112,19 +112,19 @@ def slow_task(gold: Sequence[Marked], judge: Sequence[Marked], same: bool = Fals
     return len(used)
 
 
-def slow_optimal(gold: Sequence[Marked], judge: Sequence[Marked], same: bool = False) -> int:
+def slow_optimal_match_count(gold: Sequence[MarkTuple], judge: Sequence[MarkTuple], same: bool = False) -> int:
     """The most pairs that any one-to-one choice can make, by trying all."""
     if not gold:
         return 0
     start, end, label = gold[0]
-    best = slow_optimal(gold[1:], judge, same)
+    best = slow_optimal_match_count(gold[1:], judge, same)
     for at, (first, last, said) in enumerate(judge):
         agrees = not same or (label is not None and label == said)
         if agrees and Span(start, end).intersects(Span(first, last)):
-            best = max(best, 1 + slow_optimal(gold[1:], [*judge[:at], *judge[at + 1 :]], same))
+            best = max(best, 1 + slow_optimal_match_count(gold[1:], [*judge[:at], *judge[at + 1 :]], same))
     return best
 
 
-def positions(own: Sequence[Marked], label: str | None = None) -> set[int]:
+def marked_positions(own: Sequence[MarkTuple], label: str | None = None) -> set[int]:
     """Characters under the marks, or under those of one label."""
     return {at for start, end, said in own if label in (None, said) for at in range(start, end)}

@@ -12,7 +12,7 @@ from finecomb.core.records import Annotation, Annotator, AnnotatorKind, Document
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 
-Marked = Sequence[tuple[int, int, str]]
+MarkTuples = Sequence[tuple[int, int, str]]
 PROTOCOL = Protocol(
     name="slips",
     title="Slips",
@@ -23,8 +23,8 @@ PROTOCOL = Protocol(
 TEXT = "The Gulls beat the Terns by ten points on Friday, and the Herons lost to the Crakes once more at home. "
 
 
-def study(
-    marks: Mapping[str, Mapping[str, Marked]],
+def make_judge_study(
+    marks: Mapping[str, Mapping[str, MarkTuples]],
     kinds: Mapping[str, AnnotatorKind] | None = None,
     metas: Mapping[str, Mapping[str, Any]] | None = None,
     annotator_meta: Mapping[str, Mapping[str, Any]] | None = None,
@@ -40,7 +40,7 @@ def study(
         items += [
             Annotation(
                 id=f"{name}/{document}", document=document, annotator=name, protocol=PROTOCOL.id, status="submitted",
-                marks=tuple(_mark(f"{name}/{document}/{at}", *mark) for at, mark in enumerate(marked)),
+                marks=tuple(_make_mark(f"{name}/{document}/{at}", *mark) for at, mark in enumerate(marked)),
                 meta=dict((annotation_meta or {}).get((name, document), {})),
             )
             for document, marked in own.items()
@@ -48,15 +48,15 @@ def study(
     return Study.from_items(items)
 
 
-def _mark(id: str, start: int, end: int, label: str) -> Mark:
+def _make_mark(id: str, start: int, end: int, label: str) -> Mark:
     return Mark(id=id, spans=(Span(start, end),), quotes=(TEXT[start:end],), label=label)
 
 
-def reader(texts: int, seed: int, finds: float = 0.7, alarms: float = 0.1) -> dict[str, Marked]:
+def simulate_annotator(texts: int, seed: int, finds: float = 0.7, alarms: float = 0.1) -> dict[str, MarkTuples]:
     """Somebody who finds each of the errors of a text with a chance, and now and then marks something else."""
     rng, truth = np.random.default_rng(seed), np.random.default_rng(99)
     places = [(4, 9, "name"), (28, 31, "number"), (42, 48, "name"), (58, 64, "name")]
-    marks: dict[str, Marked] = {}
+    marks: dict[str, MarkTuples] = {}
     for text in range(texts):
         wrong = [place for place in places if truth.random() < 0.5]
         own = [place for place in wrong if rng.random() < finds]
@@ -65,7 +65,7 @@ def reader(texts: int, seed: int, finds: float = 0.7, alarms: float = 0.1) -> di
     return marks
 
 
-def crowd(texts: int = 40, people: int = 4, judge: Mapping[str, Marked] | None = None, **more: Any) -> Study:
+def make_crowd_study(texts: int = 40, people: int = 4, judge: Mapping[str, MarkTuples] | None = None, **more: Any) -> Study:
     """People of one kind, and a judge who is one of them unless another is given."""
-    marks = {f"p{at}": reader(texts, at) for at in range(people)}
-    return study({**marks, "judge": judge or reader(texts, 77)}, {"judge": "llm"}, **more)
+    marks = {f"p{at}": simulate_annotator(texts, at) for at in range(people)}
+    return make_judge_study({**marks, "judge": judge or simulate_annotator(texts, 77)}, {"judge": "llm"}, **more)

@@ -23,17 +23,17 @@ PROTOCOL = Protocol(
     labels=(Label(name="a", group="first"), Label(name="b", group="first"), Label(name="c", group="second")),
     unlabelled=True,
 )
-WEIGHED = PROTOCOL.model_copy(
+WEIGHTED_PROTOCOL = PROTOCOL.model_copy(
     update={
         "name": "q",
         "weights": (Weight(weight=25, labels=("a",), severity=(3,)), Weight(weight=1, severity=(1, 2, 3))),
     }
 )
-Words = tuple[str | None, int, int] | tuple[str | None, int, int, dict[str, Answer]]
+MarkedWords = tuple[str | None, int, int] | tuple[str | None, int, int, dict[str, Answer]]
 """Label, first and last word (half-open), answers."""
 
 
-def marks(owner: str, text: str, words: Sequence[Words]) -> tuple[Mark, ...]:
+def make_marks(owner: str, text: str, words: Sequence[MarkedWords]) -> tuple[Mark, ...]:
     """Marks on words of a text whose words are separated by one space."""
     starts = np.cumsum([0, *(len(word) + 1 for word in text.split(" "))]).tolist()
     made = []
@@ -44,9 +44,9 @@ def marks(owner: str, text: str, words: Sequence[Words]) -> tuple[Mark, ...]:
     return tuple(made)
 
 
-def world(
+def make_measure_study(
     texts: dict[str, str],
-    read: Sequence[tuple[str, str, Sequence[Words]]],
+    read: Sequence[tuple[str, str, Sequence[MarkedWords]]],
     meta: dict[str, dict[str, Any]] | None = None,
     protocol: Protocol = PROTOCOL,
     answers: dict[tuple[str, str], dict[str, Answer]] | None = None,
@@ -59,7 +59,7 @@ def world(
             document=document,
             annotator=person,
             protocol=protocol.id,
-            marks=marks(f"{document}/{person}", texts[document], own),
+            marks=make_marks(f"{document}/{person}", texts[document], own),
             answers=(answers or {}).get((document, person), {}),
         )
         for document, person, own in read
@@ -68,14 +68,14 @@ def world(
     return Study.from_items([protocol, *documents, *(Annotator(id=id, kind="human") for id in people), *annotations])
 
 
-def only(findings: Sequence[Finding], **columns: object) -> Estimate:
+def single_estimate(findings: Sequence[Finding], **columns: object) -> Estimate:
     """The estimate of the one finding with those columns."""
     found = [each for each in findings if columns.items() <= each.columns.items()]
     assert len(found) == 1, [dict(each.columns) for each in findings]
     return found[0].estimate
 
 
-def column(findings: Sequence[Finding], name: str, **columns: object) -> Any:
+def single_column(findings: Sequence[Finding], name: str, **columns: object) -> Any:
     """One more column of the one finding with those columns."""
     found = [each for each in findings if columns.items() <= each.columns.items()]
     assert len(found) == 1

@@ -194,7 +194,7 @@ class RuleTable:
 def score_by_rules(
     gold: Study, predicted: Study | None = None, category: Category = "both", **options: Unpack[ScoreSettings]
 ) -> RuleTable:
-    """F1, labels ignored, under every rule of `MATCHES`: does the order of the judges depend on the rule?"""
+    """F1, labels ignored, under every rule of `MATCH_RULES`: does the order of the judges depend on the rule?"""
     f1: dict[str, dict[str, float]] = {}
     notes: dict[str, None] = {}
     for match in get_args(Match):

@@ -15,7 +15,7 @@ from finecomb.annotators.detectors.boxscore.ranker import calibration_line
 from finecomb.annotators.detectors.boxscore.ranker_training import cross_validate, build_reference_texts, validation_rows
 from finecomb.core.records import Annotator
 from finecomb.core.study import Study
-from tests.annotators.detectors.games import document
+from tests.annotators.detectors.games import game_document
 
 EVALUATION = runpy.run_path(str(Path(__file__).parents[4] / "benchmarks" / "boxscore.py"))
 
@@ -61,7 +61,7 @@ def test_what_people_wrote_is_seldom_marked(games: Study) -> None:
 
 
 def test_a_reference_is_no_example_of_wrong_words_and_its_numbers_are_left_out() -> None:
-    report = document("Paul Reyes scored 40 points .")
+    report = game_document("Paul Reyes scored 40 points .")
     reference = "Paul Reyes scored 30 points . The Gulls will look to bounce back on Monday ."
     (text,) = build_reference_texts([report.model_copy(update={"references": (reference,)})])
     assert text.is_reference

@@ -10,11 +10,11 @@ from finecomb.annotators.detectors.boxscore.relation_metric import RelationMetri
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.protocols import load_shipped
-from tests.annotators.detectors.games import document, record
+from tests.annotators.detectors.games import game_document, game_record
 
 
 def tuples(text: str) -> list[tuple[str, str, str, bool]]:
-    game = read_game(record())
+    game = read_game(game_record())
     assert game is not None
     return [(found.entity, found.value, found.type, found.is_wrong) for found in extract_relations(text, game)]
 
@@ -40,7 +40,7 @@ def test_a_number_belongs_to_the_nearest_mention(text: str, expected: list[tuple
 
 def test_what_contradicts_the_record_is_marked_with_its_cell() -> None:
     metric = RelationMetric(load_shipped("accuracy"), RelationOptions())
-    (mark,) = metric(document("Paul Reyes had a steal and two assists .")).marks[1:]
+    (mark,) = metric(game_document("Paul Reyes had a steal and two assists .")).marks[1:]
     assert (mark.quotes[0], mark.label, mark.answers["correction"]) == ("two", "number", "7")
     assert (
         mark.answers["comment"] == "The text gives Paul Reyes 2 assists; the record says 7 (cell: AST of Paul Reyes)."
@@ -49,7 +49,7 @@ def test_what_contradicts_the_record_is_marked_with_its_cell() -> None:
 
 def test_words_contexts_and_double_doubles_are_beyond_it() -> None:
     metric = RelationMetric(load_shipped("accuracy"), RelationOptions())
-    assert metric(document("The Miners defeated the Gulls . Paul Reyes had a triple - double .")).marks == ()
+    assert metric(game_document("The Miners defeated the Gulls . Paul Reyes had a triple - double .")).marks == ()
 
 
 def test_a_text_without_a_record_is_set_aside_and_other_labels_are_refused() -> None:

@@ -9,7 +9,7 @@ from finecomb.core.records import Document
 LEMMAS = {"waits": "wait", "leaves": "leave", "opens": "open", "died": "die", "is": "be", "gardens": "garden"}
 
 
-def sentence(line: str, start: int = 0) -> ParsedSentence:
+def make_parsed_sentence(line: str, start: int = 0) -> ParsedSentence:
     """Tokens with a blank between every two."""
     tokens = []
     for entry in line.split():
@@ -22,11 +22,11 @@ def sentence(line: str, start: int = 0) -> ParsedSentence:
     return tuple(tokens)
 
 
-def story(*lines: str) -> tuple[Narrative, list[ParsedSentence]]:
+def make_parsed_story(*lines: str) -> tuple[Narrative, list[ParsedSentence]]:
     """A text of such sentences and their parses."""
     sentences, start = [], 0
     for line in lines:
-        sentences.append(sentence(line, start))
+        sentences.append(make_parsed_sentence(line, start))
         start = sentences[-1][-1].end + 1
     text = " ".join(token.text for tokens in sentences for token in tokens).replace(" .", ".")
     rows = build_narrative(Document(id="s", text=text))

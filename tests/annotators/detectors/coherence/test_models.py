@@ -79,7 +79,7 @@ def test_every_sentence_is_scored_once_after_what_fits_before_it() -> None:
 @pytest.fixture
 def settings(tmp_path: Path) -> TaggerSettings:
     return TaggerSettings(
-        tiny_models.encoder(tmp_path / "encoder"), epochs=25, rate=1e-2, length=64, context=32, frozen=0
+        tiny_models.save_encoder(tmp_path / "encoder"), epochs=25, rate=1e-2, length=64, context=32, frozen=0
     )
 
 
@@ -101,7 +101,7 @@ def test_a_tagger_learns_sees_nothing_that_follows_and_comes_back(settings: Tagg
 @pytest.mark.long
 def test_surprisals_are_negative_log_probabilities(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
-    model = SurprisalScorer.from_pretrained(tiny_models.causal(tmp_path / "causal"))
+    model = SurprisalScorer.from_pretrained(tiny_models.save_causal_model(tmp_path / "causal"))
     (nats,) = model([text()])
     codes = model.tokenizer(text().text, add_special_tokens=False)["input_ids"]
     with torch.no_grad():
@@ -119,7 +119,7 @@ def test_surprisals_are_negative_log_probabilities(tmp_path: Path) -> None:
 @pytest.mark.parametrize("labels", [("char", "scene"), ()])
 def test_an_encoder_by_name_learns_verdicts_and_comes_back(tmp_path: Path, labels: tuple[str, ...]) -> None:
     settings = SequenceSettings(
-        tiny_models.encoder(tmp_path / "encoder"), "encoder", labels, epochs=10, rate=1e-2, length=128
+        tiny_models.save_encoder(tmp_path / "encoder"), "encoder", labels, epochs=10, rate=1e-2, length=128
     )
     model = fit_sequences([text()] * 4, settings)
     (scores,) = model([text()])
@@ -131,7 +131,7 @@ def test_an_encoder_by_name_learns_verdicts_and_comes_back(tmp_path: Path, label
 @pytest.mark.long
 def test_a_sequence_to_sequence_model_writes_verdicts(tmp_path: Path) -> None:
     settings = SequenceSettings(
-        tiny_models.seq2seq(tmp_path / "t5"), "seq2seq", ("char", "scene"), epochs=15, rate=2e-2, length=128, output=8
+        tiny_models.save_seq2seq(tmp_path / "t5"), "seq2seq", ("char", "scene"), epochs=15, rate=2e-2, length=128, output=8
     )
     model = fit_sequences([text()] * 4, settings)
     (scores,) = model([text()])
