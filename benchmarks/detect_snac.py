@@ -59,7 +59,7 @@ class Cache:
         self.folder = Path(os.environ["FINECOMB_CACHE"]) if "FINECOMB_CACHE" in os.environ else None
         self.slow = os.environ.get("FINECOMB_SLOW") == "1"
 
-    def arrays(self, name: str, make: Callable[[], Mapping[str, Floats]]) -> Mapping[str, Floats] | None:
+    def get_arrays(self, name: str, make: Callable[[], Mapping[str, Floats]]) -> Mapping[str, Floats] | None:
         """What a file holds, else what is made and kept; None where that would take too long."""
         file = self.folder / f"{name}.npz" if self.folder else None
         if file and file.is_file():
@@ -86,7 +86,7 @@ def tagger_scores(texts: Sequence[Narrative], split: TextSplit, number: int, cac
             for part in ("sentences", "tokens", "offsets")
         }
 
-    arrays = cache.arrays(f"tagger{number}", compute_scores)
+    arrays = cache.get_arrays(f"tagger{number}", compute_scores)
     if arrays is None:
         return None
     return {at: _stored_scores(arrays, texts[at].id) for at in places}
@@ -213,7 +213,7 @@ def known_surprisals(texts: Sequence[Narrative], cache: Cache) -> dict[int, Toke
             nats = model[0]([text])[0]
             return {"nats": nats.nats, "offsets": nats.offsets.astype(np.float64)}
 
-        arrays = cache.arrays(f"surprisal.{text.id}", compute_surprisals)
+        arrays = cache.get_arrays(f"surprisal.{text.id}", compute_surprisals)
         if arrays is not None:
             known[at] = TokenSurprisals(arrays["nats"], arrays["offsets"].astype(np.int64))
     return known

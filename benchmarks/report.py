@@ -99,5 +99,5 @@ def _paint_times(browser: Any, file: Path) -> list[float]:
     return times
 
 
-def _format_row(what: str, value: float, unit: str, most: float) -> tuple[str, str, str]:
-    return what, f"{value:.1f} {unit}" if unit != "ms" else f"{value:.0f} ms", f"{most:g} {unit}"
+def _format_row(what: str, value: float, unit: str, limit: float) -> tuple[str, str, str]:
+    return what, f"{value:.1f} {unit}" if unit != "ms" else f"{value:.0f} ms", f"{limit:g} {unit}"

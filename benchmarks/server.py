@@ -191,7 +191,7 @@ class SaveStatistics:
     def median_of_rounds(cls, rounds: list[SaveStatistics]) -> SaveStatistics:
         return cls(*(statistics.median(getattr(each, name.name) for each in rounds) for name in fields(cls)))
 
-    def cells(self) -> tuple[str, ...]:
+    def format_cells(self) -> tuple[str, ...]:
         return f"{self.rate:,.0f}", f"{1000 * self.p50:.0f} ms", f"{1000 * self.p99:.0f} ms", f"{self.cpu:.2f} ms"
 
 
@@ -261,7 +261,7 @@ class Setup:
     """A PostgreSQL; SQLite when empty."""
     workers: int = 1
 
-    def options(self) -> tuple[str, ...]:
+    def serve_options(self) -> tuple[str, ...]:
         """What `finecomb serve` is told; a study of its own each time."""
         return ("--db", f"{self.url}#{uuid.uuid4().hex}", "--workers", str(self.workers)) if self.url else ()
 
@@ -273,7 +273,7 @@ async def compare_with_floor(annotators: int, pause: float, setup: Setup) -> tup
         make_study(study)
         bare_server = [sys.executable, "-m", "benchmarks.server", str(Path(temporary) / "floor.db")]
         with (
-            run_server(start_finecomb("serve", str(study), "--port", "0", *setup.options())) as (ours, lines),
+            run_server(start_finecomb("serve", str(study), "--port", "0", *setup.serve_options())) as (ours, lines),
             run_server(subprocess.Popen(bare_server, stdout=subprocess.PIPE, text=True)) as (bare, (url,)),
         ):
             address, _, link = lines[2].split()[-1].partition("/join/")
@@ -305,7 +305,7 @@ def potato_rows(costs: Mapping[str, float]) -> Iterator[tuple[str, ...]]:
             pace = _describe_load(annotators, pause)
             theirs = asyncio.run(measure_potato(annotators, pause, psutil.Process(server.pid), port))
             ratio = record_ratio(f"server: CPU per save, SQLite beside potato, {pace}", costs[pace], theirs.cpu)
-            yield (pace, f"potato {POTATO_VERSION}", *theirs.cells(), f"ours / potato {ratio:.2f}")
+            yield (pace, f"potato {POTATO_VERSION}", *theirs.format_cells(), f"ours / potato {ratio:.2f}")
 
 
 def _describe_load(annotators: int, pause: float) -> str:
@@ -324,8 +324,8 @@ def table_rows(setups: Sequence[Setup], costs: dict[str, float]) -> Iterator[tup
             ours, floor_, ratio = asyncio.run(compare_with_floor(annotators, pause, setup))
             record_ratio(f"server: CPU per save, {setup.title}, annotators: {pace}", ratio, 1.0)
             costs.setdefault(pace, ours.cpu)
-            yield (pace, f"ours, {setup.title}", *ours.cells(), f"{ratio:.2f}")
-            yield ("", "floor", *floor_.cells(), "")
+            yield (pace, f"ours, {setup.title}", *ours.format_cells(), f"{ratio:.2f}")
+            yield ("", "floor", *floor_.format_cells(), "")
 
 
 def main() -> None:

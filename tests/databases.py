@@ -96,7 +96,7 @@ class Client(fastapi.testclient.TestClient):
         self.headers[CSRF_HEADER] = self.get("/api/admin/session").json()["csrf"]
         return self
 
-    def next(self) -> Any:
+    def next_task(self) -> Any:
         """The task that comes next."""
         answer = self.post("/api/next")
         assert answer.status_code == 200, answer.text

@@ -49,12 +49,12 @@ class Server:
         log = self.folder.parent / "server.log"
         with log.open("w") as out:
             self.process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, text=True)
-        self._wait(log)
+        self._wait_until_ready(log)
         said = log.read_text()
         self.open_link = _find_link(said, "/join/")
         self.admin_link = _find_link(said, "/sign-in/")
 
-    def _wait(self, log: Path) -> None:
+    def _wait_until_ready(self, log: Path) -> None:
         deadline = time.monotonic() + _MAX_START_SECONDS
         while time.monotonic() < deadline:
             assert self.process is not None
@@ -77,7 +77,7 @@ class Server:
             self.process.terminate()
             self.process.wait(timeout=30)
 
-    def study(self) -> Study:
+    def read_study(self) -> Study:
         """What every command sees: the folder together with its database."""
         return fc.read(self.folder)
 
@@ -159,13 +159,13 @@ class BrowserAnnotator:
         page.goto(link)
 
     def join(self) -> None:
-        self.action("start")
+        self.click_action("start")
         self.wait_for_text()
 
     def continue_from(self, step: str) -> None:
         """From the page that has this id, once it is there."""
         expect(self.page.locator(f"[data-step='{step}']")).to_be_visible(timeout=20_000)
-        self.action("continue")
+        self.click_action("continue")
 
     def wait_for(self, what: str) -> None:
         """Wait for something with that `data-` attribute, as `kind=result`."""
@@ -173,7 +173,7 @@ class BrowserAnnotator:
         found = f"[data-{name}='{value}']" if value else f"[data-{name}]"
         expect(self.page.locator(found).first).to_be_visible(timeout=20_000)
 
-    def action(self, name: str) -> None:
+    def click_action(self, name: str) -> None:
         self.page.locator(f"[data-action={name}]").first.click()
 
     def wait_for_text(self) -> None:
@@ -190,7 +190,7 @@ class BrowserAnnotator:
 
     # by mouse
 
-    def select(self, quote: str, nth: int = 1, part: str = "text") -> None:
+    def select_quote(self, quote: str, nth: int = 1, part: str = "text") -> None:
         box = self.page.evaluate(FIND, [part, quote, nth])
         assert box, f"{quote!r} is not in the page"
         left, top, right, bottom = box
@@ -200,7 +200,7 @@ class BrowserAnnotator:
         self.page.mouse.move(right - 1, bottom, steps=4)
         self.page.mouse.up()
 
-    def label(self, name: str) -> None:
+    def click_label(self, name: str) -> None:
         self.page.locator(f"[data-label='{name}']").first.click()
 
     # by finger
@@ -235,7 +235,7 @@ class BrowserAnnotator:
 
     # questions
 
-    def answer(self, question: str, value: str) -> None:
+    def answer_question(self, question: str, value: str) -> None:
         field = self.page.locator(f"[data-question={question}]").first
         if field.locator("textarea, input.field").count():
             field.locator("textarea, input.field").fill(value)
@@ -243,12 +243,12 @@ class BrowserAnnotator:
             field.locator(f"label:has(input[value='{value}'])").click()
 
     def pick_antecedent(self, quote: str, nth: int = 1, part: str = "text") -> None:
-        self.action("pick")
-        self.select(quote, nth, part)
-        self.action("use")
+        self.click_action("pick")
+        self.select_quote(quote, nth, part)
+        self.click_action("use")
 
-    def finish(self) -> None:
-        self.action("finish")
+    def click_finish(self) -> None:
+        self.click_action("finish")
 
     def expect_last_page(self) -> None:
         """The last page, which thanks."""

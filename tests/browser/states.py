@@ -156,12 +156,12 @@ def _select_quote(reader: BrowserAnnotator, quote: str) -> None:
     if _is_phone(reader.page):
         reader.long_press(quote.split()[0])
     else:
-        reader.select(quote)
+        reader.select_quote(quote)
 
 
 def _mark_quote(reader: BrowserAnnotator, quote: str, label: str) -> None:
     _select_quote(reader, quote)
-    reader.label(label)
+    reader.click_label(label)
 
 
 def _select_words(page: Page, server: Server) -> None:
@@ -172,9 +172,9 @@ def _make_two_marks(page: Page, server: Server) -> None:
     reader = _join_study(page, server)
     _mark_quote(reader, "will mark", "needs-google")
     if page.locator("[data-action=done]").count():
-        reader.action("done")
+        reader.click_action("done")
     _mark_quote(reader, "fiftieth year", "self-contradiction")
-    reader.answer("severity", "3")
+    reader.answer_question("severity", "3")
     reader.wait_until_saved()
 
 
@@ -207,7 +207,7 @@ def _make_overlapping_marks(page: Page, server: Server) -> None:
         _mark_quote(reader, quote, label)
         _close_mark(reader)
     _mark_quote(reader, "fiftieth year", "self-contradiction")
-    reader.answer("severity", "2")
+    reader.answer_question("severity", "2")
     if not _is_phone(page):
         reader.pick_antecedent("since 1911")
     reader.wait_until_saved()
@@ -225,7 +225,7 @@ def _hover_over_marks(page: Page, server: Server) -> None:
 
 def _close_mark(reader: BrowserAnnotator) -> None:
     if _is_phone(reader.page):
-        reader.action("done")
+        reader.click_action("done")
 
 
 def _delete_mark(page: Page, server: Server) -> None:
@@ -263,14 +263,14 @@ def _open_by_action(action: str, shown: str) -> Visit:
         reader = _join_study(page, server)
         if _is_phone(page) and not page.locator(f"[data-action={action}]").count():
             return  # a phone does not have it
-        reader.action(action)
+        reader.click_action(action)
         expect(page.locator(shown).first).to_be_visible(timeout=20_000)
 
     return visit
 
 
 def _open_guide(page: Page, server: Server) -> None:
-    _join_study(page, server).action("guide")
+    _join_study(page, server).click_action("guide")
     expect(page.locator("dialog h1").first).to_be_visible()
 
 
@@ -281,7 +281,7 @@ def _mark_text_with_data(page: Page, server: Server) -> None:
 
 
 def _finish_part(page: Page, server: Server) -> None:
-    _join_study(page, server).finish()
+    _join_study(page, server).click_finish()
     expect(page.locator(".sofar")).to_be_visible()
 
 
@@ -295,8 +295,8 @@ def _finish_all_texts(page: Page, server: Server) -> None:
     reader = _join_study(page, server)
     for number in range(1, 4):
         expect(page.locator("[data-action=texts]")).to_contain_text(f"{number} of 3", timeout=20_000)
-        reader.finish()
-        reader.finish()  # nothing wrong: said twice
+        reader.click_finish()
+        reader.click_finish()  # nothing wrong: said twice
     reader.expect_last_page()
 
 
@@ -305,9 +305,9 @@ def _advance_to_step(step: str, shown: str, knows: KnowsSolution = knows_everyth
 
     def visit(page: Page, server: Server) -> None:
         reader = BrowserAnnotator(page, server.open_link)
-        reader.action("start")
+        reader.click_action("start")
         expect(page.locator("[data-page=join]")).to_have_count(0, timeout=20_000)
-        arrival.advance_to(reader, server, server.study().protocol(), step, knows)
+        arrival.advance_to(reader, server, server.read_study().protocol(), step, knows)
         expect(page.locator(shown).first).to_be_visible(timeout=20_000)
 
     return visit
@@ -320,9 +320,9 @@ def _open_feedback(page: Page, server: Server) -> None:
     reader.wait_for_text()
     _mark_quote(reader, "Cranes", "name")
     if _is_phone(page):
-        reader.action("done")
+        reader.click_action("done")
     reader.wait_until_saved()
-    reader.finish()
+    reader.click_finish()
     reader.wait_for("kind=feedback")
 
 

@@ -41,7 +41,7 @@ def make_document(id: str, words: str, **more: object) -> Document:
 
 
 def submitted_annotations(server: Server) -> list[Annotation]:
-    return [each for each in server.study().iter_annotations() if each.status == "submitted"]
+    return [each for each in server.read_study().iter_annotations() if each.status == "submitted"]
 
 
 def describe_marks(annotation: Annotation) -> list[tuple[str | None, Sequence[str], list[object]]]:

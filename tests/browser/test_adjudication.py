@@ -99,7 +99,7 @@ def opened(page: Page, id: str = "report-03") -> None:
 
 
 def gold(server: Server, id: str = "report-03") -> Annotation:
-    (found,) = [each for each in server.study().annotations_on(id) if each.annotator == "gold"]
+    (found,) = [each for each in server.read_study().annotations_on(id) if each.annotator == "gold"]
     return found
 
 
@@ -177,7 +177,7 @@ def test_a_text_is_adjudicated_by_keyboard(browser: Browser, server: Server, tmp
     }
     assert "season-high" not in found
     assert len(found) == 5
-    assert fc.check(server.study()) == []
+    assert fc.check(server.read_study()) == []
 
     page.get_by_role("link", name="Export").click()
     with page.expect_download() as download:

@@ -51,8 +51,8 @@ def take(reader: BrowserAnnotator, row: str, column: str) -> None:
 
 
 def mark(reader: BrowserAnnotator, quote: str, label: str, nth: int = 1) -> None:
-    reader.select(quote, nth)
-    reader.label(label)
+    reader.select_quote(quote, nth)
+    reader.click_label(label)
 
 
 def test_three_games_are_annotated_with_the_box_score(browser: Browser, games: Server) -> None:
@@ -69,7 +69,7 @@ def test_three_games_are_annotated_with_the_box_score(browser: Browser, games: S
         else:
             third_game(reader)
         reader.wait_until_saved()
-        reader.finish()
+        reader.click_finish()
         page.wait_for_function("text => !document.body.innerText.includes(text)", arg=shown[:40])
     reader.expect_last_page()
     assert reader.errors == []
@@ -122,10 +122,10 @@ def second_game(reader: BrowserAnnotator) -> None:
     mark(reader, "Mika Sorn", "name")
     page.get_by_role("rowheader", name="Dana Okafor").click()
     assert correction(reader) == "Dana Okafor"
-    reader.action("otherwise")
+    reader.click_action("otherwise")
     mark(reader, "24", "number")
     mark(reader, "11", "number")
-    reader.action("otherwise-done")
+    reader.click_action("otherwise-done")
     expect(page.locator("[data-reading='0']")).to_contain_text("24")
     assert page.locator("[data-list=marks] button").count() == 1  # it stays one mistake
     reader.press_keys("Control+z")
@@ -183,7 +183,7 @@ def test_a_number_outside_its_scale_is_refused_in_the_field_and_a_first_visitor_
         page.goto(server.address)
         expect(page.get_by_role("heading")).to_contain_text("This page opens with your link")
         reader = BrowserAnnotator(page, server.open_link)
-        reader.action("start")
+        reader.click_action("start")
         field = page.locator("[data-question=clarity] input")
         field.fill("9")
         expect(page.locator("[data-question=clarity] .refusal")).to_have_text(
@@ -192,7 +192,7 @@ def test_a_number_outside_its_scale_is_refused_in_the_field_and_a_first_visitor_
         field.fill("4")
         expect(page.locator("[data-question=clarity] .refusal")).to_have_count(0)
         reader.wait_until_saved()
-        reader.finish()
+        reader.click_finish()
         reader.expect_last_page()
         assert submitted_annotations(server)[0].answers == {"clarity": 4}
 
@@ -226,7 +226,7 @@ def test_the_researcher_sees_each_cell_fill(browser: Browser, tmp_path_factory: 
         expect(page.get_by_role("heading", level=1)).to_have_text("0 of 16 people accepted", timeout=30_000)
         assert page.locator("td.cell button").count() == 8
         visitor = BrowserAnnotator(browser.new_context().new_page(), server.open_link)
-        visitor.action("start")
+        visitor.click_action("start")
         visitor.page.wait_for_load_state("networkidle")
         page.reload()
         expect(page.locator(".comb .working")).to_have_count(2, timeout=30_000)  # one of them explains the sign

@@ -39,9 +39,9 @@ def rows(reader: BrowserAnnotator) -> Locator:
 
 def grammar_mark(reader: BrowserAnnotator, nth: int) -> None:
     """Mark `carry` with a severity."""
-    reader.select("carry", nth)
-    reader.label("grammar-usage")
-    reader.answer("severity", "2")
+    reader.select_quote("carry", nth)
+    reader.click_label("grammar-usage")
+    reader.answer_question("severity", "2")
 
 
 def test_the_tap_that_opens_the_tray_does_nothing_else(browser: Browser, scarecrow: Server) -> None:
@@ -49,9 +49,9 @@ def test_the_tap_that_opens_the_tray_does_nothing_else(browser: Browser, scarecr
     reader = join_new_annotator(browser, scarecrow, **PHONE)
     page = reader.page
     reader.long_press("carry", 6)
-    reader.label("grammar-usage")
-    reader.answer("severity", "3")
-    reader.action("done")
+    reader.click_label("grammar-usage")
+    reader.answer_question("severity", "3")
+    reader.click_action("done")
     reader.wait_until_saved()
     chosen = page.locator("[data-question=severity] input:checked")
     for at in range(336, 660, 24):
@@ -65,19 +65,19 @@ def test_the_tap_that_opens_the_tray_does_nothing_else(browser: Browser, scarecr
         page.touchscreen.tap((left + right) / 2, top)
         expect(page.locator("[data-tray=mark]")).to_be_visible()
         expect(chosen).to_have_value("3")
-        reader.action("done")
+        reader.click_action("done")
     reader.wait_until_saved()
-    reader.action("list")
+    reader.click_action("list")
     expect(rows(reader)).to_have_count(1)
 
 
 def test_deleting_by_touch_can_be_taken_back(browser: Browser, scarecrow: Server) -> None:
     reader = join_new_annotator(browser, scarecrow, **PHONE)
     reader.long_press("carry")
-    reader.label("grammar-usage")
+    reader.click_label("grammar-usage")
     reader.page.locator("[data-tray=mark] [data-action=delete]").tap()
     reader.page.locator("[data-action=toast-undo]").tap()
-    reader.action("list")
+    reader.click_action("list")
     expect(rows(reader)).to_have_count(1)
     reader.wait_until_saved()
 
@@ -86,16 +86,16 @@ def test_a_half_mark_is_shown_although_the_text_cannot_be_judged(browser: Browse
     """Finish did nothing and said nothing: the server declined, and the page did not tell."""
     reader = join_new_annotator(browser, scarecrow)
     grammar_mark(reader, 1)  # without its explanation
-    reader.action("cannot")
+    reader.click_action("cannot")
     reader.page.locator("#because").fill("It stops in the middle.")
-    reader.action("cannot-save")
+    reader.click_action("cannot-save")
     reader.wait_until_saved()
-    reader.finish()
+    reader.click_finish()
     field = reader.page.locator("[data-question=explanation] textarea")
     expect(field).to_be_focused()
     field.fill("carries")
     reader.wait_until_saved()
-    reader.finish()
+    reader.click_finish()
     reader.expect_last_page()
     reader.expect_no_errors()
 
@@ -104,38 +104,38 @@ def test_what_the_server_misses_is_said(browser: Browser, scarecrow: Server) -> 
     """Whatever the page overlooks, the server's answer is shown with a way to mend it."""
     reader = join_new_annotator(browser, scarecrow)
     grammar_mark(reader, 1)
-    reader.answer("explanation", "carries")
+    reader.answer_question("explanation", "carries")
     reader.wait_until_saved()
     mark = rows(reader).first.get_attribute("data-mark")
     declined = {"code": "incomplete", "say": "", "missing": [f"marks/{mark}: explanation"]}
     reader.page.route("**/finish", lambda route: route.fulfill(status=409, json=declined))
-    reader.finish()
+    reader.click_finish()
     expect(reader.page.locator("[data-note=incomplete]")).to_contain_text("explanation")
-    reader.action("show-declined")
+    reader.click_action("show-declined")
     expect(reader.page.locator("[data-question=explanation] textarea")).to_be_focused()
     reader.page.unroute("**/finish")
-    reader.finish()
+    reader.click_finish()
     reader.expect_last_page()
 
 
 def test_suggestions_are_named_before_the_text_is_handed_in(browser: Browser, suggesting: Server) -> None:
     reader = join_new_annotator(browser, suggesting)
-    reader.finish()
+    reader.click_finish()
     asked = reader.page.locator("[data-note=offers]")
     expect(asked).to_contain_text("1 suggestion is not decided")
-    reader.action("show-offers")
-    reader.action("reject")
-    reader.finish()  # now there is nothing in the text: asked once
+    reader.click_action("show-offers")
+    reader.click_action("reject")
+    reader.click_finish()  # now there is nothing in the text: asked once
     expect(reader.page.get_by_role("alertdialog")).to_contain_text("no errors", ignore_case=True)
-    reader.finish()
+    reader.click_finish()
     reader.expect_last_page()
 
 
 def test_suggestions_may_be_left_as_they_are(browser: Browser, suggesting: Server) -> None:
     reader = join_new_annotator(browser, suggesting)
-    reader.finish()
+    reader.click_finish()
     expect(reader.page.locator("[data-note=offers]")).to_be_visible()
-    reader.finish()
+    reader.click_finish()
     reader.expect_last_page()
 
 

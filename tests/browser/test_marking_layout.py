@@ -37,15 +37,15 @@ def test_the_text_stays_where_it_is(browser: Browser, scarecrow: Server, width: 
     page = reader.page
     before = word(page)
     assert page.evaluate(_CUT) == []
-    reader.select("fiftieth year")
+    reader.select_quote("fiftieth year")
     assert word(page) == before
-    reader.label("self-contradiction")
+    reader.click_label("self-contradiction")
     expect(page.locator("[data-question=severity]")).to_be_visible()
     assert word(page) == before
     page.locator("[data-action=pick]").first.click()
     expect(page.locator("[data-banner=pick]")).to_be_visible()
     assert word(page) == before
-    reader.action("cancel")
+    reader.click_action("cancel")
     reader.press_keys("Escape")
     expect(page.locator("[data-question=severity]")).to_have_count(0)
     assert word(page) == before
@@ -57,8 +57,8 @@ def test_the_list_of_marks_stays_where_it_is(browser: Browser, scarecrow: Server
     """It moved down for the questions of a chosen mark, and up again without them."""
     reader = join_new_annotator(browser, scarecrow, viewport={"width": width, "height": height})
     page, first = reader.page, reader.page.locator("[data-list=marks] li").first
-    reader.select("fiftieth year")
-    reader.label("self-contradiction")
+    reader.select_quote("fiftieth year")
+    reader.click_label("self-contradiction")
     reader.press_keys("3", "Escape")
     questions = page.locator("[data-place=questions] [data-question=severity]")
     expect(questions).to_have_count(0)
@@ -92,12 +92,12 @@ def test_a_tablet_has_everything_at_hand_from_the_start(
     expect(label).to_contain_text("Self-contradiction")
     assert label.bounding_box()["height"] >= 44  # type: ignore[index]
     top = page.locator("[data-panel]").bounding_box()["y"]  # type: ignore[index]
-    reader.select("carry")
-    reader.label("grammar-usage")
+    reader.select_quote("carry")
+    reader.click_label("grammar-usage")
     expect(page.locator("[data-panel=mark] [data-question=severity]")).to_be_visible()
     assert page.locator("[data-panel]").bounding_box()["y"] == top  # type: ignore[index]
     if width > height:  # the whole form is in sight: its last line was below the fold
-        reader.label("self-contradiction")
+        reader.click_label("self-contradiction")
         expect(page.locator("[data-panel=mark] [data-action=add]")).to_be_in_viewport(ratio=1)
     middles = "(all) => all.map((e) => { const box = e.getBoundingClientRect(); return (box.left + box.right) / 2; })"
     options, words = (page.locator(f"[data-question=severity] .seg > label{inner}") for inner in ("", " > span"))
@@ -110,8 +110,8 @@ def test_the_card_of_a_mark_lets_the_pointer_through(browser: Browser, scarecrow
     """It caught the mouse, and a drag that began on it selected its words instead of the text's."""
     reader = join_new_annotator(browser, scarecrow)
     page = reader.page
-    reader.select("fiftieth year")
-    reader.label("self-contradiction")
+    reader.select_quote("fiftieth year")
+    reader.click_label("self-contradiction")
     reader.press_keys("Escape")
     left, top, right, _ = page.evaluate(_STILL, ["text", "fiftieth", 1])
     page.mouse.move((left + right) / 2, top)
@@ -126,7 +126,7 @@ def test_the_card_of_a_mark_lets_the_pointer_through(browser: Browser, scarecrow
 def test_the_guide_fits_a_phone(browser: Browser, scarecrow: Server) -> None:
     """A table in it pushed every line out of the page."""
     reader = join_new_annotator(browser, scarecrow, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
-    reader.action("guide")
+    reader.click_action("guide")
     expect(reader.page.locator("dialog h1").first).to_be_visible()
     beyond = (
         "[...document.querySelectorAll('dialog :is(p, li, h3)')].filter((e) => e.getBoundingClientRect().right > 361)"
@@ -139,8 +139,8 @@ def test_where_one_is_and_where_the_work_is_do_not_collide(browser: Browser, sca
     """ "Offline, 1 change kept on this device" lay over "Text 1 of 3" on tablets."""
     reader = join_new_annotator(browser, scarecrow, viewport={"width": width, "height": 900})
     reader.page.context.set_offline(True)
-    reader.select("fiftieth year")
-    reader.label("incoherent")
+    reader.select_quote("fiftieth year")
+    reader.click_label("incoherent")
     expect(reader.page.locator("[data-state=offline]")).to_be_visible(timeout=20_000)
     names = (".top .where > :last-child", ".top [data-state]")
     place, state = (reader.page.locator(name).bounding_box() for name in names)
@@ -153,7 +153,7 @@ def test_a_chosen_mark_stays_above_the_tray(browser: Browser, scarecrow: Server)
     """On a phone the questions of a mark lay over the mark: the page looked for it before it was painted."""
     reader = join_new_annotator(browser, scarecrow, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
     reader.long_press("fiftieth")
-    reader.label("self-contradiction")
+    reader.click_label("self-contradiction")
     page = reader.page
     above = """() => {
       const tray = document.querySelector("[data-tray=mark]")?.getBoundingClientRect().top;
@@ -170,21 +170,21 @@ def test_notes_leave_labels_and_panel_where_they_are(
     """Going offline, picking, and saying that a text cannot be judged pushed the labels up under the finger."""
     reader = join_new_annotator(browser, scarecrow, viewport={"width": width, "height": height})
     page = reader.page
-    reader.select("fiftieth year")
-    reader.label("self-contradiction")
+    reader.select_quote("fiftieth year")
+    reader.click_label("self-contradiction")
     reader.wait_until_saved()
     panel = page.locator(".panel")
     before = panel.bounding_box()
     page.locator("[data-action=pick]").first.click()
     expect(page.locator("[data-banner=pick]")).to_be_visible()
     assert panel.bounding_box() == before
-    reader.action("cancel")
-    reader.action("cannot")
+    reader.click_action("cancel")
+    reader.click_action("cannot")
     expect(page.locator("#because")).to_be_visible()
     assert panel.bounding_box() == before
-    reader.action("cannot")
+    reader.click_action("cannot")
     page.context.set_offline(True)
-    reader.answer("severity", "3")
+    reader.answer_question("severity", "3")
     expect(page.locator("[data-note=offline]")).to_be_visible(timeout=20_000)
     assert panel.bounding_box() == before
 
@@ -210,8 +210,8 @@ def test_a_score_stays_on_its_line_however_it_is_marked(browser: Browser, tmp_pa
     words = "The Gulls beat the Millers by 104-98 on Saturday, and nobody had expected them to."
     with serve_study(marking_study("accuracy", make_document("r1", words)), tmp_path / "study") as server:
         reader = join_new_annotator(browser, server)
-        reader.select(marked)
-        reader.label("number")
+        reader.select_quote(marked)
+        reader.click_label("number")
         text_of = reader.page.locator("[data-part=text]")
         expect(text_of.locator(".pc").first).to_be_visible()
         assert reader.page.evaluate(LINES_OF, "104-98 on")  # found at all

@@ -26,10 +26,10 @@ def test_marking_is_accessible(browser: Browser, tmp_path: Path, scheme: str) ->
         assert axe_violations(page) == []
         reader.join()
         assert axe_violations(page) == []  # nothing marked yet
-        reader.select("its fiftieth year")
-        reader.label("self-contradiction")
-        reader.select("will mark its fiftieth")
-        reader.label("needs-google")
+        reader.select_quote("its fiftieth year")
+        reader.click_label("self-contradiction")
+        reader.select_quote("will mark its fiftieth")
+        reader.click_label("needs-google")
         reader.wait_until_saved()
         assert axe_violations(page) == []
         reader.press_keys("?")
@@ -40,12 +40,12 @@ def test_marking_is_accessible(browser: Browser, tmp_path: Path, scheme: str) ->
 def test_data_and_parts_are_accessible(browser: Browser, tmp_path: Path) -> None:
     with serve_study(marking_study("accuracy", make_document("r1", REPORT, data=BOX)), tmp_path / "accuracy") as server:
         reader = join_new_annotator(browser, server)
-        reader.select("27")
-        reader.label("number")
+        reader.select_quote("27")
+        reader.click_label("number")
         assert axe_violations(reader.page) == []
     with serve_study(marking_study("snac", make_document("s1", "\n".join(STORY))), tmp_path / "snac") as server:
         reader = join_new_annotator(browser, server)
-        reader.finish()
+        reader.click_finish()
         assert axe_violations(reader.page) == []
 
 
@@ -67,12 +67,12 @@ def test_a_phone_marks_by_touch(browser: Browser, tmp_path: Path) -> None:
         assert width <= 360  # nothing sticks out
         reader.long_press("Saturday")
         expect(reader.page.locator("[data-tray=labels]")).to_be_visible()
-        reader.label("name")
-        reader.answer("correction", "Friday")
-        reader.action("done")
+        reader.click_label("name")
+        reader.answer_question("correction", "Friday")
+        reader.click_action("done")
         reader.wait_until_saved()
         assert axe_violations(reader.page) == []
-        reader.finish()
+        reader.click_finish()
         reader.expect_last_page()
         reader.expect_no_errors()
         (annotation,) = submitted_annotations(server)
@@ -85,12 +85,12 @@ def test_a_phone_says_why_a_text_cannot_be_judged(browser: Browser, tmp_path: Pa
     """There was no way to say it on a phone."""
     with serve_study(marking_study("accuracy", make_document("r1", REPORT)), tmp_path / "study") as server:
         reader = join_new_annotator(browser, server, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
-        reader.action("list")
-        reader.action("cannot")
+        reader.click_action("list")
+        reader.click_action("cannot")
         reader.page.locator("#because").fill("No data were shown.")
         assert axe_violations(reader.page) == []
-        reader.action("cannot-save")
-        reader.finish()
+        reader.click_action("cannot-save")
+        reader.click_finish()
         reader.expect_last_page()
         reader.expect_no_errors()
         (annotation,) = submitted_annotations(server)
@@ -105,8 +105,8 @@ def test_nothing_in_the_page_breaks_the_content_policy(browser: Browser, tmp_pat
         page.on("console", lambda message: said.append(message.text))
         reader = BrowserAnnotator(page, server.open_link)
         reader.join()
-        reader.select("27")
-        reader.label("number")
+        reader.select_quote("27")
+        reader.click_label("number")
         reader.press_keys("?")
         reader.wait_until_saved()
         answer = page.request.get(server.address)
@@ -139,8 +139,8 @@ def test_a_long_text_with_many_marks_is_marked_without_waiting(browser: Browser,
     """20,000 words, some of them marked; that nothing hangs is tested here, how long it takes is benchmarked."""
     with serve_study(long_study(20_000, 10), tmp_path / "study") as server:
         reader = join_new_annotator(browser, server)
-        reader.select("word100 ")
-        reader.label("word")
+        reader.select_quote("word100 ")
+        reader.click_label("word")
         reader.wait_until_saved()
         expect(reader.page.locator("[data-list=marks] button")).to_have_count(1)
         reader.expect_no_errors()

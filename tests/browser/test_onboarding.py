@@ -23,14 +23,14 @@ WORKER = "5f0c2d7e9a1b"
 
 
 def people(server: Server) -> list[Annotator]:
-    return [each for each in server.study().iter_annotators() if each.kind == "human"]
+    return [each for each in server.read_study().iter_annotators() if each.kind == "human"]
 
 
 def mark(reader: BrowserAnnotator, protocol: fc.Protocol, exercise: Exercise, most: int | None = None) -> None:
     """Mark what is known to be wrong, the label by its key."""
     keys = {label: look.key for label, look in label_styles(protocol).items()}
     for solution in exercise.solutions[:most]:
-        reader.select(solution.quote, solution.nth)
+        reader.select_quote(solution.quote, solution.nth)
         reader.page.locator("[data-text]").focus()
         reader.press_keys(keys[solution.label or ""])
     reader.wait_until_saved()
@@ -49,13 +49,13 @@ def test_turing_from_the_recruiting_link_to_the_code(browser: Browser, tmp_path:
     with serve_study(study, tmp_path / "study") as server:
         query = f"?PROLIFIC_PID={WORKER}&STUDY_ID=s1&SESSION_ID=x1"
         unwilling = open_join_page(browser, server, query.replace(WORKER, "other"))
-        unwilling.action("decline")
+        unwilling.click_action("decline")
         unwilling.wait_for("page=declined")
         expect(unwilling.page.locator("[data-code]")).to_have_text("N0THANKS")
         reader = open_join_page(browser, server, query)
         page = reader.page
         assert axe_violations(page) == []
-        reader.action("start")
+        reader.click_action("start")
         reader.continue_from("instructions")
         for _ in range(100):  # what the arm of the experiment has to practise on; a page may be gone at any moment
             if page.locator("[data-page=task]").count():
@@ -68,12 +68,12 @@ def test_turing_from_the_recruiting_link_to_the_code(browser: Browser, tmp_path:
             scale = page.locator("[data-question=rating]")
             reader.press_keys("1")
             before = scale.bounding_box()
-            reader.answer("why", "Nobody would make up the hat.")
+            reader.answer_question("why", "Nobody would make up the hat.")
             reader.press_keys("Escape")
             page.locator("h1, .brand").first.click()
             reader.press_keys("3")
             assert scale.bounding_box() == before  # what follows does not move it
-            reader.answer("change", f"I would cut sentence {number}.")
+            reader.answer_question("change", f"I would cut sentence {number}.")
             if number == 1:
                 assert axe_violations(page) == []
                 scale.locator("label").first.click()
@@ -87,7 +87,7 @@ def test_turing_from_the_recruiting_link_to_the_code(browser: Browser, tmp_path:
         reader.expect_no_errors()
         done = submitted_annotations(server)
         (person,) = people(server)
-        assert WORKER not in str([*server.study().items()])
+        assert WORKER not in str([*server.read_study().items()])
     assert [each.answers["rating"] for each in done] == [3] * 5
     assert all("change" in each.answers and "why" not in each.answers for each in done)
     assert person.condition in {each.name for each in fc.protocol("turing").conditions}
@@ -105,18 +105,18 @@ def test_accuracy_passed_and_not_passed(browser: Browser, tmp_path: Path) -> Non
     with serve_study(onboarding_study(protocol, make_document("r1", REPORT, data=BOX)), tmp_path / "study") as server:
         reader = open_join_page(browser, server, color_scheme="dark")
         page = reader.page
-        reader.action("start")
+        reader.click_action("start")
         reader.wait_for("step=survey")
         assert axe_violations(page) == []
-        reader.answer("gender", "woman")
-        reader.action("continue")  # leads to what is missing
+        reader.answer_question("gender", "woman")
+        reader.click_action("continue")  # leads to what is missing
         expect(page.locator("[data-question=watch].wanted input").first).to_be_focused()
         page.reload()
         expect(page.locator("[data-question=gender] input[value=woman]")).to_be_checked(timeout=20_000)
-        reader.answer("watch", "weekly")
-        reader.answer("play", "never")
+        reader.answer_question("watch", "weekly")
+        reader.answer_question("play", "never")
         page.context.set_offline(True)
-        reader.action("continue")
+        reader.click_action("continue")
         reader.wait_for("note=waiting")
         page.context.set_offline(False)  # kept, and sent by itself
         reader.continue_from("instructions")
@@ -127,13 +127,13 @@ def test_accuracy_passed_and_not_passed(browser: Browser, tmp_path: Path) -> Non
         reader.select_by_keys("Cranes won")
         reader.press_keys("w")
         mark(reader, protocol, practice, 2)
-        reader.finish()
+        reader.click_finish()
         reader.wait_for("kind=feedback")
         assert [page.locator(f"[data-graded={kind}] li").count() for kind in ("found", "missed", "extra")] == [2, 4, 1]
         assert axe_violations(page) == []
         page.reload()  # the solution can still be looked at
         reader.wait_for("kind=feedback")
-        reader.action("continue")
+        reader.click_action("continue")
         reader.continue_from("part-1-1")
         reader.wait_for_text()
         mark(reader, protocol, known, 5)
@@ -142,42 +142,42 @@ def test_accuracy_passed_and_not_passed(browser: Browser, tmp_path: Path) -> Non
         elsewhere.wait_for_text()
         expect(elsewhere.page.locator("[data-list=marks] button")).to_have_count(5)
         for solution in known.solutions[5:]:
-            elsewhere.select(solution.quote, solution.nth)
-            elsewhere.label(str(solution.label))
+            elsewhere.select_quote(solution.quote, solution.nth)
+            elsewhere.click_label(str(solution.label))
         elsewhere.wait_until_saved()
-        elsewhere.finish()
+        elsewhere.click_finish()
         elsewhere.wait_for("passed=true")
         elsewhere.wait_for("solution")
         assert axe_violations(elsewhere.page) == []
-        elsewhere.action("continue")
+        elsewhere.click_action("continue")
         elsewhere.wait_for_text()
         assert elsewhere.text == REPORT
-        elsewhere.select("27")
-        elsewhere.label("number")
-        elsewhere.finish()
+        elsewhere.select_quote("27")
+        elsewhere.click_label("number")
+        elsewhere.click_finish()
         elsewhere.expect_last_page()
         passed_code = elsewhere.page.locator("[data-code]").inner_text()
         elsewhere.expect_no_errors()
 
         second = open_join_page(browser, server)
-        second.action("start")
+        second.click_action("start")
         second.wait_for("step=survey")
-        second.answer("watch", "never")
-        second.answer("play", "never")
+        second.answer_question("watch", "never")
+        second.answer_question("play", "never")
         for step in ("survey", "instructions", "training"):
             second.continue_from(step)
         second.wait_for_text()
-        second.finish()
-        second.finish()  # nothing wrong: said twice
+        second.click_finish()
+        second.click_finish()  # nothing wrong: said twice
         second.wait_for("kind=feedback")
-        second.action("continue")
+        second.click_action("continue")
         second.continue_from("part-1-1")
         second.wait_for_text()
         mark(second, protocol, known, 1)
-        second.finish()
+        second.click_finish()
         second.wait_for("passed=false")
         expect(second.page.locator("[data-after]")).to_contain_text("Your time is paid")
-        second.action("continue")
+        second.click_action("continue")
         second.wait_for("code")
         assert second.page.locator("[data-code]").inner_text() != passed_code
         second.expect_no_errors()
@@ -232,7 +232,7 @@ def test_a_test_is_tried_again_by_keyboard_on_a_phone_sized_page(browser: Browse
     with serve_study(onboarding_study(protocol, make_document("d1", "It were good.")), tmp_path / "study") as server:
         reader = open_join_page(browser, server, viewport={"width": 360, "height": 740})
         page = reader.page
-        reader.action("start")
+        reader.click_action("start")
         reader.continue_from("training")
         reader.wait_for_text()
         mark_by_keys(reader, "was")
@@ -251,7 +251,7 @@ def test_a_test_is_tried_again_by_keyboard_on_a_phone_sized_page(browser: Browse
             reader.wait_for(f"passed={'true' if option == '1' else 'false'}")
             assert page.evaluate("document.documentElement.scrollWidth") <= 360
             assert axe_violations(page) == []
-            reader.action("exercises")
+            reader.click_action("exercises")
             page.locator("[data-item]").first.click()  # the question, with its answer
             expect(
                 page.locator(f"[data-solution] tr[data-same={'true' if option == '1' else 'false'}]")
@@ -281,24 +281,24 @@ def test_sections_are_verified_before_they_are_handed_in(browser: Browser, tmp_p
     with serve_study(onboarding_study(protocol, make_document("a1", first.text)), tmp_path / "study") as server:
         reader = open_join_page(browser, server)
         page = reader.page
-        reader.action("start")
+        reader.click_action("start")
         reader.continue_from("instructions")
         reader.continue_from("training")
         fields = page.locator("[data-section] select")
         expect(fields).to_have_count(len(right), timeout=20_000)
-        reader.finish()  # leads to the first that is missing
+        reader.click_finish()  # leads to the first that is missing
         expect(fields.first).to_be_focused()
         for index, kind in enumerate(["other", *right[1:]]):
             fields.nth(index).select_option(kind)
-        reader.answer("coherent", "true")
-        reader.finish()
+        reader.answer_question("coherent", "true")
+        reader.click_finish()
         expect(page.locator("[data-verdict=differs]")).to_have_count(1)
         assert axe_violations(page) == []
         fields.first.select_option(right[0])
-        reader.finish()
+        reader.click_finish()
         reader.wait_for("verified=true")
         reader.wait_until_saved()
-        reader.finish()
+        reader.click_finish()
         expect(page.locator("[data-practice='2']")).to_be_visible(timeout=20_000)
         reader.expect_no_errors()
 
@@ -316,10 +316,10 @@ def test_the_letters_of_a_pair_go_by_the_screen(browser: Browser, tmp_path: Path
     with serve_study(onboarding_study(protocol, *pairs, skip=["consent", "instructions"]), tmp_path / "study") as server:
         reader = open_join_page(browser, server, viewport={"width": 360, "height": 740}, is_mobile=True, has_touch=True)
         page = reader.page
-        reader.action("start")
+        reader.click_action("start")
         for number in range(1, 7):
             expect(page.locator("[data-action=texts]")).to_contain_text(f"{number} of 6", timeout=20_000)
-            reader.finish()  # leads to what is missing, and nothing covers that
+            reader.click_finish()  # leads to what is missing, and nothing covers that
             page.wait_for_function(_SHOWN)
             assert page.locator(".pair-name").all_inner_texts() == ["A", "B"]
             words = page.locator("[data-question=prefer] label").all_inner_texts()

@@ -16,9 +16,9 @@ pytestmark = pytest.mark.long
 def test_a_reload_in_the_middle_changes_nothing(browser: Browser, tmp_path: Path) -> None:
     with serve_study(marking_study("scarecrow", make_document("d1", FERRY)), tmp_path / "study") as server:
         reader = join_new_annotator(browser, server)
-        reader.select("carry")
-        reader.label("grammar-usage")
-        reader.answer("explanation", "half typed")
+        reader.select_quote("carry")
+        reader.click_label("grammar-usage")
+        reader.answer_question("explanation", "half typed")
         reader.page.reload()  # at once, while the save may still be on its way
         reader.wait_for_text()
         reader.page.locator("[data-list=marks] button").first.click()
@@ -32,15 +32,15 @@ def test_a_reload_in_the_middle_changes_nothing(browser: Browser, tmp_path: Path
 def test_work_goes_on_while_the_server_is_dead_and_arrives_when_it_is_back(browser: Browser, tmp_path: Path) -> None:
     with serve_study(marking_study("accuracy", make_document("r1", REPORT)), tmp_path / "study") as server:
         reader = join_new_annotator(browser, server)
-        reader.select("104")
-        reader.label("number")
+        reader.select_quote("104")
+        reader.click_label("number")
         reader.wait_until_saved()
         server.kill()
-        reader.select("27")
-        reader.label("number")
-        reader.answer("correction", "24")
-        reader.select("Saturday")
-        reader.label("name")
+        reader.select_quote("27")
+        reader.click_label("number")
+        reader.answer_question("correction", "24")
+        reader.select_quote("Saturday")
+        reader.click_label("name")
         expect(reader.page.locator("[data-state=queued], [data-state=unreachable]")).to_be_visible(timeout=20_000)
         context = reader.page.context
         reader.page.close()  # the page itself cannot come back without the server; what was marked can
@@ -49,7 +49,7 @@ def test_work_goes_on_while_the_server_is_dead_and_arrives_when_it_is_back(brows
         reader.wait_for_text()
         reader.wait_until_saved()
         expect(reader.page.locator("[data-list=marks] button")).to_have_count(3)
-        reader.finish()
+        reader.click_finish()
         reader.expect_last_page()
         (annotation,) = submitted_annotations(server)
     assert [quotes for _, quotes, _ in describe_marks(annotation)] == [("Saturday",), ("104",), ("27",)]
@@ -61,7 +61,7 @@ def test_the_next_part_comes_when_the_server_is_back(browser: Browser, tmp_path:
         reader = join_new_annotator(browser, server)
         before = reader.text
         server.kill()
-        reader.finish()
+        reader.click_finish()
         expect(reader.page.locator("[data-action=finish]")).to_be_disabled()
         assert reader.text == before
         server.start()
@@ -75,10 +75,10 @@ def test_finishing_without_a_network_waits_and_is_sent_once(browser: Browser, tm
     with serve_study(marking_study("accuracy", make_document("r1", REPORT)), tmp_path / "study") as server:
         reader = join_new_annotator(browser, server)
         reader.page.context.set_offline(True)
-        reader.select("27")
-        reader.label("number")
+        reader.select_quote("27")
+        reader.click_label("number")
         expect(reader.page.locator("[data-state=offline]")).to_be_visible(timeout=20_000)
-        reader.finish()
+        reader.click_finish()
         reader.page.context.set_offline(False)
         reader.expect_last_page()
         (annotation,) = submitted_annotations(server)
@@ -90,15 +90,15 @@ def test_two_tabs_show_the_same_and_neither_loses_anything(browser: Browser, tmp
         first = join_new_annotator(browser, server)
         second = BrowserAnnotator(first.page.context.new_page(), server.address)
         second.wait_for_text()
-        first.select("27")
-        first.label("number")
+        first.select_quote("27")
+        first.click_label("number")
         first.wait_until_saved()
         expect(second.page.locator("[data-list=marks] button")).to_have_count(1, timeout=20_000)
-        second.select("Saturday")
-        second.label("name")
+        second.select_quote("Saturday")
+        second.click_label("name")
         second.wait_until_saved()
         expect(first.page.locator("[data-list=marks] button")).to_have_count(2, timeout=20_000)
-        first.finish()
+        first.click_finish()
         first.expect_last_page()
         (annotation,) = submitted_annotations(server)
         first.expect_no_errors()
@@ -119,11 +119,11 @@ def test_the_browser_never_receives_the_model_or_the_document(browser: Browser, 
         reader = BrowserAnnotator(page, server.open_link)
         reader.join()
         for _ in documents:
-            reader.select("carry")
-            reader.label("word")
+            reader.select_quote("carry")
+            reader.click_label("word")
             reader.wait_until_saved()
             before = page.locator("[data-task]").get_attribute("data-task") or ""
-            reader.finish()
+            reader.click_finish()
             expect(page.locator(f"[data-task='{before}']")).to_have_count(0, timeout=20_000)
         reader.expect_last_page()
         received += [page.content(), page.title(), page.url]

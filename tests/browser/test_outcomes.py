@@ -25,7 +25,7 @@ def test_a_failed_test_names_the_kinds_to_read_again_and_explains_points(browser
     with serve_study(onboarding_study(protocol, make_document("d1", FERRY)), tmp_path / "study") as server:
         reader = open_join_page(browser, server)
         page = reader.page
-        reader.action("start")
+        reader.click_action("start")
         reader.wait_for("step=instructions")
         advance_to(reader, server, protocol, "result-1", lambda name, nth: name not in LOST and name != "task")
         reader.wait_for("passed=false")
@@ -64,20 +64,20 @@ def test_own_marks_stand_beside_the_solution_after_a_training_text(browser: Brow
     with serve_study(onboarding_study(protocol, make_document("s1", "\n".join(STORY))), tmp_path / "study") as server:
         reader = open_join_page(browser, server)
         page = reader.page
-        reader.action("start")
+        reader.click_action("start")
         reader.continue_from("instructions")
         reader.continue_from("training")
         reader.wait_for_text()
-        reader.finish()
+        reader.click_finish()
         expect(page.locator("[data-text]")).to_contain_text("Conrad")
-        reader.select("Conrad")
-        reader.label("char")
-        reader.select("turn it")
-        reader.label("gram")
-        reader.finish()
+        reader.select_quote("Conrad")
+        reader.click_label("char")
+        reader.select_quote("turn it")
+        reader.click_label("gram")
+        reader.click_finish()
         expect(page.locator("[data-text]")).to_contain_text("On the last day")
         reader.wait_until_saved()
-        reader.finish()
+        reader.click_finish()
         reader.wait_for("kind=feedback")
         own, known = page.locator("[data-side=own]"), page.locator("[data-side=known]")
         assert marked_words(own) == ["Conrad", "turn it"]

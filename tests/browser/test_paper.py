@@ -16,9 +16,9 @@ def test_a_marked_text_is_printed_with_legend_and_severities(browser: Browser, s
     """A dark screen gave dark paper, and a tablet printed its form in place of the list of marks."""
     reader = join_new_annotator(browser, scarecrow, viewport={"width": width, "height": 900}, color_scheme="dark")
     page = reader.page
-    reader.select("fiftieth year")
-    reader.label("self-contradiction")
-    reader.answer("severity", "3")
+    reader.select_quote("fiftieth year")
+    reader.click_label("self-contradiction")
+    reader.answer_question("severity", "3")
     reader.wait_until_saved()
     page.emulate_media(media="print")
     assert page.locator(".sheet").evaluate("each => getComputedStyle(each).backgroundColor") == WHITE

@@ -130,7 +130,7 @@ def test_a_hit_is_done_inside_the_platforms_page(browser: Browser, tmp_path: Pat
             code = inside.locator("[data-code]").inner_text()
             assert hand_in(page, inside) == {"assignmentId": ["3ASSIGN"], "code": [code]}
             assert [(each.source.worker, each.source.session) for each in came(server)] == [("A1WORKER", "3ASSIGN")]
-            (work,) = server.study().iter_annotations()
+            (work,) = server.read_study().iter_annotations()
             assert work.answers["rating"] == 1
 
 
@@ -219,4 +219,4 @@ def test_the_researcher_sees_who_came_and_decides(browser: Browser, tmp_path: Pa
         assert axe_violations(page) == []
         if width < 400:
             assert page.evaluate("document.documentElement.scrollWidth") <= width
-        assert server.study().settings.recruitment.completed == "DONE9"
+        assert server.read_study().settings.recruitment.completed == "DONE9"

@@ -147,7 +147,7 @@ def test_settings_tick_what_is_there_and_exports_begin_with_three(running: tuple
     assert saved.value.ok
     page.reload()
     expect(page.locator("#phase-consent")).not_to_be_checked()
-    assert "consent" in server.study().settings.skip
+    assert "consent" in server.read_study().settings.skip
     page.goto(f"{server.address}/admin#/export")
     expect(page.locator("[data-exports=first] li")).to_have_count(3)
     expect(page.locator("[data-exports=rest] li").first).to_be_hidden()

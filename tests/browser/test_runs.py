@@ -96,7 +96,7 @@ def test_a_run_from_its_start_to_its_marks_beside_a_persons(
     page.goto(f"{server.address}/admin#/documents/day-0")
     expect(page.get_by_text("judge-4").first).to_be_visible(timeout=30_000)
     expect(page.get_by_text("ann", exact=True).first).to_be_visible()
-    assert len(server.study().marks) == 6
+    assert len(server.read_study().marks) == 6
 
 
 def test_a_run_is_stopped_from_the_page(researcher: tuple[Page, Server, ScriptedServer]) -> None:

@@ -118,7 +118,7 @@ def test_forgetting_takes_names_from_people_links_and_the_log(store: Store) -> N
     (link,) = store.run_job_sync(researcher_actions_storage.make_links, "tests", 0, ["Maria Santos"])
     store.run_job_sync(researcher_actions_storage.make_links, "tests", 1)
     reader = Client(store).join_study(link.token)
-    reader.submit_without_errors(task := reader.next()["id"])
+    reader.submit_without_errors(task := reader.next_task()["id"])
     store.run_job_sync(researcher_actions_storage.name_annotator, "tests", "Maria Santos", "Maria from Porto")
     store.run_job_sync(researcher_actions_storage.revoke_links, "tests", "Maria Santos")
     assert kept(store).names == 1

@@ -32,7 +32,7 @@ def mark(task: Any, start: int = 0) -> dict[str, Any]:
 
 def test_a_change_id_with_another_body_is_refused(store: Store) -> None:
     reader = Client(store).join_study()
-    task = reader.next()
+    task = reader.next_task()
     assert reader.save(task["id"], "marks/m", mark(task), change="c")[0] == 200
     assert reader.save(task["id"], "marks/m", mark(task), change="c") == (200, {"change": "c", "version": 1})
     for entry, body in (("marks/m", mark(task, 5)), ("marks/n", mark(task)), ("marks/m", None)):
@@ -47,7 +47,7 @@ def test_a_change_id_with_another_body_is_refused(store: Store) -> None:
 
 def test_old_changes_are_forgotten_and_never_applied_again(store: Store, clock: FakeClock) -> None:
     reader = Client(store).join_study()
-    task = reader.next()["id"]
+    task = reader.next_task()["id"]
     assert reader.save(task, "answers", {"no_errors": True}, change="old")[0] == 200
     assert reader.finish(task)[0] == 200
     clock.now += MONTH / 2
@@ -63,7 +63,7 @@ def test_old_changes_are_forgotten_and_never_applied_again(store: Store, clock: 
 
 def test_an_old_handing_in_is_not_done_again(store: Store, clock: FakeClock) -> None:
     reader = Client(store).join_study()
-    task = reader.next()["id"]
+    task = reader.next_task()["id"]
     reader.save(task, "answers", {"no_errors": True})
     assert reader.finish(task, change="first")[0] == 200
     clock.now += MONTH + 1
@@ -78,7 +78,7 @@ def test_an_old_handing_in_is_not_done_again(store: Store, clock: FakeClock) -> 
 
 def test_a_stale_change_is_refused_in_words(store: Store, clock: FakeClock) -> None:
     reader = Client(store).join_study()
-    task = reader.next()
+    task = reader.next_task()
     reader.save(task["id"], "marks/m", mark(task), change="old")
     reader.save(task["id"], "marks/m", mark(task, 7), base=1)
     body = mark(task, 7) | {"answers": {"severity": 1, "explanation": "so"}}
@@ -93,7 +93,7 @@ def test_a_stale_change_is_refused_in_words(store: Store, clock: FakeClock) -> N
 
 def test_the_same_mark_over_and_over_is_refused(store: Store) -> None:
     reader = Client(store).join_study()
-    task = reader.next()
+    task = reader.next_task()
     codes = [reader.save(task["id"], f"marks/m{n}", mark(task))[0] for n in range(task_storage.MAX_IDENTICAL_MARKS + 2)]
     assert codes == [200] * task_storage.MAX_IDENTICAL_MARKS + [422] * 2
     assert reader.save(task["id"], "marks/other", mark(task, 7))[0] == 200
@@ -102,6 +102,6 @@ def test_the_same_mark_over_and_over_is_refused(store: Store) -> None:
 def test_one_task_takes_only_so_much(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(task_storage, "MAX_ENTRIES", 3)
     reader = Client(store).join_study()
-    task = reader.next()
+    task = reader.next_task()
     codes = [reader.save(task["id"], f"marks/m{n}", mark(task, n))[0] for n in range(5)]
     assert codes == [200, 200, 200, 422, 422]

@@ -81,16 +81,16 @@ class ServerProcess:
         self.kill()
 
 
-def _serve(words: list[str], log: str, most: int, as_nobody: bool, offset: Any) -> None:
+def _serve(words: list[str], log: str, max_file_bytes: int, as_nobody: bool, offset: Any) -> None:
     """Run the command in this process."""
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
     if offset is not None:
         _shift_clock(offset)
-    if most:
+    if max_file_bytes:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (max_file_bytes, max_file_bytes))
     if as_nobody and os.geteuid() == 0:
         os.setgid(65534)
         os.setuid(65534)

@@ -50,7 +50,7 @@ def test_the_features_of_the_demo_are_known() -> None:
 
 def test_a_folder_holds_everything() -> None:
     tally = FeatureCounter()
-    assert list(tally.watch(fc.demo().items()))
+    assert list(tally.count_stream(fc.demo().items()))
     assert tally.describe_losses(formats()["folder"]) == ""
     assert "mark explanation" in tally.describe_losses(formats()["csabstruct"])
 

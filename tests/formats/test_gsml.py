@@ -380,7 +380,7 @@ def test_the_rule_for_sentences_reproduces_the_tasks_lookup(data: Path) -> None:
     assert len(lookup.table) == 60
     for text, sentences in lookup.table.items():
         known = {(sentence, token): id for sentence, tokens in sentences.items() for token, id in tokens.items()}
-        assert gsml.TokenLayout.of((folder / "texts" / f"{text}.txt").read_text()).ids == known
+        assert gsml.TokenLayout.from_text((folder / "texts" / f"{text}.txt").read_text()).ids == known
 
 
 def test_the_gold_standard_has_the_published_counts(data: Path) -> None:

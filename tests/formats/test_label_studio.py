@@ -121,10 +121,10 @@ def test_a_small_export_becomes_these_records(tmp_path: Path) -> None:
 def test_utf16_positions_are_those_of_the_encoded_text(text: str) -> None:
     units = Utf16Offsets(text)
     for at in range(len(text) + 1):
-        assert units.units(at) == len(text[:at].encode("utf-16-le")) // 2
-        assert units.to_code_point(units.units(at)) == at
+        assert units.to_utf16(at) == len(text[:at].encode("utf-16-le")) // 2
+        assert units.to_code_point(units.to_utf16(at)) == at
     assert units.to_code_point(-1) is None
-    assert units.to_code_point(units.units(len(text)) + 1) is None
+    assert units.to_code_point(units.to_utf16(len(text)) + 1) is None
 
 
 def reviewed(place: Path, data: Any, to_name: str) -> Path:

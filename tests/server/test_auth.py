@@ -100,14 +100,14 @@ class TestBlinding:
         client.join_study()
         blind = 0
         for _ in range(6):
-            task = client.next()
+            task = client.next_task()
             for offered in task["offered"]:
                 body = {"spans": offered["spans"], "quotes": offered["quotes"], "label": "incoherent"}
                 more = {"made_from": [offered["id"]], "answers": {"severity": 1, "explanation": "so"}}
                 assert client.save(task["id"], f"marks/{task['id']}", body | more)[0] == 200
                 decided = {"decision": "accepted", "mark": task["id"]}
                 assert client.save(task["id"], f"decisions/{offered['id']}", decided)[0] == 200
-            again = client.next()
+            again = client.next_task()
             assert [mark["body"]["made_from"] for mark in again["marks"]] == [[each["id"]] for each in task["offered"]]
             assert [each["id"] for each in again["decisions"]] == [each["id"] for each in task["offered"]]
             (found,) = client.store.annotations(tables.annotation.c.id == task["id"])
@@ -142,7 +142,7 @@ NASTY = [
 
 @pytest.mark.parametrize("nasty", NASTY)
 def test_strange_strings_are_kept_as_they_are_and_do_nothing(client: Client, nasty: str) -> None:
-    task = client.join_study().next()
+    task = client.join_study().next_task()
     answers = {"severity": 1, "explanation": nasty}
     body = {"spans": [[0, 3]], "quotes": [task["text"][:3]], "label": "incoherent", "answers": answers}
     answer = client.put(f"/api/tasks/{task['id']}/marks/{task['id']}", json={"change": nasty, "body": body})
@@ -320,7 +320,7 @@ def test_two_changes_of_the_settings_at_once_both_count(client: Client) -> None:
 
 
 def test_answers_that_were_deleted_can_be_given_anew_on_another_device(client: Client) -> None:
-    task = client.join_study().next()["id"]
+    task = client.join_study().next_task()["id"]
     for change, base, body in (("a", 0, {"no_errors": True}), ("b", 1, None), ("c", 0, {"no_errors": True})):
         answer = client.put(f"/api/tasks/{task}/answers", json={"change": change, "base": base, "body": body})
         assert answer.status_code == 200, answer.text
@@ -328,7 +328,7 @@ def test_answers_that_were_deleted_can_be_given_anew_on_another_device(client: C
 
 
 def test_what_is_too_large_is_refused_whatever_it_says_about_its_size(client: Client) -> None:
-    task = client.join_study().next()["id"]
+    task = client.join_study().next_task()["id"]
     answer = client.put(f"/api/tasks/{task}/answers", content=b"x" * 1_000_001)
     assert (answer.status_code, answer.json()["code"]) == (413, "too-large")
     pieces = (b"x" * 100_000 for _ in range(11))

@@ -34,7 +34,7 @@ def test_a_nul_is_refused_before_it_reaches_a_database(store: Store, path: str) 
 
 def test_a_nul_in_the_id_of_a_save_is_refused(store: Store) -> None:
     reader = Client(store).join_study()
-    task = reader.next()["id"]
+    task = reader.next_task()["id"]
     assert reader.save(task, "marks/a%00b", {"spans": [[0, 1]], "quotes": ["x"], "label": None})[0] == 422
 
 

@@ -85,7 +85,7 @@ def test_one_person_does_three_hits_and_each_is_counted(store: Store, clock: Fak
         if hit > 1:
             accept(store, hit, client)
         clock.now += 200
-        task = client.next()
+        task = client.next_task()
         client.submit_without_errors(task["id"])
         documents.append(task["text"])
         assert client.post("/api/next").json()["why"] == "all-done"
@@ -108,7 +108,7 @@ def test_one_person_does_three_hits_and_each_is_counted(store: Store, clock: Fak
 
 def test_the_same_hit_gives_no_second_text_and_what_was_sent_in_stays(store: Store, clock: FakeClock) -> None:
     client = qualified(store, clock)
-    task = client.next()
+    task = client.next_task()
     clock.now += 100
     client.submit_without_errors(task["id"])
     accept(store, 1, client)  # opened again
@@ -120,17 +120,17 @@ def test_the_same_hit_gives_no_second_text_and_what_was_sent_in_stays(store: Sto
 
 def test_a_hit_that_is_given_back_is_gone_on_with_in_the_next(store: Store, clock: FakeClock) -> None:
     client = qualified(store, clock)
-    task = client.next()
+    task = client.next_task()
     clock.now += 10
     accept(store, 2, client)
     clock.now += 10
-    assert client.next()["id"] == task["id"]
+    assert client.next_task()["id"] == task["id"]
     client.submit_without_errors(task["id"])
     assert ending(client)["form"]["assignmentId"] == "ASSIGN2"
     clock.now += 10
     accept(store, 1, client)
     clock.now += 10
-    assert client.next()["id"] != task["id"]
+    assert client.next_task()["id"] != task["id"]
 
 
 @pytest.mark.parametrize("recruitment", [Recruitment(platform="mturk", batch=3, reward=5)])
@@ -138,12 +138,12 @@ def test_what_the_platform_does_not_pay_is_owed_as_a_bonus(store: Store, clock: 
     client = qualified(store, clock)
     for _ in range(3):
         clock.now += 50
-        client.submit_without_errors(client.next()["id"])
+        client.submit_without_errors(client.next_task()["id"])
     assert ending(client)["why"] == "done"
     clock.now += 10
     accept(store, 2, client)
     clock.now += 50
-    client.submit_without_errors(client.next()["id"])
+    client.submit_without_errors(client.next_task()["id"])
     assert ending(client) is None
     (person,) = earned(store)
     assert (person.pay, person.rewarded, person.bonus_owed, person.unbatched_text_count) == (54, 5, 49, 1)

@@ -26,12 +26,12 @@ def wait_for(count: int, store: Store) -> None:
 def test_old_changes_are_forgotten_at_the_start_and_again_later(store: Store, clock: FakeClock) -> None:
     before = changes(store)  # of other studies in the same database
     reader = Client(store).join_study()
-    reader.submit_without_errors(reader.next()["id"])
+    reader.submit_without_errors(reader.next_task()["id"])
     clock.now += task_storage.CHANGE_RETENTION_SECONDS + 1
     assert changes(store) == before + 1
     with run_housekeeping(store, every=0.05):
         wait_for(before, store)
-        reader.submit_without_errors(reader.next()["id"])
+        reader.submit_without_errors(reader.next_task()["id"])
         assert changes(store) == before + 1
         clock.now += task_storage.CHANGE_RETENTION_SECONDS + 1
         wait_for(before, store)

@@ -29,7 +29,7 @@ def local(store: Store) -> TestClient:
 
 def test_requests_and_the_study_are_counted(store: Store) -> None:
     reader, watcher = Client(store).join_study(), Client(store)
-    task = reader.next()["id"]
+    task = reader.next_task()["id"]
     reader.save(task, "answers", {"no_errors": True})
     reader.save(task, "answers", {"no_errors": True}, base=7)
     watcher._transport.client = ("127.0.0.1", 5000)  # type: ignore[attr-defined]

@@ -127,7 +127,7 @@ def _scan_parquet(path: Path, from_: str, output: Path | None) -> ScannedStudy |
     if folder_looks_like(path) or not parquet.is_parquet_folder(path):
         return None
     scanned = parquet.scan_study(path)
-    if scanned.count("annotations"):
+    if scanned.row_count("annotations"):
         return None
     twice = scanned.tables["documents"].select("id").filter(pl.col("id").is_duplicated()).head(1).collect()
     if len(twice):

@@ -305,7 +305,7 @@ def merge(
 def _read_options(path: Path, from_: str, options: Options) -> Options:
     """The options that a file's format understands; of several files not every one needs all."""
     understood = (formats.get_format(from_) if from_ else formats.format_of(path)).options
-    return Options(**{name: getattr(options, name) for name in options.given() & understood})
+    return Options(**{name: getattr(options, name) for name in options.non_default_names() & understood})
 
 
 @app.command()

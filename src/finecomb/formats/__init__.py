@@ -106,7 +106,7 @@ def stream(path: Path, format: str = "", options: Options | None = None) -> Iter
 
 def _reject_unused_options(options: Options, *used_by: Format) -> None:
     understood = frozenset().union(*(format.options for format in used_by))
-    for name in sorted(options.given() - understood):
+    for name in sorted(options.non_default_names() - understood):
         titles = " and ".join(dict.fromkeys(format.title for format in used_by))
         raise FormatError(f"{Options.flag(name)} means nothing to {titles}; leave it out")
 
@@ -132,7 +132,7 @@ def read(
 ) -> Study:
     """A study from a file or folder in any format, checked; all its errors are raised together."""
     path = Path(path)
-    if not (options or Options()).given() and is_sealed_parquet(path, format):
+    if not (options or Options()).non_default_names() and is_sealed_parquet(path, format):
         from finecomb.formats.parquet import read_sealed_study
 
         return read_sealed_study(path)
@@ -234,6 +234,6 @@ def save(
         )
     tally = FeatureCounter()
     with replace_atomically(path, force) as temporary:
-        notes = target.write(tally.watch(items, target), temporary, options or Options()) or ()
+        notes = target.write(tally.count_stream(items, target), temporary, options or Options()) or ()
     losses = tally.describe_losses(target)
     return [*tally.notes, *notes, *([losses] if losses else [])]

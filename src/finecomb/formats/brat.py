@@ -71,7 +71,7 @@ class _ParsedFile:
     others: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
-    def target(self, id: str) -> _TextBound | None:
+    def find_text_bound(self, id: str) -> _TextBound | None:
         return self.bound.get(self.triggers.get(id, id))
 
 
@@ -167,14 +167,14 @@ def _parse_other_line(where: str, line: str, parsed: _ParsedFile) -> None:
 
 
 def _add_attribute(words: list[str], parsed: _ParsedFile) -> bool:
-    target = parsed.target(words[1])
+    target = parsed.find_text_bound(words[1])
     if target is not None:
         target.answers[normalise_question_name(words[0])] = words[2] if len(words) == 3 else None
     return target is not None
 
 
 def _add_note(kind: str, id: str, text: str, parsed: _ParsedFile) -> bool:
-    target = parsed.target(id)
+    target = parsed.find_text_bound(id)
     if target is not None:
         target.notes.setdefault(kind, []).append(text)
     return target is not None
@@ -428,7 +428,7 @@ def _write_annotation(annotation: Annotation, document: Document, root: Path) ->
     lines = _AnnotationFileBuilder(document.text)
     for mark in annotation.marks:
         if mark.spans and all(span.part == TEXT and len(span) for span in mark.spans):
-            lines.add(mark)
+            lines.add_mark(mark)
     _write_text(folder / f"{name}.ann", "".join(f"{line}\n" for line in lines.lines))
 
 
@@ -440,29 +440,29 @@ class _AnnotationFileBuilder:
         self.lines: list[str] = []
         self.last: Counter[str] = Counter()
 
-    def line(self, kind: str, rest: str) -> str:
+    def add_line(self, kind: str, rest: str) -> str:
         self.last[kind] += 1
         self.lines.append(f"{kind}{self.last[kind]}\t{rest}")
         return f"{kind}{self.last[kind]}"
 
-    def bound(self, type: str, spans: Iterable[Span]) -> str:
+    def add_text_bound(self, type: str, spans: Iterable[Span]) -> str:
         pieces = [piece for span in spans for piece in _split_at_line_breaks(span, self.text)]
         listed = ";".join(f"{start} {end}" for start, end in pieces)
         quote = " ".join(_replace_line_breaks(self.text[start:end]) for start, end in pieces)
-        return self.line("T", f"{type} {listed}\t{quote}")
+        return self.add_line("T", f"{type} {listed}\t{quote}")
 
-    def add(self, mark: Mark) -> None:
-        id = self.bound((mark.label or NO_LABEL).replace("/", "__"), mark.spans)
+    def add_mark(self, mark: Mark) -> None:
+        id = self.add_text_bound((mark.label or NO_LABEL).replace("/", "__"), mark.spans)
         for name, answer in mark.answers.items():
             word = str(answer).lower() if isinstance(answer, bool | int | float) else answer
             if isinstance(word, str) and name not in KNOWN_TEXT_ANSWERS and re.fullmatch(r"\S+", word):
-                self.line("A", f"{name} {id} {word}")
+                self.add_line("A", f"{name} {id} {word}")
                 continue
             for line in word.split("\n") if isinstance(word, str) else word:
-                self.line("#", f"{COMMENT_NOTE_TYPE if name == 'comment' else name} {id}\t{line}")
+                self.add_line("#", f"{COMMENT_NOTE_TYPE if name == 'comment' else name} {id}\t{line}")
         for span in mark.antecedents.spans if mark.antecedents else ():
             if span.part == TEXT and len(span):
-                self.line("R", f"Antecedent Arg1:{id} Arg2:{self.bound('Antecedent', [span])}")
+                self.add_line("R", f"Antecedent Arg1:{id} Arg2:{self.add_text_bound('Antecedent', [span])}")
 
 
 def _split_at_line_breaks(span: Span, text: str) -> list[tuple[int, int]]:

@@ -30,7 +30,7 @@ def read(path: Path, options: Options) -> Iterator[StudyItem]:
 
 
 def _build_document(fields: JsonObject, id: str) -> Document:
-    sentences, labels = fields.texts("sentences"), fields.texts("labels")
+    sentences, labels = fields.get_texts("sentences"), fields.get_texts("labels")
     if len(sentences) != len(labels):
         raise fields.error(f"has {len(sentences)} sentences but {len(labels)} labels; each sentence needs one")
     return build_record(
@@ -39,7 +39,7 @@ def _build_document(fields: JsonObject, id: str) -> Document:
         id=id,
         text=" ".join(sentences),
         segments=tuple(titled_segments(sentences, labels, " ", fields.where)),
-        meta=fields.rest(*KNOWN_KEYS),
+        meta=fields.other_fields(*KNOWN_KEYS),
     )
 
 

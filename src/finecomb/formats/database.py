@@ -49,10 +49,10 @@ def merge_folder_and_database(folder: Iterable[StudyItem], path: Path) -> Iterat
     newer, older = _RecordsByType(read(path / DATABASE_FILENAME, Options())), _RecordsByType(iter(folder))
     for kind in _RECORD_TYPE_ORDER:
         names = set()
-        for item in newer.next(kind):
+        for item in newer.iter_type(kind):
             names.add(getattr(item, "id", ""))
             yield item
-        yield from (item for item in older.next(kind) if getattr(item, "id", "") not in names)
+        yield from (item for item in older.iter_type(kind) if getattr(item, "id", "") not in names)
 
 
 class _RecordsByType:
@@ -62,7 +62,7 @@ class _RecordsByType:
         self._items = items
         self._held: StudyItem | None = None
 
-    def next(self, kind: type[Any]) -> Iterator[StudyItem]:
+    def iter_type(self, kind: type[Any]) -> Iterator[StudyItem]:
         while (item := self._held or next(self._items, None)) is not None:
             self._held = None
             if not isinstance(item, kind):

@@ -26,12 +26,12 @@ def read(path: Path, options: Options) -> Iterator[StudyItem]:
 
 def _build_pass(row: JsonObject, line: int, annotator: str) -> simple_spans.AnnotatorPass:
     id = str(row.get("id", (int, str), line))
-    document = build_record(Document, row.where, id=id, text=row.get("text", str), meta=row.rest(*_KNOWN_KEYS))
+    document = build_record(Document, row.where, id=id, text=row.get("text", str), meta=row.other_fields(*_KNOWN_KEYS))
     name = next((candidate for candidate in _SPAN_LIST_KEYS if row.value.get(candidate) is not None), None)
     if name is None:
         return simple_spans.AnnotatorPass(document, "", row.where)
     spans = list(_parse_spans(row, name))
-    meta = row.rest(*(set(row.value) - {"relations", "Comments"}))
+    meta = row.other_fields(*(set(row.value) - {"relations", "Comments"}))
     return simple_spans.AnnotatorPass(document, row.get("annotator", str, annotator), row.where, spans, meta=meta)
 
 

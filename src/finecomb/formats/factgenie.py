@@ -39,12 +39,12 @@ class OutputKey:
     index: str
 
     @classmethod
-    def of(cls, row: JsonObject) -> OutputKey:
+    def from_row(cls, row: JsonObject) -> OutputKey:
         """The place that a row of annotations or of outputs names."""
         setup = re.sub(r"[._-]+", "-", row.get("setup_id", str).lower())
         return cls(row.get("dataset", str), row.get("split", str), setup, str(row.get("example_idx", (int, str))))
 
-    def at(self, split: str) -> OutputKey:
+    def with_split(self, split: str) -> OutputKey:
         """The same in another split."""
         return OutputKey(self.dataset, split, self.setup, self.index)
 
@@ -64,11 +64,11 @@ def read(path: Path, options: Options) -> Iterator[StudyItem]:
     rounds: Counter[tuple[str, str]] = Counter()
     marks = _MarkBuilder(_category_labels(config, protocol))
     for row in _read_rows(file):
-        annotator = people.of(row)
+        annotator = people.build_annotator(row)
         if annotator.id not in people.seen:
             people.seen.add(annotator.id)
             yield annotator
-        document = documents[OutputKey.of(row)]
+        document = documents[OutputKey.from_row(row)]
         round_ = row.get("round", int, rounds[document.id, annotator.id])
         rounds[document.id, annotator.id] += 1
         yield _build_annotation(row, document, annotator.id, round_, protocol, marks)
@@ -93,7 +93,7 @@ def _read_config(file: Path) -> JsonObject:
 
 
 def _category_names(config: JsonObject) -> list[str]:
-    return [category.get("name", str) for category in config.each(_CATEGORIES_KEY)]
+    return [category.get("name", str) for category in config.iter_objects(_CATEGORIES_KEY)]
 
 
 def _infer_protocol(config: JsonObject, file: Path) -> Protocol:
@@ -108,7 +108,7 @@ def _infer_protocol(config: JsonObject, file: Path) -> Protocol:
             gloss=category.get("description", str, "").strip(),
             snap=snap,
         )
-        for category in config.each(_CATEGORIES_KEY)
+        for category in config.iter_objects(_CATEGORIES_KEY)
     ]
     name = _task_name(file)
     return build_record(
@@ -163,8 +163,8 @@ class _OutputSpans:
 def _spans_by_output(file: Path) -> dict[OutputKey, _OutputSpans]:
     spans_by_place: dict[OutputKey, _OutputSpans] = {}
     for row in _read_rows(file):
-        spans = spans_by_place.setdefault(OutputKey.of(row), _OutputSpans(row.where)).spans
-        spans.update((_parse_start(annotation), annotation.get("text", str)) for annotation in row.each("annotations"))
+        spans = spans_by_place.setdefault(OutputKey.from_row(row), _OutputSpans(row.where)).spans
+        spans.update((_parse_start(annotation), annotation.get("text", str)) for annotation in row.iter_objects("annotations"))
     return spans_by_place
 
 
@@ -189,10 +189,10 @@ def _require_ancestor_folder(file: Path, name: str, option: str) -> Path:
 
 def _read_outputs(folder: Path, wanted: Iterable[OutputKey]) -> dict[OutputKey, JsonObject]:
     """The outputs that could be wanted, whatever their split."""
-    near = {place.at("") for place in wanted}
+    near = {place.with_split("") for place in wanted}
     files = sorted(folder.rglob("*.jsonl")) if folder.is_dir() else [folder]
-    rows = ((OutputKey.of(row), row) for file in files for row in _read_rows(file))
-    return {place: row for place, row in rows if place.at("") in near}
+    rows = ((OutputKey.from_row(row), row) for file in files for row in _read_rows(file))
+    return {place: row for place, row in rows if place.with_split("") in near}
 
 
 def _match_outputs(wanted: Mapping[OutputKey, _OutputSpans], outputs: Mapping[OutputKey, JsonObject]) -> dict[OutputKey, JsonObject]:
@@ -202,17 +202,17 @@ def _match_outputs(wanted: Mapping[OutputKey, _OutputSpans], outputs: Mapping[Ou
     for split, places in itertools.groupby(sorted(wanted, key=lambda place: place.split), lambda place: place.split):
         mine = list(places)
         scores = {
-            candidate: sum(wanted[place].matching_span_count(outputs.get(place.at(candidate))) for place in mine)
+            candidate: sum(wanted[place].matching_span_count(outputs.get(place.with_split(candidate))) for place in mine)
             for candidate in [split, *there]
         }
         best = max(scores, key=lambda candidate: scores[candidate])  # the split that the rows name, on a tie
         for place in mine:
-            if place.at(best) not in outputs:
+            if place.with_split(best) not in outputs:
                 raise FormatError(
                     f"{wanted[place].where}: no output of {place.setup!r} for example {place.index} of "
                     f"{place.dataset}/{place.split}; name the folder of outputs with --texts"
                 )
-            matches[place] = outputs[place.at(best)]
+            matches[place] = outputs[place.with_split(best)]
     return matches
 
 
@@ -223,7 +223,7 @@ class _InputLoader:
         self.folder = folder
         self.known: dict[tuple[str, str], list[Any]] = {}
 
-    def of(self, dataset: str, split: str, index: str) -> Any:
+    def get_input(self, dataset: str, split: str, index: str) -> Any:
         items = self.known.get((dataset, split))
         if items is None:
             items = self.known[dataset, split] = self._load(dataset, split)
@@ -246,7 +246,7 @@ class _InputLoader:
 
 def _build_document(output: JsonObject, inputs: _InputLoader) -> Document:
     """A text; one that we exported brings its own id and meta."""
-    key = OutputKey.of(output)
+    key = OutputKey.from_row(output)
     setup = output.get("setup_id", str)
     meta = {"model": setup, "dataset": key.dataset, "split": key.split, "example_idx": key.index}
     id = f"{key.dataset}/{key.split}/{setup}/{key.index}"
@@ -255,7 +255,7 @@ def _build_document(output: JsonObject, inputs: _InputLoader) -> Document:
         output.where,
         id=output.get("id", str, id),
         text=output.get("output", str),
-        data=inputs.of(key.dataset, key.split, key.index),
+        data=inputs.get_input(key.dataset, key.split, key.index),
         meta=output.get("metadata", dict, {}) if "id" in output.value else meta | output.get("metadata", dict, {}),
     )
 
@@ -271,9 +271,9 @@ class _CampaignAnnotators:
         self.config, self.name = config, name
         self.seen: set[str] = set()
         self.is_model = "model" in config.value or "model" in file.resolve().parts
-        self.listed = {person.get("group", int): person for person in config.each("annotators", [])}
+        self.listed = {person.get("group", int): person for person in config.iter_objects("annotators", [])}
 
-    def of(self, row: JsonObject) -> Annotator:
+    def build_annotator(self, row: JsonObject) -> Annotator:
         nested = JsonObject(row.get("metadata", dict, {}), f"{row.where}: metadata")
         group = row.get("annotator_group", (int, str), nested.get("annotator_group", (int, str), 0))
         if group in self.listed:
@@ -292,8 +292,8 @@ def _build_annotation(
 ) -> Annotation:
     id = f"{document.id}/{annotator}" + (f"/{round}" if round else "")
     split = row.get("split", str)
-    meta = row.rest(*_KNOWN_KEYS) | ({"split": split} if split != document.meta.get("split", split) else {})
-    marks = [make.mark(span, f"{id}/{n}", document) for n, span in enumerate(row.each("annotations"))]
+    meta = row.other_fields(*_KNOWN_KEYS) | ({"split": split} if split != document.meta.get("split", split) else {})
+    marks = [make.build_mark(span, f"{id}/{n}", document) for n, span in enumerate(row.iter_objects("annotations"))]
     return build_record(
         Annotation,
         row.where,
@@ -315,7 +315,7 @@ class _MarkBuilder:
         self.seen: set[str] = set()
         self.moved = self.lost = 0
 
-    def mark(self, span: JsonObject, id: str, document: Document) -> Mark:
+    def build_mark(self, span: JsonObject, id: str, document: Document) -> Mark:
         """A mark with the source's id, unless it was there before."""
         kind, key, reason = span.get("type", int), span.get("id", str, ""), span.get("reason", str, "")
         if not 0 <= kind < len(self.labels):
@@ -337,7 +337,7 @@ class _MarkBuilder:
         A model that begins a quote in lower case means the words that stand there; what it wrote is kept as `quoted`.
         """
         start, quote = _parse_start(span), span.get("text", str)
-        meta = span.rest("type", "text", "start", "id", "reason")
+        meta = span.other_fields("type", "text", "start", "id", "reason")
         there = text[start : start + len(quote)]
         if there == quote and start <= len(text):
             return {"spans": (Span(start, start + len(quote)),), "meta": meta}

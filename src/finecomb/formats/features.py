@@ -146,7 +146,7 @@ class FeatureCounter:
         self.counts: Counter[str] = Counter()
         self.notes: list[str] = []
 
-    def watch(self, items: Iterable[StudyItem], target: Format | None = None) -> Iterator[StudyItem]:
+    def count_stream(self, items: Iterable[StudyItem], target: Format | None = None) -> Iterator[StudyItem]:
         """Pass `items` on, counting, unless they go to a format that loses nothing; notes are kept, not passed on."""
         may_lose = target is None or not target.holds >= ALL_FEATURES
         for item in items:
@@ -157,13 +157,13 @@ class FeatureCounter:
                 self.counts.update(item_features(item))
             yield item
 
-    def lost(self, target: Format) -> dict[str, int]:
+    def lost_feature_counts(self, target: Format) -> dict[str, int]:
         """How often the stream has each feature that `target` could not hold."""
         counts = sorted(self.counts.items())
         return {name: count for name, count in counts if name not in target.holds and not name.endswith(" id")}
 
     def describe_losses(self, target: Format) -> str:
         """One line that says what `target` could not hold, or an empty string."""
-        lost = self.lost(target)
+        lost = self.lost_feature_counts(target)
         listed = ", ".join(f"{name} ({count:,})" for name, count in lost.items())
         return f"{target.title} cannot hold these, which were left out: {listed}" if lost else ""

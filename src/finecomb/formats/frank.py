@@ -105,12 +105,12 @@ def _document_id(fields: JsonObject) -> str:
 
 def _build_document(fields: JsonObject) -> Document:
     meta = {"model": fields.get("model_name", str), "hash": fields.get("hash", str)}
-    more = {name: value for name, value in fields.rest(*KEY_FIELDS).items() if not _is_number(value)}
+    more = {name: value for name, value in fields.other_fields(*KEY_FIELDS).items() if not _is_number(value)}
     return build_record(Document, fields.where, id=_document_id(fields), text="", meta=more | meta)
 
 
 def _build_judgement(fields: JsonObject, document: str, protocol: Protocol) -> Annotation:
-    numbers = {name: value for name, value in fields.rest(*KEY_FIELDS).items() if _is_number(value)}
+    numbers = {name: value for name, value in fields.other_fields(*KEY_FIELDS).items() if _is_number(value)}
     return build_record(
         Annotation,
         fields.where,

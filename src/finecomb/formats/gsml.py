@@ -106,12 +106,12 @@ def _read_markup(files: list[Path], options: Options) -> Iterator[StudyItem]:
     yield from documents.values()
     if data and (bare := sum(not is_game(document.data) for document in documents.values())):
         yield Note(text=f"{data} has no record for {bare:,} of {len(documents):,} texts")
-    layouts = {id: TokenLayout.of(document.text) for id, document in documents.items()}
+    layouts = {id: TokenLayout.from_text(document.text) for id, document in documents.items()}
     lookup = TokenLookup.from_nearby_file(files[0], source)
     for file in files:
         name = options.annotator or _annotator_name(file)
         yield build_record(Annotator, str(file), id=name, kind=_annotator_kind(file, name))
-        marks = MarkRowReader(file, name, protocol, documents, layouts, lookup).marks()
+        marks = MarkRowReader(file, name, protocol, documents, layouts, lookup).read_marks()
         for id in documents:
             text_marks = tuple(marks.get(id, ()))
             yield Annotation(id=f"{id}/{name}", document=id, annotator=name, protocol=protocol.id, marks=text_marks)
@@ -243,7 +243,7 @@ class TokenLayout:
     """The way back, to document ids."""
 
     @classmethod
-    def of(cls, text: str) -> TokenLayout:
+    def from_text(cls, text: str) -> TokenLayout:
         """By the task's rule: a sentence ends after a token that is a full stop."""
         offsets = whitespace(text)
         numbers, sentence, token = [], 1, 0
@@ -280,7 +280,7 @@ class TokenLookup:
             raise FormatError(f"{self.path}: not YAML: {shorten(str(error), 120)}") from None
         return JsonObject(JsonObject(value, str(self.path)).get("sent_to_doc", dict), str(self.path)).value
 
-    def id(self, text: str, layout: TokenLayout, sentence: int, token: int) -> int | None:
+    def document_token_id(self, text: str, layout: TokenLayout, sentence: int, token: int) -> int | None:
         """The document id of a token given by its sentence; None when there is no such token."""
         tokens_of_text = self.table.get(text)
         if tokens_of_text is None:
@@ -308,14 +308,14 @@ class MarkRowReader:
     style: set[str] = field(default_factory=lambda: {"sentence", "document"})
     """Kinds of ids that all rows so far have given."""
 
-    def marks(self) -> dict[str, list[Mark]]:
+    def read_marks(self) -> dict[str, list[Mark]]:
         """Marks by text, in the order of the file."""
         marks: dict[str, list[Mark]] = defaultdict(list)
         slips: list[str] = []
         for line, row in csv_rows(self.path):
             try:
-                id = self._document(row, f"{self.path}:{line}")
-                marks[id].append(self._mark(id, row, line, {mark.id for mark in marks[id]}))
+                id = self._resolve_document(row, f"{self.path}:{line}")
+                marks[id].append(self._build_mark(id, row, line, {mark.id for mark in marks[id]}))
             except FormatError as error:
                 slips.append(str(error))
                 if len(slips) >= _MAX_ERRORS:
@@ -324,15 +324,15 @@ class MarkRowReader:
             raise FormatError("\n".join(slips))
         return marks
 
-    def _document(self, row: Mapping[str, str], where: str) -> str:
+    def _resolve_document(self, row: Mapping[str, str], where: str) -> str:
         id = _text_id(row["TEXT_ID"])
         if id not in self.documents:
             raise FormatError(f"{where}: TEXT_ID: no text is called {id!r}{did_you_mean(id, self.documents)}")
         return id
 
-    def _mark(self, document: str, row: Mapping[str, str], line: int, taken: set[str]) -> Mark:
+    def _build_mark(self, document: str, row: Mapping[str, str], line: int, taken: set[str]) -> Mark:
         where = f"{self.path}:{line}"
-        first, last = self._tokens(document, row, where)
+        first, last = self._token_range(document, row, where)
         self._claim_tokens(document, first, last, line)
         offsets, text = self.layouts[document].offsets, self.documents[document].text
         start, end = int(offsets[first - 1, 0]), int(offsets[last - 1, 1])
@@ -351,7 +351,7 @@ class MarkRowReader:
             answers={name: row[column] for name, column in ANSWER_COLUMNS.items() if row.get(column)},
         )
 
-    def _tokens(self, document: str, row: Mapping[str, str], where: str) -> tuple[int, int]:
+    def _token_range(self, document: str, row: Mapping[str, str], where: str) -> tuple[int, int]:
         """First and last token, from whichever ids the row gives."""
         given = {"document": _parse_ids(row, DOCUMENT_IDS, where), "sentence": _parse_ids(row, SENTENCE_IDS, where)}
         kinds = {kind for kind, numbers in given.items() if numbers}
@@ -375,7 +375,7 @@ class MarkRowReader:
     def _range_from_sentence_ids(self, document: str, ids: tuple[int, ...], where: str) -> tuple[int, int]:
         sentence, *ends = ids
         layout = self.layouts[document]
-        first, last = (self.lookup.id(document, layout, sentence, token) for token in ends)
+        first, last = (self.lookup.document_token_id(document, layout, sentence, token) for token in ends)
         if first is None or last is None or last < first:
             named = ", ".join(f"{name} {value}" for name, value in zip(SENTENCE_IDS, ids, strict=True))
             raise FormatError(f"{where}: {named}: {document} has no such tokens")
@@ -431,10 +431,10 @@ def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
     with GsmlWriter(path, alone) as writer:
         for item in items:
             if isinstance(item, Document):
-                writer.document(item)
+                writer.write_document(item)
             elif isinstance(item, Annotation) and _is_submitted_first_round(item):
-                writer.annotation(item)
-        writer.check()
+                writer.write_annotation(item)
+        writer.check_all_read()
 
 
 def _is_submitted_first_round(annotation: Annotation) -> bool:
@@ -455,7 +455,7 @@ class GsmlWriter:
 
     def __enter__(self) -> GsmlWriter:
         if self.alone:
-            self._open("", self.path)
+            self._open_table("", self.path)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -463,7 +463,7 @@ class GsmlWriter:
             sync_to_disk(file)
             file.close()
 
-    def document(self, document: Document) -> None:
+    def write_document(self, document: Document) -> None:
         """Write the text, under a name that gives the id back."""
         self.texts[document.id] = document.text
         if self.alone:
@@ -473,13 +473,13 @@ class GsmlWriter:
         file = self.path / "texts" / f"{document.id}.txt"
         file.write_text(mark + document.text, encoding="utf-8", newline="")
 
-    def annotation(self, annotation: Annotation) -> None:
+    def write_annotation(self, annotation: Annotation) -> None:
         """Write a row for each mark."""
         file = self._file_for_annotator(annotation.annotator)
         id = annotation.document
         self.read[annotation.annotator].add(id)
         if id not in self.layouts:
-            self.layouts = {id: TokenLayout.of(self.texts.get(id, ""))}  # most streams go document by document
+            self.layouts = {id: TokenLayout.from_text(self.texts.get(id, ""))}  # most streams go document by document
         layout, used = self.layouts[id], self.used[annotation.annotator, id]
         for number, mark in enumerate(annotation.marks, 1):
             if len(mark.spans) != 1 or not len(mark.spans[0]) or mark.spans[0].part != TEXT:
@@ -502,15 +502,15 @@ class GsmlWriter:
             name = GOLD_FILE if annotator == GOLD else f"{annotator}.csv"
             if annotator != GOLD and (annotator.lower().startswith("gsml") or annotator.lower() == "games"):
                 raise FormatError(f"annotator {annotator!r}: {name} has another meaning in GSML; give another id")
-            self._open(annotator, self.path / name)
+            self._open_table(annotator, self.path / name)
         return self.files[annotator]
 
-    def _open(self, key: str, path: Path) -> None:
+    def _open_table(self, key: str, path: Path) -> None:
         file = path.open("w", encoding="utf-8", newline="")
         csv.writer(file, lineterminator="\n").writerow(COLUMNS)
         self.files[key] = file
 
-    def check(self) -> None:
+    def check_all_read(self) -> None:
         """In a folder every text counts as read by everyone, so all must have read all."""
         if self.alone:
             return

@@ -118,12 +118,12 @@ def _read_tasks(path: Path) -> Iterator[tuple[int, JsonObject]]:
 def _iter_work(task: JsonObject) -> Iterator[tuple[bool, JsonObject]]:
     """Whether it is a prediction, and the annotation or prediction."""
     for name in _WORK_KEYS:
-        yield from ((name == "predictions", work) for work in task.each(name, []))
+        yield from ((name == "predictions", work) for work in task.iter_objects(name, []))
 
 
 def _parse_result(work: JsonObject) -> _ParsedResult:
     result = _ParsedResult()
-    for index, fields in enumerate(work.each("result", [])):
+    for index, fields in enumerate(work.iter_objects("result", [])):
         kind = fields.get("type", str)
         if kind == "relation":
             result.relations.append(_parse_relation(fields))
@@ -215,7 +215,7 @@ def _build_document(task: JsonObject, index: int, names: set[str], reading: _Rea
         return build_record(Document, ours.where, id=ours.get("id", str), text=text, context=context, **rest)
     context = {name: value for name, value in texts.items() if name in names or name in CONTEXTS}
     id = str(task.get("id", (str, int), index + 1))
-    return build_record(Document, task.where, id=id, text=text, context=context, meta=meta.value | data.rest(key, *context))
+    return build_record(Document, task.where, id=id, text=text, context=context, meta=meta.value | data.other_fields(key, *context))
 
 
 def _choose_text_key(data: JsonObject, names: set[str], options: Options) -> str:
@@ -525,7 +525,7 @@ def _encode_mark(mark: Mark, document: Document) -> Iterator[dict[str, Any]]:
 def _encode_span(span: Span, document: Document) -> dict[str, Any]:
     text = document.part(span.part) or ""
     units = _cached_utf16(text)
-    return {"start": units.units(span.start), "end": units.units(span.end), "text": span.extract(text)}
+    return {"start": units.to_utf16(span.start), "end": units.to_utf16(span.end), "text": span.extract(text)}
 
 
 def _encode_region(id: str, value: dict[str, Any], labels: list[str], part: str) -> dict[str, Any]:

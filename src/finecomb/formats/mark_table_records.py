@@ -47,25 +47,25 @@ def read_records(rows: Callable[[], Iterator[NumberedRow]], path: Path, options:
     """Protocols, documents, annotators, annotations and notes of a table whose `rows` can be gone through again."""
     table = _MarkTable(rows, path, options)
     survey = _TableSummary(path, options.annotator)
-    for line, cells in table.rows():
+    for line, cells in table.iter_rows():
         survey.add_row(line, cells)
     protocols_by_name = {name: _choose_protocol(name, used, path, options) for name, used in survey.used.items()}
     yield from {protocol.id: protocol for protocol in protocols_by_name.values()}.values()
-    documents = {document.id: document for document in survey.documents()}
+    documents = {document.id: document for document in survey.build_documents()}
     yield from documents.values()
-    yield from survey.annotators()
+    yield from survey.build_annotators()
     placer = _QuotePlacer(options.repeats)
     open_: dict[_AnnotationKey, _AnnotationRows] = {}
-    for line, cells in table.rows():
-        key = survey.key(cells, line)
+    for line, cells in table.iter_rows():
+        key = survey.annotation_key(cells, line)
         if key is None:
             continue
         work = open_.setdefault(key, _AnnotationRows(f"{path}:{line}", survey))
-        work.add(cells, f"{path}:{line}")
+        work.add_row(cells, f"{path}:{line}")
         if survey.last[key] == line:
             del open_[key]
             protocol = protocols_by_name[cells.get("protocol", "")]
-            yield work.annotation(protocol, documents[cells["document"]], placer, several=len(protocols_by_name) > 1)
+            yield work.build_annotation(protocol, documents[cells["document"]], placer, several=len(protocols_by_name) > 1)
     yield from placer.notes()
 
 
@@ -77,12 +77,12 @@ class _MarkTable:
     path: Path
     options: Options
 
-    def rows(self) -> Iterator[tuple[int, Cells]]:
+    def iter_rows(self) -> Iterator[tuple[int, Cells]]:
         """Line and filled cells of every row; a row without a document gets one where the table has no such column."""
         ours: dict[str, str] | None = None
         for line, row in self.source():
             if ours is None:
-                ours = self._names(list(row))
+                ours = self._map_header(list(row))
             cells = {ours[name]: cell for name, cell in row.items() if cell and name in ours}
             for name, cell in cells.items():
                 _reject_unstorable(name, cell, f"{self.path}:{line}")
@@ -96,7 +96,7 @@ class _MarkTable:
         if ours is None:
             raise FormatError(f"{self.path}: has no rows; expected a line of column names and rows below it")
 
-    def _names(self, header: list[str]) -> dict[str, str]:
+    def _map_header(self, header: list[str]) -> dict[str, str]:
         ours = map_column_names(header, self.options.columns, self.path)
         if "document" not in ours.values() and "annotator" in ours.values():
             way = did_you_mean("document", header)
@@ -130,7 +130,7 @@ class _ConsistentValues:
         self.values: dict[str, str] = {}
         self._where: dict[str, str] = {}
 
-    def learn(self, name: str, value: str, where: str) -> None:
+    def add_value(self, name: str, value: str, where: str) -> None:
         earlier = self.values.setdefault(name, value)
         first = self._where.setdefault(name, where)
         if earlier != value:
@@ -169,12 +169,12 @@ class _TableSummary:
             facts = self._annotators.setdefault(who, _ConsistentValues(f"annotator {who!r}"))
             for name in ("kind", "condition", "platform"):
                 if name in cells:
-                    facts.learn(name, cells[name], where)
+                    facts.add_value(name, cells[name], where)
         if "document" in cells:
             self._add_document(cells, where)
         elif len(cells.keys() - {"annotator", "kind", "condition", "platform"}) or not who:
             raise FormatError(f"{where}: column 'document' is empty; every row names its document")
-        key = self.key(cells, line)
+        key = self.annotation_key(cells, line)
         if key is not None:
             self.last[key] = line
             self._add_usage(self.used.setdefault(cells.get("protocol", ""), _ProtocolUsage()), cells)
@@ -185,7 +185,7 @@ class _TableSummary:
         others = self._others.setdefault(id, {})
         for name, cell in cells.items():
             if name == "text" or name.startswith(("context.", "meta.")):
-                facts.learn(name, cell, where)
+                facts.add_value(name, cell, where)
             elif name.startswith(OTHER_PREFIX) and others.setdefault(name, cell) != cell:
                 self.varying.add(name)
 
@@ -197,7 +197,7 @@ class _TableSummary:
         for question, cell in _answer_cells(cells):
             of.setdefault(question, set()).add("text" if question in TEXT_ANSWER_COLUMNS else _answer_type(parse_cell(cell)))
 
-    def key(self, cells: Cells, line: int) -> _AnnotationKey | None:
+    def annotation_key(self, cells: Cells, line: int) -> _AnnotationKey | None:
         """What the rows of one annotation share; None for a row about a document or an annotator alone."""
         who = cells.get("annotator", self.annotator)
         if not who:
@@ -213,7 +213,7 @@ class _TableSummary:
             return (cells["annotation"],)
         return (cells["document"], who, cells.get("protocol", ""), cells.get("round", "0"), cells.get("about", ""))
 
-    def documents(self) -> Iterator[Document]:
+    def build_documents(self) -> Iterator[Document]:
         """A column we do not know is a fact about the document, unless a document has several values in it."""
         for id, facts in self._documents.items():
             others = {name: cell for name, cell in self._others[id].items() if name not in self.varying}
@@ -223,7 +223,7 @@ class _TableSummary:
             where = f"{self.path}: document {id!r}"
             yield build_record(Document, where, id=id, text=facts.values.get("text", ""), context=context, meta=meta)
 
-    def annotators(self) -> Iterator[Annotator]:
+    def build_annotators(self) -> Iterator[Annotator]:
         for id, facts in self._annotators.items():
             yield build_record(Annotator, f"{self.path}: annotator {id!r}", id=id, **({"kind": "human"} | facts.values))
 
@@ -326,17 +326,17 @@ class _AnnotationRows:
         self.plain: list[tuple[Cells, str]] = []
         self.marks: dict[str | int, list[tuple[Cells, str]]] = {}
 
-    def add(self, cells: Cells, where: str) -> None:
-        self.facts.learn("annotator", cells.get("annotator", self.survey.annotator), where)
+    def add_row(self, cells: Cells, where: str) -> None:
+        self.facts.add_value("annotator", cells.get("annotator", self.survey.annotator), where)
         for name in ("document", *ANNOTATION_COLUMNS):
             if name in cells:
-                self.facts.learn(name, cells[name], where)
+                self.facts.add_value(name, cells[name], where)
         if _is_mark_row(cells):
             self.marks.setdefault(cells.get("mark", len(self.marks)), []).append((cells, where))
         else:
             self.plain.append((cells, where))
 
-    def annotation(self, protocol: Protocol, document: Document, placer: _QuotePlacer, several: bool) -> Annotation:
+    def build_annotation(self, protocol: Protocol, document: Document, placer: _QuotePlacer, several: bool) -> Annotation:
         values: dict[str, Any] = dict(self.facts.values) | {"protocol": protocol.id}
         values["id"] = values.pop("annotation", None) or self._build_id(protocol if several else None)
         meta: dict[str, Any] = {}
@@ -344,9 +344,9 @@ class _AnnotationRows:
         for cells, where in self.plain:
             answers |= _parse_answers(cells, protocol.document_questions, where)
             meta |= self._varying_meta(cells)
-        placer.begin()
+        placer.start_annotation()
         marks = tuple(
-            self._mark(f"{values['id']}/{number}" if isinstance(name, int) else name, rows, protocol, document, placer)
+            self._build_mark(f"{values['id']}/{number}" if isinstance(name, int) else name, rows, protocol, document, placer)
             for number, (name, rows) in enumerate(self.marks.items())
         )
         return build_record(Annotation, self.where, **values, answers=answers, meta=meta, marks=marks)
@@ -360,7 +360,7 @@ class _AnnotationRows:
         others = {name: cell for name, cell in cells.items() if name in self.survey.varying}
         return {name.removeprefix(OTHER_PREFIX): parse_cell(cell) for name, cell in others.items()}
 
-    def _mark(
+    def _build_mark(
         self, id: str, rows: list[tuple[Cells, str]], protocol: Protocol, document: Document, placer: _QuotePlacer
     ) -> Mark:
         facts, meta = _ConsistentValues(f"mark {id!r}"), dict[str, Any]()
@@ -368,7 +368,7 @@ class _AnnotationRows:
             meta |= self._varying_meta(cells)
             for name, cell in cells.items():
                 if name in (*MARK_COLUMNS, "antecedent_unlocated") or name.startswith("answer."):
-                    facts.learn(name, cell, where)
+                    facts.add_value(name, cell, where)
         facts_of_mark, where = facts.values, rows[0][1]
         label = (
             resolve_label(protocol, facts_of_mark["label"], f"{where}: column 'label'")
@@ -384,7 +384,7 @@ class _AnnotationRows:
             label=label,
             answers=_parse_answers(facts_of_mark, protocol.questions_of(label), where),
             antecedents=Antecedents(**before) if before else None,
-            **(place or {"spans": (), "quotes": (), "unlocated": placer.nothing()}),
+            **(place or {"spans": (), "quotes": (), "unlocated": placer.count_missing_location()}),
             **{name: facts_of_mark[name] for name in ("confidence", "votes", "item", "basis") if name in facts_of_mark},
             meta=meta,
         )
@@ -420,7 +420,7 @@ def _locate_span(
     if "start" not in cells:
         if "end" in cells:
             raise FormatError(f"{where}: column '{prefix}end': has an end but no '{prefix}start'")
-        return None if unlocated else placer.place(quote or "", text, part), quote or ""
+        return None if unlocated else placer.place_quote(quote or "", text, part), quote or ""
     start = _parse_whole_number(cells["start"], where, f"{prefix}start")
     if "end" not in cells and quote is None:
         raise FormatError(f"{where}: column '{prefix}start': has a start but neither '{prefix}end' nor '{prefix}quote'")
@@ -450,11 +450,11 @@ class _QuotePlacer:
         self.seen: Counter[tuple[str, str]] = Counter()
         self.lost = self.doubtful = self.empty = 0
 
-    def begin(self) -> None:
+    def start_annotation(self) -> None:
         """A new annotation: repetitions are counted from the start."""
         self.seen.clear()
 
-    def place(self, quote: str, text: str, part: str) -> Span | None:
+    def place_quote(self, quote: str, text: str, part: str) -> Span | None:
         """The k-th repetition of a quote goes to its k-th occurrence (or to the first), else to the last there is."""
         number = self.seen[part, quote] if self.repeats == "kth" else 0
         place, places = find_nth(quote, text, number)
@@ -465,7 +465,7 @@ class _QuotePlacer:
         self.seen[part, quote] += 1
         return Span(*place, part)
 
-    def nothing(self) -> str:
+    def count_missing_location(self) -> str:
         """Why a mark without offsets and quote has no place."""
         self.empty += 1
         return "the table gives no offsets and no quote"

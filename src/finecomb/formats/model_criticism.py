@@ -33,8 +33,8 @@ def read(path: Path, options: Options) -> Iterator[StudyItem]:
 
 
 def _build_document(fields: JsonObject, id: str) -> Document:
-    sections = fields.texts("sections")
-    names = fields.texts("section_names") if fields.value.get("section_names") is not None else [""] * len(sections)
+    sections = fields.get_texts("sections")
+    names = fields.get_texts("section_names") if fields.value.get("section_names") is not None else [""] * len(sections)
     if len(sections) != len(names):
         raise fields.error(f"has {len(sections)} sections but {len(names)} section_names; each section needs one")
     return build_record(
@@ -43,7 +43,7 @@ def _build_document(fields: JsonObject, id: str) -> Document:
         id=id,
         text=SECTION_SEPARATOR.join(sections),
         segments=tuple(titled_segments(sections, names, SECTION_SEPARATOR, fields.where)),
-        meta=fields.rest(*KNOWN_KEYS),
+        meta=fields.other_fields(*KNOWN_KEYS),
     )
 
 

@@ -55,7 +55,7 @@ class ScannedStudy:
     protocols: Mapping[str, Protocol]
     tables: Mapping[str, pl.LazyFrame]
 
-    def count(self, name: str) -> int:
+    def row_count(self, name: str) -> int:
         """Rows of a table."""
         return int(self.tables[name].select(pl.len()).collect().item())
 

@@ -41,10 +41,10 @@ def _build_pass(row: JsonObject, line: int, annotator: str) -> simple_spans.Anno
 
 
 def _parse_spans(row: JsonObject) -> Iterator[simple_spans.LabelledSpan]:
-    for span in row.each("spans", []):
+    for span in row.iter_objects("spans", []):
         label, id = span.get("label", str, None), span.get("id", str, "")
         yield simple_spans.LabelledSpan(
-            span.get("start", int), span.get("end", int), label, span.where, id, span.rest(*_SPAN_KEYS)
+            span.get("start", int), span.get("end", int), label, span.where, id, span.other_fields(*_SPAN_KEYS)
         )
 
 

@@ -73,7 +73,7 @@ def _parse_segments(summary: JsonObject) -> list[_SourceSegment]:
         if number != str(index):
             raise summary.error(f"expected segment '{index}', found {number!r}; segments are numbered from 0 in order")
         segment = JsonObject(value, f"{summary.where}: segment {number}")
-        pieces.append(_SourceSegment(start, segment.get("text", str), tuple(segment.each("errors"))))
+        pieces.append(_SourceSegment(start, segment.get("text", str), tuple(segment.iter_objects("errors"))))
         start = pieces[-1].end + 1
     return pieces
 
@@ -115,7 +115,7 @@ def _build_mark(id: str, error: JsonObject, span: Span | None, segment: int, lab
     counts["antecedents unlocated"] += len(lost)
     quote = error.get("span", str)
     why = "" if span else "not in its segment" if quote else "the span is empty"
-    meta: dict[str, Any] = error.rest("span", "error_type", "votes", "antecedants", "antecedents")
+    meta: dict[str, Any] = error.other_fields("span", "error_type", "votes", "antecedants", "antecedents")
     meta |= {} if span else {"segment": segment}
     meta |= {"antecedents": lost} if lost and antecedents and antecedents.spans else {}
     spans, votes = (span,) if span else (), error.get("votes", int)

@@ -94,7 +94,7 @@ class _JsonStream:
         self.file, self.path = file, path
         self.buffer, self.at, self.line, self.ended = "", 0, 1, False
 
-    def more(self) -> None:
+    def read_more(self) -> None:
         chunk = self.file.read(max(1 << 16, len(self.buffer)))
         self.ended = not chunk
         self.line += self.buffer.count("\n", 0, self.at)
@@ -106,14 +106,14 @@ class _JsonStream:
             self.at = _WHITESPACE.match(self.buffer, self.at).end()  # type: ignore[union-attr]
             if self.at < len(self.buffer) or self.ended:
                 return self.buffer[self.at : self.at + 1]
-            self.more()
+            self.read_more()
 
-    def take(self, expected: str) -> None:
+    def expect(self, expected: str) -> None:
         if self.peek() != expected:
             raise self.error(f"expected {expected!r}, found {self.peek() or 'the end of the file'!r}")
         self.at += 1
 
-    def value(self) -> Any:
+    def read_value(self) -> Any:
         """The JSON value that starts here."""
         self.peek()
         while True:
@@ -129,17 +129,17 @@ class _JsonStream:
             else:
                 if end < len(self.buffer) or self.ended:  # a number at the edge of the buffer may go on
                     # raw_decode is lenient about NaN and half surrogates; the strict parser is not.
-                    checked = parse_json(self.buffer[self.at : end], f"{self.path}:{self.here()}")
+                    checked = parse_json(self.buffer[self.at : end], f"{self.path}:{self.line_number()}")
                     self.at = end
                     return checked
                 del value
-            self.more()
+            self.read_more()
 
-    def here(self, at: int | None = None) -> int:
+    def line_number(self, at: int | None = None) -> int:
         return self.line + self.buffer.count("\n", 0, self.at if at is None else at)
 
     def error(self, message: str, at: int | None = None) -> FormatError:
-        return FormatError(f"{self.path}:{self.here(at)}: not JSON: {message}")
+        return FormatError(f"{self.path}:{self.line_number(at)}: not JSON: {message}")
 
 
 def _parse_json_items(file: IO[str], path: Path) -> Iterator[tuple[str | int, Any, int]]:
@@ -147,23 +147,23 @@ def _parse_json_items(file: IO[str], path: Path) -> Iterator[tuple[str | int, An
     opening = window.peek()
     if opening not in ("[", "{"):
         raise window.error(f"expected '[' or '{{' at the start, found {opening or 'an empty file'!r}")
-    window.take(opening)
+    window.expect(opening)
     closing = "]" if opening == "[" else "}"
     index = 0
     while window.peek() != closing:
         if index:
-            window.take(",")
+            window.expect(",")
         window.peek()
         key: str | int = index
-        line = window.here()
+        line = window.line_number()
         if opening == "{":
             if window.peek() != '"':
                 raise window.error(f"expected a name in quotes, found {window.peek() or 'the end of the file'!r}")
-            key = window.value()
-            window.take(":")
-        yield key, window.value(), line
+            key = window.read_value()
+            window.expect(":")
+        yield key, window.read_value(), line
         index += 1
-    window.take(closing)
+    window.expect(closing)
     if window.peek():
         raise window.error(f"expected the end of the file, found {window.peek()!r}")
 
@@ -202,12 +202,12 @@ class JsonObject:
             )
         return value
 
-    def each(self, name: str, default: Any = ...) -> Iterator[JsonObject]:
+    def iter_objects(self, name: str, default: Any = ...) -> Iterator[JsonObject]:
         """The objects in the list called `name`."""
         for index, value in enumerate(self.get(name, list, default)):
             yield JsonObject(value, f"{self.where}: {name}[{index}]")
 
-    def texts(self, name: str) -> list[str]:
+    def get_texts(self, name: str) -> list[str]:
         """The list of texts called `name`."""
         values: list[Any] = self.get(name, list)
         for index, value in enumerate(values):
@@ -215,7 +215,7 @@ class JsonObject:
                 raise self.error(f"{name}[{index}]: expected text, found {shorten(repr(value), 40)}")
         return values
 
-    def rest(self, *names: str) -> dict[str, Any]:
+    def other_fields(self, *names: str) -> dict[str, Any]:
         """Everything but the named ones: what the source has and we do not."""
         return {name: value for name, value in self.value.items() if name not in names and value is not None}
 

@@ -51,11 +51,11 @@ class StudyTableWriter:
     def _flush(self) -> None:
         for name, rows in self.rows.items():
             if rows or not self.count:  # the first part is written even when empty, to carry the columns
-                frames.build_frame(frames.FRAMES[name], rows).write_parquet(self._part(name, self.count))
+                frames.build_frame(frames.FRAMES[name], rows).write_parquet(self._part_path(name, self.count))
             rows.clear()
         self.count += 1
 
-    def _part(self, name: str, number: int) -> Path:
+    def _part_path(self, name: str, number: int) -> Path:
         return self.place / f"{name}-{number:06d}.parquet"
 
     def finish(self, target: Path) -> None:

@@ -208,9 +208,9 @@ class QuoteFinder:
         self.folded = FoldedText.from_text(text)
         self.pieces = [match.span() for match in _TEXT_RUN.finditer(text)]
 
-    def places(self, rows: Sequence[SheetRow]) -> list[QuoteLocation]:
+    def locate_rows(self, rows: Sequence[SheetRow]) -> list[QuoteLocation]:
         """The places of all rows about one sentence, which are expected in text order."""
-        sentence = self.sentence(rows[0]["sentence_text"], rows[0]["sentence_id"])
+        sentence = self.find_sentence(rows[0]["sentence_text"], rows[0]["sentence_id"])
         if sentence is None:
             return [QuoteLocation(None, "its sentence is not in the text") for _ in rows]
         choices = [self._candidate_ranges(sentence, row) for row in rows]
@@ -224,19 +224,19 @@ class QuoteFinder:
             places[at] = place
         return places
 
-    def sentence(self, wanted: str, number: str) -> Range | None:
+    def find_sentence(self, wanted: str, number: str) -> Range | None:
         """Where a sentence stands, however its spaces and quotes were changed; else the piece of text most like it.
 
         Generated stories repeat themselves: of several places it is the one whose number in the story is nearest.
         """
         if places := self.folded.find_ranges(wanted):
             index = int(number) - 1 if re.fullmatch(r"\d{1,6}", number) else 0
-            return min(places, key=lambda place: abs(self._index(place) - index))
+            return min(places, key=lambda place: abs(self._piece_index(place) - index))
         rated = [(likeness(wanted, self.text[start:end]), start, end) for start, end in self.pieces]
         best, start, end = max(rated, default=(0.0, 0, 0)) if wanted.strip() else (0.0, 0, 0)
         return (start, end) if best >= _MIN_SENTENCE_LIKENESS else None
 
-    def _index(self, place: Range) -> int:
+    def _piece_index(self, place: Range) -> int:
         return sum(end <= place[0] for _, end in self.pieces)
 
     def _candidate_ranges(self, sentence: Range, row: SheetRow) -> list[Range]:
@@ -317,7 +317,7 @@ def _locate_errors(
     places = {
         row.number: place
         for (id, *_), group in sentences.items()
-        for row, place in zip(group, finders[id].places(group), strict=True)
+        for row, place in zip(group, finders[id].locate_rows(group), strict=True)
     }
     return ((row, places[row.number]) for row in every)
 

@@ -58,7 +58,7 @@ class _ReaderState:
     counts: Counter[str] = field(default_factory=Counter)
 
     @property
-    def source(self) -> str:
+    def source_name(self) -> str:
         return _source_name(self.protocol.name)
 
 
@@ -88,7 +88,7 @@ def _scan_labels(path: Path, severities: Mapping[str, Answer]) -> tuple[set[str]
     for index, value, line in json_items(path):
         if not isinstance(index, int):
             raise FormatError(f"{path}:{line}: expected a list of items, found an object")
-        for edit in JsonObject(value, f"{path}:{line}").each("edits", []):
+        for edit in JsonObject(value, f"{path}:{line}").iter_objects("edits", []):
             labels.add(_parse_edit_type(edit, severities).label)
             pooled = pooled or "votes" in edit.value
     return {label for label in labels if label is not None}, pooled
@@ -160,14 +160,14 @@ def _read_item(item: JsonObject, reading: _ReaderState) -> Iterator[StudyItem]:
 
 def _build_document(item: JsonObject, metadata: JsonObject, reading: _ReaderState) -> Document:
     number = len(reading.documents) + 1
-    others = item.rest(*_KNOWN_KEYS)
+    others = item.other_fields(*_KNOWN_KEYS)
     context = {name: value for name, value in others.items() if isinstance(value, str) and value and name != TEXT}
     source = item.get("source", str, "")
-    meta = {name: value for name, value in others.items() if name not in context} | metadata.rest(*_ANNOTATOR_KEYS)
+    meta = {name: value for name, value in others.items() if name not in context} | metadata.other_fields(*_ANNOTATOR_KEYS)
     if "system" in meta and "model" not in meta:
         meta["model"] = meta["system"]
     id = str(metadata.get("gid", (str, int), None) or item.get("id", (str, int), number))
-    context |= {reading.source: source} if source else {}
+    context |= {reading.source_name: source} if source else {}
     return _with_unique_id(
         build_record(Document, item.where, id=id, text=item.get("target", str), context=context, meta=meta), reading
     )
@@ -191,7 +191,7 @@ def _build_annotation(item: JsonObject, document: Document, annotator: str, read
     reading.passes[document.id, annotator] += 1
     id = f"{document.id}/{annotator}" + (f"/{round}" if round else "")
     whose = {"document": document.id, "annotator": annotator, "protocol": reading.protocol.id, "round": round}
-    edits = enumerate(item.each("edits"))
+    edits = enumerate(item.iter_objects("edits"))
     marks = tuple(_build_mark(f"{id}/{number}", edit, document, reading) for number, edit in edits)
     readers = ANNOTATORS_PER_SUMMARY if reading.pooled and reading.protocol.name == "snac" else None
     return build_record(Annotation, item.where, id=id, **whose, readers=readers, marks=marks)
@@ -204,9 +204,9 @@ def _build_mark(id: str, edit: JsonObject, document: Document, reading: _ReaderS
     marked, earlier = output, list[Span]()
     if label is not None and reading.protocol.resolve_label(label).antecedent != "none":
         marked, earlier = output[:1], output[1:]
-    spans = sorted(marked + _parse_ranges(edit, "input_idx", document, reading.source))
+    spans = sorted(marked + _parse_ranges(edit, "input_idx", document, reading.source_name))
     answers, meta = _split_answers(typed, reading.protocol, label)
-    meta |= edit.rest("id", "category", "output_idx", "input_idx", "annotation", "votes")
+    meta |= edit.other_fields("id", "category", "output_idx", "input_idx", "annotation", "votes")
     reading.counts["unlocated"] += not spans
     return build_record(
         Mark,

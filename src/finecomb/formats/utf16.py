@@ -22,6 +22,6 @@ class Utf16Offsets:
         at = bisect.bisect_left(self._starts, units)
         return at if at < len(self._starts) and self._starts[at] == units else None
 
-    def units(self, code_points: int) -> int:
+    def to_utf16(self, code_points: int) -> int:
         """The other way round."""
         return self._starts[code_points]

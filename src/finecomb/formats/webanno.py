@@ -86,7 +86,7 @@ class _WebannoFile:
     sentences: list[tuple[str, list[_WebannoToken]]] = field(default_factory=list)
 
     @property
-    def columns(self) -> int:
+    def column_count(self) -> int:
         return self.layers[-1].first + len(self.layers[-1].features) if self.layers else 0
 
     @property
@@ -127,7 +127,7 @@ def _parse_line(line: str, number: int, where: str, parsed: _WebannoFile) -> Non
         raise FormatError(f"{where}: expected '{_FILE_HEADER}...', found {shorten(line, 40)!r}")
     if kind := re.match(r"#T_(SP|CH|RL)=", line):
         name, *features = line[kind.end() :].split("|")
-        layer = _Layer(name if kind[1] == "SP" else "", features or [""], parsed.columns)
+        layer = _Layer(name if kind[1] == "SP" else "", features or [""], parsed.column_count)
         parsed.layers.append(layer)
     elif line.startswith("#Text="):
         text = _unescape(line.removeprefix("#Text="))
@@ -138,7 +138,7 @@ def _parse_line(line: str, number: int, where: str, parsed: _WebannoFile) -> Non
     elif line and not line.startswith("#"):
         if not parsed.sentences:
             raise FormatError(f"{where}: a token before the first '#Text='")
-        parsed.sentences[-1][1].append(_parse_token(line, where, parsed.columns))
+        parsed.sentences[-1][1].append(_parse_token(line, where, parsed.column_count))
 
 
 def _parse_token(line: str, where: str, columns: int) -> _WebannoToken:
@@ -246,7 +246,7 @@ def _format_tsv(text: str, annotation: Annotation) -> str:
     units = Utf16Offsets(text)
     cells = _format_cells(words, marks)
     for number, ((start, end), cell) in enumerate(zip(words, cells, strict=True), 1):
-        lines.append(f"1-{number}\t{units.units(start)}-{units.units(end)}\t{_escape(text[start:end])}\t{cell}\t")
+        lines.append(f"1-{number}\t{units.to_utf16(start)}-{units.to_utf16(end)}\t{_escape(text[start:end])}\t{cell}\t")
     return "\n".join(lines) + "\n"
 
 

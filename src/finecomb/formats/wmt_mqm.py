@@ -70,12 +70,12 @@ class _Row:
     target: TaggedText
 
     @property
-    def document(self) -> str:
+    def document_id(self) -> str:
         return f"{self.cells['system']}/{self.cells['doc']}/{self.cells['seg_id']}"
 
     @property
     def key(self) -> tuple[str, str]:
-        return self.document, self.cells["rater"]
+        return self.document_id, self.cells["rater"]
 
 
 def read(path: Path, options: Options) -> Iterator[StudyItem]:
@@ -95,9 +95,9 @@ def read(path: Path, options: Options) -> Iterator[StudyItem]:
     counts = _ImportCounts()
     for row in _read_rows(path):
         work = open_.setdefault(row.key, _RaterSegment(row))
-        work.add(row, protocol, counts)
+        work.add_row(row, protocol, counts)
         if last[row.key] == row.where:
-            yield open_.pop(row.key).annotation(protocol)
+            yield open_.pop(row.key).build_annotation(protocol)
     yield from counts.notes()
 
 
@@ -129,18 +129,18 @@ def _map_columns(header: list[str], path: Path) -> dict[str, str]:
 
 def _add_document(row: _Row, documents: dict[str, Document]) -> None:
     """Keep the segment of a row, or see that it is the one we have."""
-    earlier = documents.get(row.document)
+    earlier = documents.get(row.document_id)
     if earlier is None:
         meta = {"model": row.cells["system"]} | {
             name: row.cells[name] for name in ("doc", "doc_id", "seg_id") if row.cells.get(name)
         }
         context = {SOURCE: row.source.text}
-        documents[row.document] = build_record(
-            Document, row.where, id=row.document, text=row.target.text, context=context, meta=meta
+        documents[row.document_id] = build_record(
+            Document, row.where, id=row.document_id, text=row.target.text, context=context, meta=meta
         )
     elif (earlier.text, earlier.context[SOURCE]) != (row.target.text, row.source.text):
         name = "target" if earlier.text != row.target.text else SOURCE
-        raise FormatError(f"{row.where}: column {name!r}: differs from an earlier row of segment {row.document!r}")
+        raise FormatError(f"{row.where}: column {name!r}: differs from an earlier row of segment {row.document_id!r}")
 
 
 @dataclass(slots=True)
@@ -167,7 +167,7 @@ class _RaterSegment:
     def id(self) -> str:
         return "/".join(self.first.key)
 
-    def add(self, row: _Row, protocol: Protocol, counts: _ImportCounts) -> None:
+    def add_row(self, row: _Row, protocol: Protocol, counts: _ImportCounts) -> None:
         counts.odd += row.source.odd + row.target.odd
         if fold_spelling(row.cells["category"]) == _NO_ERROR_CATEGORY:
             self.comments += [row.cells["comment"]] if row.cells.get("comment") else []
@@ -188,7 +188,7 @@ class _RaterSegment:
         )
         self.marks.append(mark)
 
-    def annotation(self, protocol: Protocol) -> Annotation:
+    def build_annotation(self, protocol: Protocol) -> Annotation:
         document, rater = self.first.key
         return build_record(
             Annotation,

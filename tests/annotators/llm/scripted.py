@@ -29,7 +29,7 @@ class ScriptedAnswer:
     """Seconds between single bytes."""
     refusal: str = ""
 
-    def body(self) -> bytes:
+    def response_body(self) -> bytes:
         if self.raw is not None:
             return self.raw
         if self.status >= 300:
@@ -57,7 +57,7 @@ class ScriptedServer:
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
-                owner.answer(self)
+                owner.answer_request(self)
 
             def do_GET(self) -> None:
                 body = json.dumps({"data": [{"id": "model-a"}, {"id": "model-b"}]}).encode()
@@ -70,7 +70,7 @@ class ScriptedServer:
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
-    def answer(self, handler: BaseHTTPRequestHandler) -> None:
+    def answer_request(self, handler: BaseHTTPRequestHandler) -> None:
         body = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
         with self._lock:
             number = len(self.requests)
@@ -78,7 +78,7 @@ class ScriptedServer:
             self.keys.append(handler.headers.get("Authorization", ""))
         answer = self.script(body, number)
         time.sleep(answer.wait)
-        data = answer.body()
+        data = answer.response_body()
         try:
             if answer.cut:
                 _send_response(handler, answer.status, answer.headers, data, data[: len(data) // 2])

@@ -242,7 +242,7 @@ def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_compressed_reply_is_read() -> None:
-    body = gzip.compress(ScriptedAnswer(marked(MARK)).body())
+    body = gzip.compress(ScriptedAnswer(marked(MARK)).response_body())
     packed = ScriptedAnswer(raw=body, headers={"Content-Encoding": "gzip"})
     assert run(lambda body, number: packed, study_of(TEXTS[:1]))[0].states == {"marked": 1}
 

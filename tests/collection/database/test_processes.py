@@ -37,7 +37,7 @@ def same_browser(client: Client, store: Store) -> fastapi.testclient.TestClient:
 def test_a_pause_holds_everywhere_at_once(stores: tuple[Store, Store]) -> None:
     one, two = stores
     reader = Client(one).join_study()
-    task = reader.next()["id"]
+    task = reader.next_task()["id"]
     elsewhere = same_browser(reader, two)
     body = {"change": "a", "base": 0, "body": {"no_errors": True}}
     assert elsewhere.put(f"/api/tasks/{task}/answers", json=body).status_code == 200
@@ -50,7 +50,7 @@ def test_a_revoked_link_signs_out_everywhere(stores: tuple[Store, Store]) -> Non
     one, two = stores
     (link,) = one.change_study_sync(researcher_actions_storage.make_links, "tests", 0, ("ann",))
     reader = Client(one).join_study(link.token)
-    task = reader.next()["id"]
+    task = reader.next_task()["id"]
     elsewhere = same_browser(reader, two)
     assert elsewhere.get("/api/me").status_code == 200
     one.change_study_sync(researcher_actions_storage.revoke_links, "tests", "ann")
@@ -68,7 +68,7 @@ def test_tries_are_counted_together(stores: tuple[Store, Store]) -> None:
 def test_who_signs_out_is_signed_out_everywhere(stores: tuple[Store, Store]) -> None:
     one, two = stores
     reader = Client(one).join_study()
-    task = reader.next()["id"]
+    task = reader.next_task()["id"]
     elsewhere = same_browser(reader, two)
     assert elsewhere.get("/api/me").status_code == 200
     assert reader.post("/api/leave").status_code == 200

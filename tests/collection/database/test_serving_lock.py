@@ -38,7 +38,7 @@ def test_a_file_that_is_gone_is_noticed_before_the_next_acknowledgement(tmp_path
     file = tmp_path / DATABASE_FILENAME
     with open_test_store(parse_location(file), demo_items(), FakeClock()) as store:
         reader = Client(store).join_study()
-        task = reader.next()["id"]
+        task = reader.next_task()["id"]
         assert reader.save(task, "answers", {"no_errors": True}, change="first")[0] == 200
         content = file.read_bytes()
         moved = file.rename(tmp_path / "elsewhere.db")

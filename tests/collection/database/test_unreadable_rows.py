@@ -148,7 +148,7 @@ def test_a_clock_that_is_set_back_stores_nothing_that_cannot_be_read(kind: str, 
     clock = FakeClock()
     with open_test_store(new_study_location(kind, tmp_path), demo_items(), clock) as store:
         reader = Client(store).join_study()
-        task = reader.next()
+        task = reader.next_task()
         clock.now -= 7200
         assert reader.save(task["id"], "answers", {"no_errors": True}, active=30)[0] == 200
         assert reader.finish(task["id"], active=40)[0] == 200
@@ -164,7 +164,7 @@ def test_a_clock_that_is_set_forward_lets_work_go_on(tmp_path: Path) -> None:
     clock = FakeClock()
     with open_test_store(new_study_location("sqlite", tmp_path), demo_items(), clock) as store:
         reader = Client(store).join_study()
-        task = reader.next()
+        task = reader.next_task()
         clock.now += 5 * 24 * 3600
         reader.submit_without_errors(task["id"], active=30)
         (annotation,) = store.annotations(tables.annotation.c.id == task["id"])

@@ -133,7 +133,7 @@ def test_annotators_confirm_a_critics_marks_on_the_page(kept: Path, tmp_path: Pa
     ]
     with open_test_store(new_study_location("sqlite", tmp_path), items, FakeClock()) as store:
         client = Client(store).join_study()
-        task = client.next()
+        task = client.next_task()
         assert len(task["offered"]) == 3
         offered = task["offered"][0]
         body = {key: offered[key] for key in ("spans", "quotes", "label")} | {"made_from": [offered["id"]]}

@@ -173,7 +173,7 @@ def test_who_finished_cannot_take_part_again_where_everybody_may_once(store: Sto
     recruit(store, TURK)
     client, first = join(store, HIT)
     assert join(store, HIT | {"assignmentId": "3SECOND"}, client)[1] == first  # gave it back and took it up again
-    client.submit_without_errors(client.next()["id"])
+    client.submit_without_errors(client.next_task()["id"])
     assert join(store, HIT | {"assignmentId": "3SECOND"}, client)[1] == first  # to fetch the code
     say = refused(client.post(path(store), params=HIT | {"assignmentId": "3THIRD"}))
     assert say.startswith("You have taken part in this study before")
@@ -310,8 +310,8 @@ def test_the_code_comes_when_the_last_text_is_handed_in_and_not_when_it_is_opene
         assert (me["way"][-1]["state"] == "done") == (me["ending"] is not None)
         return me["ending"]
 
-    client.submit_without_errors(client.next()["id"])
-    last = client.next()["id"]
+    client.submit_without_errors(client.next_task()["id"])
+    last = client.next_task()["id"]
     assert ending() is None
     client.submit_without_errors(last)
     assert ending()["why"] == "done"
@@ -324,7 +324,7 @@ def test_the_code_comes_when_the_last_text_is_handed_in_and_not_when_it_is_opene
 @pytest.mark.parametrize("state", ["paused", "closed"])
 def test_who_finished_keeps_the_code_whatever_becomes_of_the_study_or_of_them(store: Store, state: Any) -> None:
     client = Client(store).join_study()
-    client.submit_without_errors(client.next()["id"])
+    client.submit_without_errors(client.next_task()["id"])
     before = client.get("/api/me").json()["ending"]
     other = Client(store).join_study()
     store.change_study_sync(researcher_actions_storage.set_state, "tests", state)

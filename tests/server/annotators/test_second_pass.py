@@ -55,7 +55,7 @@ def test_everybody_sees_their_texts_again_beside_the_others_marks(store: Store) 
     second(store)
     assert one.get("/api/me").json()["ending"] is None
     assert one.get("/api/me").json()["of"] == len(mine) == 2
-    task = one.next()
+    task = one.next_task()
     assert (task["round"], task["number"], task["lease"]) == (1, 1, None)
     (own,), (offered,) = task["marks"], task["offered"]
     assert own["id"] != mine[task["text"]]
@@ -81,12 +81,12 @@ def test_everybody_sees_their_texts_again_beside_the_others_marks(store: Store) 
 def test_the_pass_is_over_when_every_text_was_looked_at_again(store: Store) -> None:
     one, other = Client(store).join_study(), Client(store).join_study()
     first_pass(one, "mine", 0)
-    task = other.next()
+    task = other.next_task()
     other.save(task["id"], "marks/theirs", body(task, 8))
     other.finish(task["id"])
     second(store)
     assert one.finish(task["id"])[1]["code"] == "not-found"
-    again = one.next()  # only what both have read
+    again = one.next_task()  # only what both have read
     assert again["text"] == task["text"]
     assert one.post("/api/next").json()["task"]["id"] == again["id"]
     assert one.get("/api/me").json()["ending"] is None
@@ -120,7 +120,7 @@ def test_which_text_of_a_pair_comes_first_is_drawn_and_kept(tmp_path: Path) -> N
     with open_test_store(new_study_location("sqlite", tmp_path), items, FakeClock()) as store:
         client = Client(store).join_study()
         for _ in range(12):
-            task = client.next()
+            task = client.next_task()
             assert client.get(f"/api/tasks/{task['id']}").json()["context"] == task["context"]
             assert list(task["context"]) == ["prompt", "first", "second"]
             assert (

@@ -74,7 +74,7 @@ def test_parts_are_judged_one_by_one(tmp_path: Path) -> None:
     items: list[StudyItem] = [Settings(protocols=(asked.id,), skip=ONBOARDING_PHASES), asked, document(segments=CUT)]
     with open_test_store(new_study_location("sqlite", tmp_path), items, clock := FakeClock()) as store:
         client = Client(store).join_study()
-        task = client.next()
+        task = client.next_task()
         assert client.save(task["id"], "units/3-9", {})[1]["code"] == "refused"
         clock.now += 5
         assert client.save(task["id"], "units/0-9", {"seconds": 2})[0] == 200
@@ -94,7 +94,7 @@ def test_a_later_part_is_not_sent_before_the_earlier_ones_were_judged(tmp_path: 
         new_study_location("sqlite", tmp_path), [Settings(protocols=(asked.id,), skip=ONBOARDING_PHASES), asked, long], FakeClock()
     ) as store:
         client = Client(store).join_study()
-        task = client.next()
+        task = client.next_task()
         id = task["id"]
         assert (task["text"], [part["title"] for part in task["parts"]]) == ("One. Two.", ["Start", "", ""])
         assert task["sentences"]["text"] == [[0, 4], [5, 9]]
@@ -121,7 +121,7 @@ def test_a_mark_is_as_wide_as_its_label_asks_for(tmp_path: Path) -> None:
     items: list[StudyItem] = [Settings(protocols=(asked.id,), skip=ONBOARDING_PHASES), asked, document()]
     with open_test_store(new_study_location("sqlite", tmp_path), items, FakeClock()) as store:
         client = Client(store).join_study()
-        id = client.next()["id"]
+        id = client.next_task()["id"]
 
         def saved(start: int, end: int, label: str) -> tuple[int, str]:
             body = {"spans": [[start, end]], "quotes": [TEXT[start:end]], "label": label}
@@ -146,7 +146,7 @@ def test_only_parts_that_the_protocol_names_are_marked(tmp_path: Path) -> None:
         with open_test_store(new_study_location("sqlite", tmp_path / name), items, FakeClock()) as store:
             client = Client(store).join_study()
             body = {"spans": [["prompt", 0, 5]], "quotes": ["Count"], "label": None}
-            code, answer = client.save(client.next()["id"], "marks/m", body)
+            code, answer = client.save(client.next_task()["id"], "marks/m", body)
             said[name] = code, answer.get("say", "")
     assert said["scarecrow@1"] == (200, "")
     assert said["scarecrow"] == (422, "This mark was not accepted: nothing is marked in the prompt.")
@@ -163,7 +163,7 @@ def test_a_suggestion_is_accepted_as_the_machine_made_it(tmp_path: Path) -> None
     ]
     with open_test_store(new_study_location("sqlite", tmp_path), items, FakeClock()) as store:
         client = Client(store).join_study()
-        task = client.next()
+        task = client.next_task()
         (offered,) = task["offered"]
         body = {"spans": [[1, 3]], "quotes": ["ne"], "label": "incoherent"}
         assert client.save(task["id"], "marks/own", body)[0] == 422
@@ -175,7 +175,7 @@ def test_ratings_need_their_answers_and_nothing_else(tmp_path: Path) -> None:
     items: list[StudyItem] = [Settings(protocols=(asked.id,), skip=ONBOARDING_PHASES), asked, document()]
     with open_test_store(new_study_location("sqlite", tmp_path), items, FakeClock()) as store:
         client = Client(store).join_study()
-        task = client.next()
+        task = client.next_task()
         assert client.finish(task["id"])[1]["missing"] == ["answers/text: rating"]
         assert client.save(task["id"], "answers", {"answers": {"rating": 9}})[1]["code"] == "refused"
         client.save(task["id"], "answers", {"answers": {"rating": 1}})

@@ -74,7 +74,7 @@ def worker(store: Store) -> str:
     joined = client.post(f"/api/join/{access_storage.open_link_token(store)}", params=PID).json()
     client.headers["X-Finecomb-Token"] = joined["csrf"]
     for _ in range(2):
-        task = client.next()["id"]
+        task = client.next_task()["id"]
         code, answer = client.save(task, "answers", {"answers": {"rating": 1, "why": "good"}}, active=30)
         assert code == 200, answer
         assert client.finish(task, active=30)[0] == 200

@@ -30,13 +30,13 @@ def make_continuum(annotators: int, marks: Sequence[ContinuumMark], length: floa
 
 
 def random_continuum(
-    rng: np.random.Generator, annotators: int, most: int, length: int = 60, categories: int = 3
+    rng: np.random.Generator, annotators: int, max_marks: int, length: int = 60, categories: int = 3
 ) -> Continuum:
     """Marks near some true places, and some anywhere; at least one."""
     places = rng.integers(0, length, size=3)
     marks: list[ContinuumMark] = []
     for annotator in range(annotators):
-        for _ in range(rng.integers(0, most + 1)):
+        for _ in range(rng.integers(0, max_marks + 1)):
             start = int(rng.choice(places) + rng.integers(-3, 4)) if rng.random() < 0.7 else int(rng.integers(length))
             start = min(max(start, 0), length - 1)
             marks.append((annotator, start, start + int(rng.integers(1, 12)), int(rng.integers(categories))))

@@ -34,9 +34,9 @@ def writable_formats() -> dict[str, Format]:
 def available_exports(study: Study) -> Iterator[Export]:
     """Every format on offer, with the name of its file and what it could not hold of this study."""
     tally = FeatureCounter()
-    deque(tally.watch(study.items()), maxlen=0)
+    deque(tally.count_stream(study.items()), maxlen=0)
     for name, format in writable_formats().items():
-        lost = ", ".join(f"{FEATURE_DESCRIPTIONS[feature]} ({count:,})" for feature, count in tally.lost(format).items())
+        lost = ", ".join(f"{FEATURE_DESCRIPTIONS[feature]} ({count:,})" for feature, count in tally.lost_feature_counts(format).items())
         yield Export(format=name, title=format.title, file=_download_name(study, format), loses=lost)
 
 
