@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 import benchmarks
-from benchmarks._ratios import store_ratios, measured_ratios, read_stored_ratios, describe_regressions
+from benchmarks._ratios import describe_regressions, measured_ratios, read_stored_ratios, store_ratios
 
 
 def run_benchmarks(words: Sequence[str]) -> None:

@@ -46,7 +46,9 @@ def iter_batches(marks: int, labels: list[str], seed: int = 0) -> Iterator[Batch
     """About so many marks in batches of texts."""
     count = max(1, round(marks / (MARKS_PER_ANNOTATION * len(ANNOTATOR_IDS))))
     for first in range(0, count, TEXTS_PER_BATCH):
-        yield _make_batch(range(first, min(first + TEXTS_PER_BATCH, count)), labels, np.random.default_rng([seed, first]))
+        yield _make_batch(
+            range(first, min(first + TEXTS_PER_BATCH, count)), labels, np.random.default_rng([seed, first])
+        )
 
 
 def _make_batch(numbers: range, labels: list[str], rng: np.random.Generator) -> Batch:

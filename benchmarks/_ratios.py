@@ -34,7 +34,9 @@ def store_ratios(ratios: Mapping[str, float], file: Path = RATIOS_FILE) -> None:
     file.write_text(json.dumps(whole, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
-def describe_regressions(ratios: Mapping[str, float], kept: Mapping[str, float], tolerance: float = TOLERANCE) -> list[str]:
+def describe_regressions(
+    ratios: Mapping[str, float], kept: Mapping[str, float], tolerance: float = TOLERANCE
+) -> list[str]:
     """A line for each ratio that is worse than the kept one by more than the tolerance; new ones are no regression."""
     return [
         f"{name}: {ratio:.3g} times the peer's cost, {kept[name]:.3g} before"

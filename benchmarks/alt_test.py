@@ -56,7 +56,9 @@ def pass_rate(skill: float, epsilon: float, items: int, size: int, seed: int, au
     for study in range(count):
         rng = np.random.default_rng([seed, study])
         truth = rng.integers(LABEL_COUNT, size=items)
-        people = {f"p{at}": dict(enumerate(draw_answers(truth, HUMAN_SKILL, rng).tolist())) for at in range(PERSON_COUNT)}
+        people = {
+            f"p{at}": dict(enumerate(draw_answers(truth, HUMAN_SKILL, rng).tolist())) for at in range(PERSON_COUNT)
+        }
         judge = draw_clustered_answers(truth, skill, rng, size) if size > 1 else draw_answers(truth, skill, rng)
         clusters = None if authors or size == 1 else (lambda item: item // size)
         result = alt_test(people, dict(enumerate(judge.tolist())), "accuracy", epsilon, clusters, authors, draws=0)

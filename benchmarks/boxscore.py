@@ -29,10 +29,10 @@ from finecomb.annotators.detectors.boxscore.ranker_training import (
     BASES,
     Fold,
     TrainingText,
-    cross_validate,
-    build_training_texts,
-    left_out_scores,
     build_reference_texts,
+    build_training_texts,
+    cross_validate,
+    left_out_scores,
     shuffle_by_hash,
     train_ranker,
     unseen_scores,
@@ -72,7 +72,9 @@ def collect_training_texts(study: Study) -> list[TrainingText]:
     gold = {annotation.document: annotation.marks for annotation in study.iter_annotations()}
     documents = list(study.iter_documents())
     aside = held_out_ids(documents)
-    return build_training_texts(documents, gold) + build_reference_texts(item for item in documents if item.id not in aside)
+    return build_training_texts(documents, gold) + build_reference_texts(
+        item for item in documents if item.id not in aside
+    )
 
 
 def write_shipped_weights() -> None:

@@ -18,7 +18,15 @@ from finecomb.core.records import Document
 from finecomb.corpora.critics import compare
 from finecomb.corpora.critics.criticism import criticize
 
-PRONOUN_SWAPS = {"he": "she", "she": "he", "him": "her", "her": "him", "his": "her", "himself": "herself", "herself": "himself"}
+PRONOUN_SWAPS = {
+    "he": "she",
+    "she": "he",
+    "him": "her",
+    "her": "him",
+    "his": "her",
+    "himself": "herself",
+    "herself": "himself",
+}
 
 
 def shuffle_sentences(text: str, rng: random.Random) -> str:

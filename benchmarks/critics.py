@@ -59,7 +59,9 @@ def draw_corpus(seed: int = 0) -> Corpus:
     topics = rng.dirichlet(np.full(VOCABULARY_SIZE, 0.02), TRUE_TOPIC_COUNT) * 0.98 + 0.02 / VOCABULARY_SIZE
     loadings = rng.normal(size=(TRUE_TOPIC_COUNT, 8))
     covariance = loadings @ loadings.T / 4 + 2 * np.eye(TRUE_TOPIC_COUNT)
-    shares = softmax(rng.multivariate_normal(np.zeros(TRUE_TOPIC_COUNT), covariance, DOCUMENT_COUNT + HELD_OUT_COUNT), axis=1)
+    shares = softmax(
+        rng.multivariate_normal(np.zeros(TRUE_TOPIC_COUNT), covariance, DOCUMENT_COUNT + HELD_OUT_COUNT), axis=1
+    )
     chances = shares @ topics
     lengths = rng.poisson(WORDS_PER_DOCUMENT, len(chances))
     bags = csr_array(np.array([rng.multinomial(n, chance) for n, chance in zip(lengths, chances, strict=True)], float))
@@ -70,7 +72,9 @@ def draw_corpus(seed: int = 0) -> Corpus:
     return Corpus(csr_array(bags[:DOCUMENT_COUNT]), first, second, truth)
 
 
-def completion_likelihood(model: CorrelatedTopics, texts: Corpus, beliefs: VariationalPosteriors | None = None) -> float:
+def completion_likelihood(
+    model: CorrelatedTopics, texts: Corpus, beliefs: VariationalPosteriors | None = None
+) -> float:
     beliefs = beliefs or infer_posteriors(model, texts.first)
     return word_log_likelihood(model, texts.second, beliefs) / float(texts.second.sum())
 
@@ -158,7 +162,9 @@ def benchmark_topic_models() -> None:
     texts = draw_corpus()
     words = int(texts.fit.sum())
     ceiling = completion_likelihood(texts.truth, texts)
-    print(f"{DOCUMENT_COUNT:,} documents, {words:,} words; the process that made them: {ceiling:.3f} nats a held-out word")
+    print(
+        f"{DOCUMENT_COUNT:,} documents, {words:,} words; the process that made them: {ceiling:.3f} nats a held-out word"
+    )
     rows = []
     for topics in (20, 50, 100):
         mine = fit_ours(texts, topics)
@@ -191,7 +197,9 @@ def benchmark_topic_models() -> None:
                 f"{there:.1f} s" if there else "never",
             )
         )
-    write_table("performance.md", "topic models", markdown_table(TOPIC_HEADER, rows), describe_conditions("tomotopy", "numpy"))
+    write_table(
+        "performance.md", "topic models", markdown_table(TOPIC_HEADER, rows), describe_conditions("tomotopy", "numpy")
+    )
 
 
 def million_tokens_per_second(tokens: int, run: Callable[[], object]) -> float:

@@ -135,7 +135,10 @@ def split_null_p_values(seed: int) -> dict[str, float]:
         result = criticize_sections(real, generated, 100 * seed + number)
         rows.append(compare(result.real, result.systems, draws=DRAW_COUNT, seed=seed))
     pvalues = [mean_comparison(row).p for row in rows]
-    return {"--splits 5": mean_comparison(combine_splits(rows)).p, "range of p over five splits": max(pvalues) - min(pvalues)}
+    return {
+        "--splits 5": mean_comparison(combine_splits(rows)).p,
+        "range of p over five splits": max(pvalues) - min(pvalues),
+    }
 
 
 def print_null_table(runs: int) -> None:
@@ -163,7 +166,9 @@ def power(damage: Callable[[np.random.Generator, Document], Document], share: fl
         table = random_transition_table(rng)
         pages = make_corpus(rng, table, count, "g")
         generated = [damage(rng, page) if rng.random() < share else page for page in pages]
-        hits += compare_means(criticize_sections(make_corpus(rng, table, 2 * count, "r"), generated, seed), seed).p <= 0.05
+        hits += (
+            compare_means(criticize_sections(make_corpus(rng, table, 2 * count, "r"), generated, seed), seed).p <= 0.05
+        )
     return hits / runs
 
 

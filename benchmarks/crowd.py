@@ -13,7 +13,7 @@ from benchmarks._corpus import make_documents
 from benchmarks._docs import markdown_table, write_table
 from benchmarks._postgres import temporary_postgresql
 from benchmarks._ratios import describe_conditions
-from benchmarks.server import start_finecomb, read_startup_lines, stop_server
+from benchmarks.server import read_startup_lines, start_finecomb, stop_server
 from finecomb import formats
 from finecomb.annotators.simulated.simulated_people import CrowdTraits
 from finecomb.collection.database.location import parse_location
@@ -40,7 +40,9 @@ def main() -> None:
             port = int(lines[2].split()[-1].partition("/join/")[0].rpartition(":")[2])
             store = open_store(parse_location(db))
             start = time.perf_counter()
-            visits = simulate_concurrent_visits(store, RehearsalClock(), CrowdTraits(), port, PERSON_COUNT, PERSON_COUNT, seed=0)
+            visits = simulate_concurrent_visits(
+                store, RehearsalClock(), CrowdTraits(), port, PERSON_COUNT, PERSON_COUNT, seed=0
+            )
             took = time.perf_counter() - start
             annotations = list(store.study().iter_annotations())
             store.close()

@@ -30,7 +30,8 @@ def main() -> None:
         checker(document)
         seconds.append(time.process_time() - start)
     print(
-        f"{len(seconds)} texts: mean {sum(seconds) / len(seconds):.3f} s, slowest {max(seconds):.3f} s, limit {MAX_SECONDS} s"
+        f"{len(seconds)} texts: mean {sum(seconds) / len(seconds):.3f} s, slowest {max(seconds):.3f} s, limit "
+        f"{MAX_SECONDS} s"
     )
     gold = {annotation.document: annotation.marks for annotation in study.iter_annotations()}
     texts = build_training_texts(documents, gold)

@@ -19,7 +19,11 @@ from benchmarks._docs import markdown_table, write_table
 from finecomb import formats
 from finecomb.annotators.detectors.boosting import BoostingSettings, fit_trees
 from finecomb.annotators.detectors.coherence import sentence_verdicts
-from finecomb.annotators.detectors.coherence.detection_tables import REFERENCE_PRECISION, label_score_rows, recalls_at_precision
+from finecomb.annotators.detectors.coherence.detection_tables import (
+    REFERENCE_PRECISION,
+    label_score_rows,
+    recalls_at_precision,
+)
 from finecomb.annotators.detectors.coherence.embedded_detector import PreparedText, fit_mixtures, token_scores
 from finecomb.annotators.detectors.coherence.features import feature_matrix, sentence_features
 from finecomb.annotators.detectors.coherence.grammar_parse import parse_narratives
@@ -73,7 +77,9 @@ class Cache:
         return made
 
 
-def tagger_scores(texts: Sequence[Narrative], split: TextSplit, number: int, cache: Cache) -> dict[int, TextScores] | None:
+def tagger_scores(
+    texts: Sequence[Narrative], split: TextSplit, number: int, cache: Cache
+) -> dict[int, TextScores] | None:
     """Scores of a fine-tuned encoder for the dev and test texts of a split."""
     places = [*split.dev, *split.test]
 
@@ -233,11 +239,16 @@ def format_spread(values: Sequence[float]) -> str:
 
 def write_tables(results: Results, intrinsic: Mapping[str, list[tuple[float, ...]]]) -> None:
     write_table(
-        PAGE, "roc", markdown_table(["detector", "splits", "area", *(f"at {share}" for share in FALSE_ALARM_RATES)], _roc_rows(results))
+        PAGE,
+        "roc",
+        markdown_table(
+            ["detector", "splits", "area", *(f"at {share}" for share in FALSE_ALARM_RATES)], _roc_rows(results)
+        ),
     )
     heads = ["detector", "char", "scene", "ref", "incon", "mean of the four"]
     rows: list[list[object]] = [
-        [name, *(format_spread(values) for values in zip(*_recall_rows(folds), strict=True))] for name, folds in results.items()
+        [name, *(format_spread(values) for values in zip(*_recall_rows(folds), strict=True))]
+        for name, folds in results.items()
     ]
     paper: list[list[object]] = [
         [f"{name} (paper)", *values, f"{np.mean(values):.2f}"] for name, values in PAPER_TABLE_10.items()
@@ -264,7 +275,9 @@ def _roc_rows(results: Results) -> list[list[object]]:
         chances = [np.concatenate([row.sentences[:, -1] for row in scores]) for _, scores, _ in folds]
         areas = [area_under_curve(*pair) for pair in zip(chances, truth, strict=True)]
         points = [true_positive_rates(*pair, FALSE_ALARM_RATES) for pair in zip(chances, truth, strict=True)]
-        rows.append([name, len(folds), format_spread(areas), *(format_spread(part) for part in zip(*points, strict=True))])
+        rows.append(
+            [name, len(folds), format_spread(areas), *(format_spread(part) for part in zip(*points, strict=True))]
+        )
     return rows
 
 
@@ -288,13 +301,17 @@ def _label_rows(results: Results) -> list[list[object]]:
                 format_spread([float(str(fold[column][part])) for fold in figures])
                 for part in ("precision", "recall", "f1", "overlap", "iou")
             ]
-            rows.append([name, label, *cells, format_spread([_recall_at_paper_precision(fold, column) for fold in folds])])
+            rows.append(
+                [name, label, *cells, format_spread([_recall_at_paper_precision(fold, column) for fold in folds])]
+            )
     for label, (precision, recall, f1, overlap) in PAPER_TABLE_11.items():
         rows.append(["T5-Large with spans (paper)", label, precision, recall, f1, overlap, "", recall])
     return rows
 
 
-def _recall_at_paper_precision(fold: tuple[list[Narrative], list[TextScores], Mapping[str, float]], column: int) -> float:
+def _recall_at_paper_precision(
+    fold: tuple[list[Narrative], list[TextScores], Mapping[str, float]], column: int
+) -> float:
     texts, scores, _ = fold
     truth = np.concatenate([text.targets(LABELS)[:, column] for text in texts])
     chances = np.concatenate([row.sentences[:, column] for row in scores])

@@ -105,7 +105,9 @@ def people_table(data: Path) -> str:
         if document.id in by_document
     }
     figures = np.array([_scores_against_rest(person, marked, len(labels)) for person in persons])
-    rows = [[label, *(format_spread(figures[:, part, at].tolist()) for part in range(3))] for at, label in enumerate(labels)]
+    rows = [
+        [label, *(format_spread(figures[:, part, at].tolist()) for part in range(3))] for at, label in enumerate(labels)
+    ]
     return markdown_table(["label", "precision", "recall", "F1"], rows)
 
 

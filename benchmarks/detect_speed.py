@@ -40,7 +40,10 @@ def main() -> None:
     prepare_texts(texts[:1])  # the parser is loaded once
     rows = [
         ["`--encoder none`", *seconds_per_1000_sentences(texts, None)],
-        [f"with its encoder ({DEFAULT_ENCODER}, three rounds)", *seconds_per_1000_sentences(texts, TaggerSettings(DEFAULT_ENCODER))],
+        [
+            f"with its encoder ({DEFAULT_ENCODER}, three rounds)",
+            *seconds_per_1000_sentences(texts, TaggerSettings(DEFAULT_ENCODER)),
+        ],
     ]
     heads = ["`coherence`", "fitted, seconds per 1,000 sentences", "marked, seconds per 1,000 sentences"]
     write_table(PAGE, "speed", markdown_table(heads, rows))

@@ -156,7 +156,9 @@ def draw_normal_strata(rng: np.random.Generator) -> Floats:
 def draw_count_strata(rng: np.random.Generator) -> Floats:
     """Errors of 500 texts in five strata, negative binomial with means .5, .5, .5, 1 and 6 and k = .8."""
     means = (0.5, 0.5, 0.5, 1, 6)
-    return np.concatenate([rng.negative_binomial(0.8, 0.8 / (0.8 + mean), STRATUM_SIZE) for mean in means]).astype(float)
+    return np.concatenate([rng.negative_binomial(0.8, 0.8 / (0.8 + mean), STRATUM_SIZE) for mean in means]).astype(
+        float
+    )
 
 
 def stratified_interval(values: Floats, read: NDArray[np.int64]) -> tuple[float, float]:
@@ -185,9 +187,16 @@ def neyman_interval(draw: StratumSampler, n: int, rng: np.random.Generator) -> t
 def write_design_table(count: int, seed: int = 1) -> None:
     """Fewest first beside drawn where the interval shrinks most; the bar: as narrow with a quarter fewer texts."""
     rows, results = [], {}
-    worlds = (("deviations 1, 1, 1, 2, 5", draw_normal_strata, 3.0), ("counts, means .5, .5, .5, 1, 6", draw_count_strata, 1.7))
+    worlds = (
+        ("deviations 1, 1, 1, 2, 5", draw_normal_strata, 3.0),
+        ("counts, means .5, .5, .5, 1, 6", draw_count_strata, 1.7),
+    )
     for world, draw, truth in worlds:
-        for name, design, n in (("fewest first", fewest_first_interval, 100), ("drawn", neyman_interval, 75), ("drawn", neyman_interval, 65)):
+        for name, design, n in (
+            ("fewest first", fewest_first_interval, 100),
+            ("drawn", neyman_interval, 75),
+            ("drawn", neyman_interval, 65),
+        ):
             ends = np.array([design(draw, n, np.random.default_rng([seed, n, study])) for study in range(count)])
             result = results[world, name, n] = interval_quality(ends, truth)
             rows.append([world, name, n, f"{result.width:.3f}", f"{result.coverage:.3f}"])

@@ -106,7 +106,10 @@ def _measure_in_child(what: str, place: int, annotators: int, rate: float) -> di
         return measure_corpus(place)
     texts = sorted(simulated_continua(20, annotators, rate), key=len)
     texts = texts if place < 0 else [texts[place]]
-    return {"marks": float(np.mean([len(each) for each in texts])), **{"ours": measure_ours, "peer": measure_pygamma}[what](texts)}
+    return {
+        "marks": float(np.mean([len(each) for each in texts])),
+        **{"ours": measure_ours, "peer": measure_pygamma}[what](texts),
+    }
 
 
 def run_child(what: str, place: int, annotators: int, rate: float = MARK_RATE) -> dict[str, float]:
@@ -143,7 +146,12 @@ def main() -> None:
     record_ratio("gamma: best alignments of five paragraphs beside pygamma-agreement", own, other)
     rows += [comparison_row(10, *pair) for pair in ten]
     rows.append(("10", "these five", f"{own:.2f} s", f"{other:.0f} s", f"{other / own:,.0f}"))
-    write_table(PAGE, "gamma beside", markdown_table(COMPARISON_HEADER, rows), describe_conditions("pygamma-agreement", "highspy"))
+    write_table(
+        PAGE,
+        "gamma beside",
+        markdown_table(COMPARISON_HEADER, rows),
+        describe_conditions("pygamma-agreement", "highspy"),
+    )
     sizes = ((10, MARK_RATE), (15, MARK_RATE), (20, MARK_RATE), (20, 2.5 * MARK_RATE), (30, MARK_RATE))
     write_table(PAGE, "gamma alone", markdown_table(SCALING_HEADER, (scaling_row(*size) for size in sizes)))
     found = run_child("corpus", 130, 10)

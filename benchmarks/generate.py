@@ -43,4 +43,6 @@ def main() -> None:
         f" {CONCURRENCY} side by side: {took:.1f} s"
     )
     print(f"  {endpoint.tokens / took:.0f} tokens a second")
-    print(f"  model busy {share:.1%} of the time, {'within' if share >= MIN_BUSY_SHARE else 'BELOW'} {MIN_BUSY_SHARE:.0%}")
+    print(
+        f"  model busy {share:.1%} of the time, {'within' if share >= MIN_BUSY_SHARE else 'BELOW'} {MIN_BUSY_SHARE:.0%}"
+    )

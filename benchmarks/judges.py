@@ -52,7 +52,9 @@ def write_anchoring_table() -> None:
 
 
 def _effect_interval(effect: float, crossed: bool, run: int) -> tuple[float, float]:
-    return estimate_anchoring_effect(*simulate_assisted_study(effect, crossed, np.random.default_rng([5, run]))).interval()
+    return estimate_anchoring_effect(
+        *simulate_assisted_study(effect, crossed, np.random.default_rng([5, run]))
+    ).interval()
 
 
 def write_probe_table() -> None:
@@ -117,11 +119,15 @@ def measure_speed() -> None:
     for judge in judges:
         calibrate(study, judge)
     took = time.process_time() - before
-    print(f"calibrate: {TEXT_COUNT:,} texts, {JUDGE_COUNT} judges, 1,000 resamples: {took:.1f} s of processor time (bar: 30)")
+    print(
+        f"calibrate: {TEXT_COUNT:,} texts, {JUDGE_COUNT} judges, 1,000 resamples: {took:.1f} s of processor "
+        "time (bar: 30)"
+    )
     before = time.process_time()
     estimate_means(study, judges, ("count", "coverage"), by="model")
     print(
-        f"estimate: {TEXT_COUNT:,} texts, {JUDGE_COUNT} judges: {time.process_time() - before:.1f} s of processor time (bar: 3)"
+        f"estimate: {TEXT_COUNT:,} texts, {JUDGE_COUNT} judges: {time.process_time() - before:.1f} s of "
+        "processor time (bar: 3)"
     )
 
 

@@ -40,7 +40,17 @@ def write_people_table(study: Study) -> None:
         ratio = next(each.estimate for each in result.bias if each.columns["label"] == "any")
         alphas = [_format_estimate(find_alpha(result.agreement, who)) for who in ("judge", "difference")]
         wins = f"{sum(person.wins for person in result.test.people)} of {len(result.test.people)}"
-        rows.append([judge, *alphas, wins, _format_estimate(result.test.chance), _format_estimate(found), _format_estimate(ratio), result.verdict])
+        rows.append(
+            [
+                judge,
+                *alphas,
+                wins,
+                _format_estimate(result.test.chance),
+                _format_estimate(found),
+                _format_estimate(ratio),
+                result.verdict,
+            ]
+        )
     people = _format_estimate(find_alpha(result.agreement, "people"))
     head = ["judge", f"alpha with a person (two people: {people})", "difference", "wins", "at least as close"]
     head += ["finds of a person's marks", "marks for one of a person's", "answer"]
@@ -50,7 +60,9 @@ def write_people_table(study: Study) -> None:
 def write_score_table(study: Study) -> None:
     """Characters that every model marks like the one person of `dev`."""
     person = next(name for name in study.annotators["id"] if name not in language_model_ids(study))
-    result = score(study, match="char", gold_annotator=person, judges=language_model_ids(study), by=(), unread="leave-out")
+    result = score(
+        study, match="char", gold_annotator=person, judges=language_model_ids(study), by=(), unread="leave-out"
+    )
     rows = [
         [
             row.columns["judge"],

@@ -66,5 +66,8 @@ def measure_calls(url: str) -> None:
     share, cpu = CALL_COUNT * SECONDS / (CONCURRENCY * took), 1000 * busy / CALL_COUNT
     assert len(run.annotations) == CALL_COUNT
     print(f"{CALL_COUNT} calls, {CONCURRENCY} at a time, {SECONDS:g} s each: {took:.2f} s in all")
-    print(f"  endpoint busy {share:.1%} of the time, {'within' if share >= MIN_BUSY_SHARE else 'BELOW'} {MIN_BUSY_SHARE:.0%}")
+    print(
+        f"  endpoint busy {share:.1%} of the time, {'within' if share >= MIN_BUSY_SHARE else 'BELOW'} "
+        f"{MIN_BUSY_SHARE:.0%}"
+    )
     print(f"  {cpu:.2f} ms of processor time a call, {'within' if cpu < MAX_CPU_MS else 'OVER'} {MAX_CPU_MS:g} ms")

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
-from tests.browser.arrival import HttpSession
-from tests.browser.served import CHROMIUM, CHROMIUM_ARGUMENTS, BrowserAnnotator, Server, serve_study
-from tests.browser.studies import FERRY, marking_study, make_document
-from tests.walking import next_step
+from tests.browser.live_server import CHROMIUM, CHROMIUM_ARGUMENTS, BrowserAnnotator, Server, serve_study
+from tests.browser.onboarding_session import HttpSession
+from tests.browser.studies import FERRY, make_document, marking_study
+from tests.onboarding_client import next_step
 
 from benchmarks._docs import markdown_table, write_table
 from benchmarks._ratios import describe_conditions
@@ -145,5 +145,8 @@ def main() -> None:
     times = ["letter to mark, median", "least", "processor time"]
     head = ["width", *times, "tasks over 50 ms", "shift of the text", "shift beside it"]
     write_table(
-        "performance.md", "marking", markdown_table(head, [format_row(taken) for taken in samples]), describe_conditions("playwright")
+        "performance.md",
+        "marking",
+        markdown_table(head, [format_row(taken) for taken in samples]),
+        describe_conditions("playwright"),
     )

@@ -68,11 +68,19 @@ def main() -> None:
         toggle_exclusion(store, desk)
         print_time("overview after one change", lambda: desk.read(lambda made: made.overview))
         print_time("overview when nothing changed", lambda: desk.read(lambda made: made.overview))
-        print_time("documents, first page", lambda: desk.read(lambda made: document_list(made.documents, DocumentQuery())))
+        print_time(
+            "documents, first page", lambda: desk.read(lambda made: document_list(made.documents, DocumentQuery()))
+        )
         search = DocumentQuery(search="zuver", show="disputed")
-        print_time("documents, searched and filtered", lambda: desk.read(lambda made: document_list(made.documents, search)))
-        print_time("one document", lambda: desk.read(lambda pages: document_page(pages.snapshot, pages.documents, "d00500")))
-        print_time("one annotator at first", lambda: desk.read(lambda made: made.annotator_table.annotator_page("reader-1")))
+        print_time(
+            "documents, searched and filtered", lambda: desk.read(lambda made: document_list(made.documents, search))
+        )
+        print_time(
+            "one document", lambda: desk.read(lambda pages: document_page(pages.snapshot, pages.documents, "d00500"))
+        )
+        print_time(
+            "one annotator at first", lambda: desk.read(lambda made: made.annotator_table.annotator_page("reader-1"))
+        )
         print_time("another annotator", lambda: desk.read(lambda made: made.annotator_table.annotator_page("reader-2")))
         toggle_exclusion(store, desk)
         late = asyncio.run(wakeup_delays(lambda: desk.read(lambda made: made.overview)))

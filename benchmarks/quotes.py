@@ -198,11 +198,16 @@ def is_correct(case: Case, placement: Placement) -> bool:
     return placement.span == case.answer
 
 
-def measure_rows(spans: list[SourceSpan], count: int = CASE_COUNT) -> Iterator[tuple[str, int, dict[str, float], float]]:
+def measure_rows(
+    spans: list[SourceSpan], count: int = CASE_COUNT
+) -> Iterator[tuple[str, int, dict[str, float], float]]:
     """Row, number of cases, share right by way, and our milliseconds a quote."""
     for name in QUOTE_CHANGES:
         drawn = draw_cases(name, spans, count)
-        shares = {way: sum(is_correct(case, run(case)) for case in drawn) / len(drawn) for way, run in PLACEMENT_METHODS.items()}
+        shares = {
+            way: sum(is_correct(case, run(case)) for case in drawn) / len(drawn)
+            for way, run in PLACEMENT_METHODS.items()
+        }
         before = time.process_time()
         for case in drawn:
             place_with_finecomb(case)

@@ -55,7 +55,9 @@ def main() -> None:
             took, peak = measure_conversion(large, Path(place) / target)
             rows.append((title, f"{took:.0f}", f"{peak:,.0f} MB"))
         columns = (f"320,000 annotations, {marks:,} marks, as a stream from a folder to", "seconds", "peak memory")
-        write_table("performance.md", "streaming", markdown_table(columns, rows), describe_conditions("polars", "pydantic"))
+        write_table(
+            "performance.md", "streaming", markdown_table(columns, rows), describe_conditions("polars", "pydantic")
+        )
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.boxscore import collect_training_texts, read_shared_task, print_table
+from benchmarks.boxscore import collect_training_texts, print_table, read_shared_task
 from finecomb.annotators.detectors import find_detector
 from finecomb.annotators.detectors.boxscore.checker import BoxScoreChecker
 from finecomb.annotators.detectors.boxscore.ranker_training import cross_validate
@@ -22,7 +22,9 @@ from finecomb.core.study import Study
 TYPES = ("name", "number", "word", "context", "not-checkable", "other")
 
 
-def score_rows(gold: Mapping[str, Sequence[Mark]], annotations: Iterable[Annotation], judge: str) -> list[dict[str, object]]:
+def score_rows(
+    gold: Mapping[str, Sequence[Mark]], annotations: Iterable[Annotation], judge: str
+) -> list[dict[str, object]]:
     """Recall and precision by type of error."""
     marks = {annotation.document: annotation.marks for annotation in annotations}
     rows: list[dict[str, object]] = []
@@ -50,7 +52,8 @@ def cross_validated_annotations(study: Study) -> list[Annotation]:
     """What the checker marks with `all`, by weights that have not seen the game."""
     rankers = {name: fold.ranker for fold in cross_validate(collect_training_texts(study)) for name in fold.documents}
     return [
-        BoxScoreChecker(study.protocol(), rankers[document.id], basis="all")(document) for document in study.iter_documents()
+        BoxScoreChecker(study.protocol(), rankers[document.id], basis="all")(document)
+        for document in study.iter_documents()
     ]
 
 
@@ -63,5 +66,7 @@ def main() -> None:
     metric = find_detector("relations")
     program = metric.make(study.protocol(), metric.options())
     by_metric = [program(document) for document in study.iter_documents()]
-    rows = score_rows(gold, by_metric, "relations") + score_rows(gold, cross_validated_annotations(study), "boxscore --basis all")
+    rows = score_rows(gold, by_metric, "relations") + score_rows(
+        gold, cross_validated_annotations(study), "boxscore --basis all"
+    )
     print_table("Table 3 of Thomson and Reiter (2020), its layout, on other texts", rows)

@@ -54,7 +54,12 @@ def main() -> None:
             _format_row("size", size, "MB", MAX_MEGABYTES),
         ]
         rows = [*written, *_measure_in_browser(folder)]
-    write_table("performance.md", "report", markdown_table(("what", "measured", "our limit"), rows), describe_conditions("playwright"))
+    write_table(
+        "performance.md",
+        "report",
+        markdown_table(("what", "measured", "our limit"), rows),
+        describe_conditions("playwright"),
+    )
 
 
 def _measure_in_browser(folder: Path) -> Iterator[tuple[str, str, str]]:
@@ -69,7 +74,9 @@ def _measure_in_browser(folder: Path) -> Iterator[tuple[str, str, str]]:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         pages = {"the first page": "index.html", "the list of texts": "texts.html", "one text": "texts/1.html"}
         for title, name in pages.items():
-            yield _format_row(f"first paint of {title}", statistics.median(_paint_times(browser, folder / name)), "ms", MAX_PAINT_MS)
+            yield _format_row(
+                f"first paint of {title}", statistics.median(_paint_times(browser, folder / name)), "ms", MAX_PAINT_MS
+            )
         page = browser.new_page()
         page.goto((folder / "texts.html").as_uri())
         page.locator("#find").focus()

@@ -67,7 +67,9 @@ def precision_rows(study: Study, name: str, rules: Sequence[str]) -> Rows:
     documents = list(study.iter_documents())
     rows: Rows = []
     for rule in rules:
-        met = [marks for document in documents for marks in _overlapping_marks(document, rule, people.get(document.id, []))]
+        met = [
+            marks for document in documents for marks in _overlapping_marks(document, rule, people.get(document.id, []))
+        ]
         of_kind = sum(any(mark.label in LABELS_BY_RULE[rule] for mark in marks) for marks in met)
         rows.append({"texts": name, "rule": rule, "marks": len(met), "right": sum(map(bool, met)), "kind": of_kind})
     return rows
@@ -119,5 +121,7 @@ def main() -> None:
     minutes = (time.process_time() - start) / 60
     row = [[len(DEFAULT_RULES), f"{words / minutes / 1e6:.1f} million", "1 million"]]
     write_table(
-        PAGE, "speed", markdown_table(["rules that run without being named", "words a minute, all together", "wanted"], row)
+        PAGE,
+        "speed",
+        markdown_table(["rules that run without being named", "words a minute, all together", "wanted"], row),
     )

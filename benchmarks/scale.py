@@ -87,7 +87,11 @@ def measure_size(marks: int, place: Path, wanted: Sequence[str]) -> None:
         for name in names:
             if name in COMMANDS:
                 out = place / "out.parquet"
-                store_measurement(marks, name, measure_command(finecomb_command(*(word.format(study=study, out=out) for word in COMMANDS[name]))))
+                store_measurement(
+                    marks,
+                    name,
+                    measure_command(finecomb_command(*(word.format(study=study, out=out) for word in COMMANDS[name]))),
+                )
                 shutil.rmtree(out, ignore_errors=True)
     if "import" in names:
         _measure_import(marks, place)
@@ -143,7 +147,9 @@ def growth_table(uses: Mapping[str, Mapping[str, ResourceUse]]) -> str:
     sizes = sorted(uses, key=int)
     rows = [[title, *(_format_use(uses[size].get(name)) for size in sizes)] for name, title in TITLES.items()]
     head = ["marks", *(f"{int(size):,}" for size in sizes)]
-    return markdown_table(head, [*rows, ["measured, load", *(_format_days_and_loads(list(uses[size].values())) for size in sizes)]])
+    return markdown_table(
+        head, [*rows, ["measured, load", *(_format_days_and_loads(list(uses[size].values())) for size in sizes)]]
+    )
 
 
 def _format_use(use: ResourceUse | None) -> str:
@@ -160,7 +166,9 @@ def main(sizes: Sequence[int] = SIZES, wanted: Sequence[str] = ()) -> None:
     with _study_folder() as place:
         for marks in sizes:
             measure_size(marks, place, wanted)
-    write_table("scale.md", "scale", growth_table(read_measurements()), describe_conditions("polars", "pydantic", "pandas"))
+    write_table(
+        "scale.md", "scale", growth_table(read_measurements()), describe_conditions("polars", "pydantic", "pandas")
+    )
 
 
 if __name__ == "__main__":

@@ -77,4 +77,6 @@ def main() -> None:
     head = ("rule", *(f"`{match}`" for match in MATCH_RULES), *floors)
     times = (f"{plain:.1f}", f"{theirs:.1f}", f"{1000 * theirs:,.0f}")
     row = ("processor seconds", *(f"{busy:.1f}" for busy in took.values()), *times)
-    write_table("performance.md", "score", markdown_table(head, [row]), describe_conditions("numpy", "polars", "scikit-learn"))
+    write_table(
+        "performance.md", "score", markdown_table(head, [row]), describe_conditions("numpy", "polars", "scikit-learn")
+    )

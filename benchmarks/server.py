@@ -27,7 +27,7 @@ import psutil
 
 from benchmarks._docs import markdown_table, write_table
 from benchmarks._postgres import temporary_postgresql
-from benchmarks._potato import POTATO_VERSION, serve_potato, convert_save_body
+from benchmarks._potato import POTATO_VERSION, convert_save_body, serve_potato
 from benchmarks._ratios import describe_conditions, record_ratio
 from finecomb import formats, protocols
 from finecomb.collection.database.location import DATABASE_FILENAME
@@ -150,7 +150,10 @@ def iter_saves(who: int) -> Iterator[tuple[str, str]]:
     """Path and body of one save after another: a new mark, its severity, its explanation, and so on."""
     for number in itertools.count():
         first = number % 180
-        start, end = WORD_OFFSETS[first][0], WORD_OFFSETS[first + 1 + number // 180 % 9][1]  # so many that few are the same
+        start, end = (
+            WORD_OFFSETS[first][0],
+            WORD_OFFSETS[first + 1 + number // 180 % 9][1],
+        )  # so many that few are the same
         mark = {"spans": [[start, end]], "quotes": [TEXT[start:end]], "label": "incoherent"}
         for base, answers in enumerate(({}, {"severity": 2}, {"severity": 2, "explanation": "It cannot be so. " * 4})):
             change = {
@@ -199,18 +202,25 @@ def cpu_seconds(process: psutil.Process) -> float:
     return sum(sum(each.cpu_times()[:2]) for each in [process, *process.children(recursive=True)])
 
 
-async def measure_round(process: psutil.Process, people: list[tuple[HttpClient, str]], round: int, pause: float) -> SaveStatistics:
+async def measure_round(
+    process: psutil.Process, people: list[tuple[HttpClient, str]], round: int, pause: float
+) -> SaveStatistics:
     for browser, _ in people:
         await browser.connect()  # a server closes connections that stand idle
     before, start = cpu_seconds(process), time.perf_counter()
     until = start + ROUND_SECONDS
     took = await asyncio.gather(
-        *(save_repeatedly(browser, task, 1000 * round + who, until, pause) for who, (browser, task) in enumerate(people))
+        *(
+            save_repeatedly(browser, task, 1000 * round + who, until, pause)
+            for who, (browser, task) in enumerate(people)
+        )
     )
     every = sorted(itertools.chain.from_iterable(took))
     seconds = time.perf_counter() - start
     p99 = every[int(0.99 * len(every))]
-    return SaveStatistics(len(every) / seconds, statistics.median(every), p99, 1000 * (cpu_seconds(process) - before) / len(every))
+    return SaveStatistics(
+        len(every) / seconds, statistics.median(every), p99, 1000 * (cpu_seconds(process) - before) / len(every)
+    )
 
 
 def start_finecomb(*words: str) -> subprocess.Popen[str]:
@@ -266,7 +276,9 @@ class Setup:
         return ("--db", f"{self.url}#{uuid.uuid4().hex}", "--workers", str(self.workers)) if self.url else ()
 
 
-async def compare_with_floor(annotators: int, pause: float, setup: Setup) -> tuple[SaveStatistics, SaveStatistics, float]:
+async def compare_with_floor(
+    annotators: int, pause: float, setup: Setup
+) -> tuple[SaveStatistics, SaveStatistics, float]:
     """Ours and the floor in turns, and the ratio of what a save costs; medians of three rounds."""
     with tempfile.TemporaryDirectory() as temporary:
         study = Path(temporary) / "study"
@@ -288,7 +300,11 @@ async def compare_with_floor(annotators: int, pause: float, setup: Setup) -> tup
             integrity = sqlite3.connect(study / DATABASE_FILENAME).execute("PRAGMA integrity_check").fetchone()[0]
             assert integrity == "ok", integrity
     ratio = statistics.median(one.cpu / other.cpu for one, other in rounds)
-    return SaveStatistics.median_of_rounds([one for one, _ in rounds]), SaveStatistics.median_of_rounds([other for _, other in rounds]), ratio
+    return (
+        SaveStatistics.median_of_rounds([one for one, _ in rounds]),
+        SaveStatistics.median_of_rounds([other for _, other in rounds]),
+        ratio,
+    )
 
 
 async def measure_potato(annotators: int, pause: float, process: psutil.Process, port: int) -> SaveStatistics:

@@ -20,7 +20,9 @@ def krippendorff_seconds(seen: View) -> float:
     """Alpha of every label by the peer, on value counts that are laid out beforehand and not timed."""
     counted = count_votes(seen.study, build_grid(seen.study), seen.categories)
     counts = [np.stack([counted.annotators_per_unit - marked, marked], axis=1) for marked in counted.marked]
-    return best_seconds(lambda: [krippendorff.alpha(value_counts=each, level_of_measurement="nominal") for each in counts])
+    return best_seconds(
+        lambda: [krippendorff.alpha(value_counts=each, level_of_measurement="nominal") for each in counts]
+    )
 
 
 def measure_row(documents: int, annotators: int) -> tuple[str, ...]:

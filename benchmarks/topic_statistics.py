@@ -39,7 +39,11 @@ def read_abstracts() -> Texts:
 
 
 def read_manual_pages() -> Texts:
-    lists = [path for name in ("manpages", "manpages-dev", "perl-doc") if (path := PACKAGE_LISTS_FOLDER / f"{name}.list").exists()]
+    lists = [
+        path
+        for name in ("manpages", "manpages-dev", "perl-doc")
+        if (path := PACKAGE_LISTS_FOLDER / f"{name}.list").exists()
+    ]
     listed = [Path(line) for path in lists for line in path.read_text().splitlines() if "/man/man" in line]
     pages = [path for path in listed if path.is_file() and not path.is_symlink()]
     documents = [item for page in pages for item in man.read(page, Options()) if isinstance(item, Document)]

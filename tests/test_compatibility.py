@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import finecomb as fc
 from finecomb.cli import app
 from finecomb.collection import arrivals_storage, assignment_storage, onboarding_storage, pay
-from finecomb.collection.annotator_progress import AnnotatorMeta, Bonus
+from finecomb.collection.annotator_meta import AnnotatorMeta, Bonus
 from finecomb.collection.database.location import parse_location
 from finecomb.collection.database.store import Store, open_store
 from finecomb.collection.onboarding import PracticeItem, Step

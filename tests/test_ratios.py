@@ -8,13 +8,15 @@ from pathlib import Path
 import benchmarks
 import pytest
 from benchmarks import _docs
-from benchmarks._ratios import RATIOS_FILE, describe_conditions, store_ratios, read_stored_ratios, describe_regressions
+from benchmarks._ratios import RATIOS_FILE, describe_conditions, describe_regressions, read_stored_ratios, store_ratios
 
 KEPT_RATIOS = {"reading": 3.0, "server": 1.5}
 
 
 def test_a_ratio_that_grew_beyond_the_tolerance_is_named() -> None:
-    assert describe_regressions({"reading": 4.6, "server": 1.5}, KEPT_RATIOS) == ["reading: 4.6 times the peer's cost, 3 before"]
+    assert describe_regressions({"reading": 4.6, "server": 1.5}, KEPT_RATIOS) == [
+        "reading: 4.6 times the peer's cost, 3 before"
+    ]
 
 
 def test_noise_improvements_and_new_ratios_are_no_regression() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks import scale
-from benchmarks.scale import ResourceUse, growth_table, store_measurement, read_measurements
+from benchmarks.scale import ResourceUse, growth_table, read_measurements, store_measurement
 
 
 def test_measurements_of_other_sizes_and_commands_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,7 +21,10 @@ def test_measurements_of_other_sizes_and_commands_stay(tmp_path: Path, monkeypat
 def test_the_table_has_a_column_for_each_size_and_says_when_it_was_measured() -> None:
     uses = {
         "10000": {"stats": ResourceUse(9.0, 20.0, 1500, "2026-11-02", 3.2)},
-        "2000": {"stats": ResourceUse(4.0, 2.0, 150, "2026-11-01", 0.5), "measure": ResourceUse(4.0, 3.0, 90, "2026-11-03", 7.6)},
+        "2000": {
+            "stats": ResourceUse(4.0, 2.0, 150, "2026-11-01", 0.5),
+            "measure": ResourceUse(4.0, 3.0, 90, "2026-11-03", 7.6),
+        },
     }
     head, _, stats, measure, *_, when = growth_table(uses).splitlines()
     assert head == "| marks | 2,000 | 10,000 |"

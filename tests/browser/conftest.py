@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, sync_playwright
 import finecomb as fc
 from finecomb.core.records import ONBOARDING_PHASES, Settings
 from finecomb.core.study import Study
-from tests.browser.served import CHROMIUM, CHROMIUM_ARGUMENTS, Server, serve_study
+from tests.browser.live_server import CHROMIUM, CHROMIUM_ARGUMENTS, Server, serve_study
 from tests.browser.studies import FERRY, make_document
 
 
@@ -33,5 +33,7 @@ def scarecrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     protocol = fc.protocol("scarecrow")
     settings = Settings(protocols=(protocol.id,), annotators=60, skip=ONBOARDING_PHASES)
     document = make_document("d1", "\n\n".join([FERRY] * 12))
-    with serve_study(Study.from_items([settings, protocol, document]), tmp_path_factory.mktemp("served") / "study") as it:
+    with serve_study(
+        Study.from_items([settings, protocol, document]), tmp_path_factory.mktemp("served") / "study"
+    ) as it:
         yield it

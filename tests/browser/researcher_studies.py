@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from playwright.sync_api import Page, expect
 
 import finecomb as fc
-from finecomb.annotators.simulated.demo_study import demo_study, demo_texts, build_document, build_truth
+from finecomb.annotators.simulated.demo_study import build_document, build_truth, demo_study, demo_texts
 from finecomb.annotators.simulated.simulated_annotators import SimulatedAnnotator, simulate_annotations
 from finecomb.collection import arrivals_storage
 from finecomb.collection.arrivals import ArrivalSource
@@ -35,8 +35,8 @@ from finecomb.core.records import (
 )
 from finecomb.core.study import Study
 from finecomb.protocols import load_shipped
-from tests.annotators.llm.scripted import ScriptedAnswer, ScriptedServer, extract_text
-from tests.browser.served import Server
+from tests.annotators.llm.scripted_server import ScriptedAnswer, ScriptedServer, extract_text
+from tests.browser.live_server import Server
 
 DAY = 86_400.0
 
@@ -106,7 +106,9 @@ def _cell_participants(cell: DesignCell, at: int, chance: random.Random) -> list
     block, row, column = at // 16, at % 16 // 4, at % 4
     accepted = max(0, min(8, 10 - 2 * row - column - 2 * block + chance.randrange(3))) if at < 31 else 0
     slow = cell.name == "none/school/human"
-    people = [_make_participant(cell, at, number, 2, 251 if slow else chance.uniform(205, 235)) for number in range(accepted)]
+    people = [
+        _make_participant(cell, at, number, 2, 251 if slow else chance.uniform(205, 235)) for number in range(accepted)
+    ]
     if 0 < accepted < 8 and chance.random() < 0.4:
         people.append(_make_participant(cell, at, 8, 1, 220, is_working=True))
     if chance.random() < 0.5:
@@ -181,7 +183,9 @@ def _model_reply(body: dict[str, Any], number: int) -> ScriptedAnswer:
     marks = [_reply_mark(error.quote, error.label) for error in demo_texts()[at].errors]
     if body["model"] == "mini":
         if at % 3 == 1:
-            return ScriptedAnswer("Here are the errors I found: the second sentence repeats the first.", usage=(640, 40))
+            return ScriptedAnswer(
+                "Here are the errors I found: the second sentence repeats the first.", usage=(640, 40)
+            )
         marks = [{**mark, "quote": mark["quote"].replace(" the ", " that ")} for mark in marks]
     if at == 2:
         return ScriptedAnswer("I'm sorry, but I can't help with that.", usage=(640, 20))

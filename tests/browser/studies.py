@@ -8,7 +8,7 @@ from typing import Any
 import finecomb as fc
 from finecomb.core.records import ONBOARDING_PHASES, Annotation, Document, Settings
 from finecomb.core.study import Study
-from tests.browser.served import Server
+from tests.browser.live_server import Server
 
 FERRY = "The ferry, which has run since 1911, will mark its fiftieth year this spring. It carry 40 people a night."
 PROMPT = "The ferry will stop running after dark."

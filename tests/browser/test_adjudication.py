@@ -14,7 +14,7 @@ from finecomb.core.records import Annotation, Annotator, Document, Mark, Setting
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 from tests.browser.accessibility import axe_violations
-from tests.browser.served import Server, serve_study
+from tests.browser.live_server import Server, serve_study
 
 TEXT = (
     "The Harbour Gulls (4-1) beat the Northfield Millers (2-3) 104-98 on Saturday at the Millhouse. The Gulls led "

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, expect
 import finecomb as fc
 from finecomb.core.study import Study
 from tests.browser.accessibility import axe_violations
-from tests.browser.served import serve_study
+from tests.browser.live_server import serve_study
 from tests.server.researchers.test_calibration_routes import with_judge
 
 pytestmark = pytest.mark.long

@@ -10,10 +10,10 @@ from playwright.sync_api import Browser, Page
 
 from finecomb.core.study import Study
 from tests.browser.accessibility import axe_violations
-from tests.browser.layout import cut_elements, small_targets
-from tests.browser.served import serve_study
-from tests.browser.shots import window_options
-from tests.browser.states import FILE_STATES, PAGE_STATES, FileState, sign_in_researcher
+from tests.browser.layout_checks import cut_elements, small_targets
+from tests.browser.live_server import serve_study
+from tests.browser.page_states import FILE_STATES, PAGE_STATES, FileState, sign_in_researcher
+from tests.browser.screenshots import window_options
 
 pytestmark = pytest.mark.long
 PHONE = 720

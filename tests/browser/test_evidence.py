@@ -15,8 +15,8 @@ from finecomb.core.record_links import with_links
 from finecomb.core.records import ONBOARDING_PHASES, Design, Settings
 from finecomb.core.study import Study
 from tests.browser.accessibility import axe_violations
-from tests.browser.served import BrowserAnnotator, Server, join_new_annotator, serve_study
-from tests.browser.studies import make_game_record, marking_study, make_document, submitted_annotations
+from tests.browser.live_server import BrowserAnnotator, Server, join_new_annotator, serve_study
+from tests.browser.studies import make_document, make_game_record, marking_study, submitted_annotations
 
 pytestmark = pytest.mark.long
 REPORTS = (
@@ -24,7 +24,11 @@ REPORTS = (
     "The Gulls beat the Eastgate Owls. Mika Sorn had 24 points and 11 rebounds, and Tomas Reyl scored 31.",
     "The Gulls won on Tuesday. Joon Abara made 6 of 9 shots and Luis Prado added 18 off the bench.",
 )
-GAMES = (make_game_record("2025-11-14"), make_game_record("2025-11-18", ("Eastgate", "Owls"), 2), make_game_record("2025-11-25"))
+GAMES = (
+    make_game_record("2025-11-14"),
+    make_game_record("2025-11-18", ("Eastgate", "Owls"), 2),
+    make_game_record("2025-11-25"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +182,9 @@ def test_a_number_outside_its_scale_is_refused_in_the_field_and_a_first_visitor_
     """9 on a scale from 1 to 5 was refused by the server only; a first visitor was told to be signed out."""
     question = Question(name="clarity", ask="How clear is it?", scale="number", low=1, high=5)
     rating = Protocol(name="clear", version="1", title="Clarity", summary="One number.", document_questions=(question,))
-    with serve_study(marking_study(rating, make_document("r1", REPORTS[0])), tmp_path_factory.mktemp("served") / "study") as server:
+    with serve_study(
+        marking_study(rating, make_document("r1", REPORTS[0])), tmp_path_factory.mktemp("served") / "study"
+    ) as server:
         page = browser.new_context().new_page()
         page.goto(server.address)
         expect(page.get_by_role("heading")).to_contain_text("This page opens with your link")

@@ -9,8 +9,8 @@ from playwright.sync_api import Browser, expect
 
 import finecomb as fc
 from tests.browser.accessibility import axe_violations
-from tests.browser.served import BrowserAnnotator, serve_study
-from tests.browser.studies import FERRY, marking_study, make_document, submitted_annotations
+from tests.browser.live_server import BrowserAnnotator, serve_study
+from tests.browser.studies import FERRY, make_document, marking_study, submitted_annotations
 
 pytestmark = pytest.mark.long
 

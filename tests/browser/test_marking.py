@@ -12,7 +12,7 @@ from finecomb.core.protocol_text import parse_protocol
 from finecomb.core.records import ONBOARDING_PHASES, Annotation, Annotator, Mark, Offer, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from tests.browser.served import BrowserAnnotator, join_new_annotator, serve_study
+from tests.browser.live_server import BrowserAnnotator, join_new_annotator, serve_study
 from tests.browser.studies import (
     BOX,
     CHINESE,
@@ -25,10 +25,10 @@ from tests.browser.studies import (
     SECRET,
     STORY,
     THAI,
-    describe_marks,
     assert_quotes_match,
-    marking_study,
+    describe_marks,
     make_document,
+    marking_study,
     submitted_annotations,
 )
 
@@ -73,7 +73,9 @@ def test_scarecrow_by_mouse(browser: Browser, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_scarecrow_by_keyboard_only(browser: Browser, tmp_path: Path) -> None:
-    with serve_study(marking_study("scarecrow", make_document("d1", FERRY, context={"prompt": PROMPT})), tmp_path / "study") as server:
+    with serve_study(
+        marking_study("scarecrow", make_document("d1", FERRY, context={"prompt": PROMPT})), tmp_path / "study"
+    ) as server:
         page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
         reader = BrowserAnnotator(page, server.open_link)
         expect(page.locator("[data-action=start]")).to_be_visible()
@@ -148,7 +150,9 @@ def test_accuracy_with_data_hints_and_corrections(browser: Browser, tmp_path: Pa
 
 @pytest.mark.long
 def test_a_prompt_is_read_and_not_marked(browser: Browser, tmp_path: Path) -> None:
-    with serve_study(marking_study("scarecrow", make_document("d1", FERRY, context={"prompt": PROMPT})), tmp_path / "study") as server:
+    with serve_study(
+        marking_study("scarecrow", make_document("d1", FERRY, context={"prompt": PROMPT})), tmp_path / "study"
+    ) as server:
         reader = join_new_annotator(browser, server)
         words = PROMPT.split()[0]
         reader.select_quote(words, part="prompt")
@@ -225,7 +229,9 @@ def test_snac_part_by_part(browser: Browser, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_mqm(browser: Browser, tmp_path: Path) -> None:
-    document = make_document("m1", "Das Schiff fahren um acht Uhr ab.", context={"source": "The ship leaves at nine o'clock."})
+    document = make_document(
+        "m1", "Das Schiff fahren um acht Uhr ab.", context={"source": "The ship leaves at nine o'clock."}
+    )
     protocol = fc.protocol("mqm")
     grammar, number = "fluency/grammar", "accuracy/mistranslation"
     assert {grammar, number} <= {label.name for label in protocol.labels}
@@ -303,7 +309,9 @@ def test_any_text_stays_as_it_is(browser: Browser, tmp_path: Path, words: str) -
 @pytest.mark.long
 def test_discontinuous_marks_gaps_resizing_and_deleting(browser: Browser, tmp_path: Path) -> None:
     words = "The bridge was built in 1932 and opened in 1929."
-    with serve_study(marking_study(parse_protocol(OWN, "own.yaml"), make_document("d1", words)), tmp_path / "study") as server:
+    with serve_study(
+        marking_study(parse_protocol(OWN, "own.yaml"), make_document("d1", words)), tmp_path / "study"
+    ) as server:
         reader = join_new_annotator(browser, server)
         reader.select_by_keys("bridge")
         reader.press_keys("p")

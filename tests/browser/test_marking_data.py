@@ -11,7 +11,7 @@ import finecomb as fc
 from finecomb.core.records import ONBOARDING_PHASES, Annotation, Annotator, Mark, Offer, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from tests.browser.served import FIND, BrowserAnnotator, Server, join_new_annotator, serve_study
+from tests.browser.live_server import FIND, BrowserAnnotator, Server, join_new_annotator, serve_study
 from tests.browser.studies import REPORT, SECRET, make_document
 
 pytestmark = pytest.mark.long

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser.served import Server, join_new_annotator
+from tests.browser.live_server import Server, join_new_annotator
 
 pytestmark = pytest.mark.long
 

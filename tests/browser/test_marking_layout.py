@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.served import FIND, Server, join_new_annotator, serve_study
-from tests.browser.studies import marking_study, make_document
+from tests.browser.live_server import FIND, Server, join_new_annotator, serve_study
+from tests.browser.studies import make_document, marking_study
 
 pytestmark = pytest.mark.long
 
@@ -125,7 +125,9 @@ def test_the_card_of_a_mark_lets_the_pointer_through(browser: Browser, scarecrow
 
 def test_the_guide_fits_a_phone(browser: Browser, scarecrow: Server) -> None:
     """A table in it pushed every line out of the page."""
-    reader = join_new_annotator(browser, scarecrow, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
+    reader = join_new_annotator(
+        browser, scarecrow, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True
+    )
     reader.click_action("guide")
     expect(reader.page.locator("dialog h1").first).to_be_visible()
     beyond = (
@@ -151,7 +153,9 @@ def test_where_one_is_and_where_the_work_is_do_not_collide(browser: Browser, sca
 
 def test_a_chosen_mark_stays_above_the_tray(browser: Browser, scarecrow: Server) -> None:
     """On a phone the questions of a mark lay over the mark: the page looked for it before it was painted."""
-    reader = join_new_annotator(browser, scarecrow, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
+    reader = join_new_annotator(
+        browser, scarecrow, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True
+    )
     reader.long_press("fiftieth")
     reader.click_label("self-contradiction")
     page = reader.page

@@ -11,15 +11,17 @@ from finecomb.core.records import Annotation, Annotator, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 from tests.browser.accessibility import axe_violations
-from tests.browser.served import BrowserAnnotator, join_new_annotator, serve_study
-from tests.browser.studies import BOX, FERRY, PROMPT, REPORT, STORY, marking_study, make_document, submitted_annotations
+from tests.browser.live_server import BrowserAnnotator, join_new_annotator, serve_study
+from tests.browser.studies import BOX, FERRY, PROMPT, REPORT, STORY, make_document, marking_study, submitted_annotations
 
 pytestmark = pytest.mark.long
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_marking_is_accessible(browser: Browser, tmp_path: Path, scheme: str) -> None:
-    with serve_study(marking_study("scarecrow", make_document("d1", FERRY, context={"prompt": PROMPT})), tmp_path / "study") as server:
+    with serve_study(
+        marking_study("scarecrow", make_document("d1", FERRY, context={"prompt": PROMPT})), tmp_path / "study"
+    ) as server:
         page = browser.new_context(color_scheme=scheme, viewport={"width": 1440, "height": 900}).new_page()  # type: ignore[arg-type]
         reader = BrowserAnnotator(page, server.open_link)
         expect(page.locator("[data-action=start]")).to_be_visible(timeout=20_000)
@@ -62,7 +64,9 @@ def test_screen_readers_are_told_of_marks(browser: Browser, tmp_path: Path) -> N
 
 def test_a_phone_marks_by_touch(browser: Browser, tmp_path: Path) -> None:
     with serve_study(marking_study("accuracy", make_document("r1", REPORT)), tmp_path / "study") as server:
-        reader = join_new_annotator(browser, server, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
+        reader = join_new_annotator(
+            browser, server, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True
+        )
         width = reader.page.evaluate("document.documentElement.scrollWidth")
         assert width <= 360  # nothing sticks out
         reader.long_press("Saturday")
@@ -84,7 +88,9 @@ def test_a_phone_marks_by_touch(browser: Browser, tmp_path: Path) -> None:
 def test_a_phone_says_why_a_text_cannot_be_judged(browser: Browser, tmp_path: Path) -> None:
     """There was no way to say it on a phone."""
     with serve_study(marking_study("accuracy", make_document("r1", REPORT)), tmp_path / "study") as server:
-        reader = join_new_annotator(browser, server, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
+        reader = join_new_annotator(
+            browser, server, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True
+        )
         reader.click_action("list")
         reader.click_action("cannot")
         reader.page.locator("#because").fill("No data were shown.")

@@ -13,8 +13,8 @@ from finecomb.core.practice import Exercise
 from finecomb.core.protocol_text import parse_protocol
 from finecomb.core.records import Annotator
 from tests.browser.accessibility import axe_violations
-from tests.browser.arrival import open_join_page, onboarding_study
-from tests.browser.served import BrowserAnnotator, Server, serve_study
+from tests.browser.live_server import BrowserAnnotator, Server, serve_study
+from tests.browser.onboarding_session import onboarding_study, open_join_page
 from tests.browser.studies import BOX, REPORT, make_document, submitted_annotations
 
 pytestmark = pytest.mark.long
@@ -41,7 +41,9 @@ def mark(reader: BrowserAnnotator, protocol: fc.Protocol, exercise: Exercise, mo
 
 def test_turing_from_the_recruiting_link_to_the_code(browser: Browser, tmp_path: Path) -> None:
     documents = [
-        make_document(f"d{n}", f"Text {n} is about a ferry and a lake.", meta={"model": ("human", "m")[n % 2], "domain": "news"})
+        make_document(
+            f"d{n}", f"Text {n} is about a ferry and a lake.", meta={"model": ("human", "m")[n % 2], "domain": "news"}
+        )
         for n in range(8)
     ]
     codes = {"platform": "prolific", "completed": "C0MPLETE", "no_consent": "N0THANKS"}
@@ -311,9 +313,13 @@ _SHOWN = """() => {
 
 
 def test_the_letters_of_a_pair_go_by_the_screen(browser: Browser, tmp_path: Path) -> None:
-    pairs = [make_document(f"p{n}", "", context={"a": f"Left {n}. " + LONG, "b": f"Right {n}. " + LONG}) for n in range(6)]
+    pairs = [
+        make_document(f"p{n}", "", context={"a": f"Left {n}. " + LONG, "b": f"Right {n}. " + LONG}) for n in range(6)
+    ]
     protocol = fc.protocol("preference")
-    with serve_study(onboarding_study(protocol, *pairs, skip=["consent", "instructions"]), tmp_path / "study") as server:
+    with serve_study(
+        onboarding_study(protocol, *pairs, skip=["consent", "instructions"]), tmp_path / "study"
+    ) as server:
         reader = open_join_page(browser, server, viewport={"width": 360, "height": 740}, is_mobile=True, has_touch=True)
         page = reader.page
         reader.click_action("start")

@@ -7,8 +7,18 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Error, Response, expect
 
-from tests.browser.served import BrowserAnnotator, join_new_annotator, serve_study
-from tests.browser.studies import FERRY, PROMPT, REPORT, SECRET, STORY, describe_marks, marking_study, make_document, submitted_annotations
+from tests.browser.live_server import BrowserAnnotator, join_new_annotator, serve_study
+from tests.browser.studies import (
+    FERRY,
+    PROMPT,
+    REPORT,
+    SECRET,
+    STORY,
+    describe_marks,
+    make_document,
+    marking_study,
+    submitted_annotations,
+)
 
 pytestmark = pytest.mark.long
 

@@ -9,8 +9,8 @@ from playwright.sync_api import Browser, Locator, expect
 
 import finecomb as fc
 from finecomb.core.palette import label_styles
-from tests.browser.arrival import open_join_page, advance_to, onboarding_study
-from tests.browser.served import join_new_annotator, serve_study
+from tests.browser.live_server import join_new_annotator, serve_study
+from tests.browser.onboarding_session import advance_to, onboarding_study, open_join_page
 from tests.browser.studies import FERRY, STORY, make_document
 from tests.browser.studies import marking_study as plain_study
 

@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 import finecomb as fc
-from tests.browser.arrival import open_join_page, onboarding_study
-from tests.browser.served import Server, serve_study
+from tests.browser.live_server import Server, serve_study
+from tests.browser.onboarding_session import onboarding_study, open_join_page
 from tests.browser.studies import BOX, REPORT, make_document
 
 pytestmark = pytest.mark.long

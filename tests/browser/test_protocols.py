@@ -21,10 +21,10 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.records import ONBOARDING_PHASES, Annotation, Annotator, Document, Mark, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from tests.browser.arrival import open_join_page, advance_to, onboarding_study
-from tests.browser.served import BrowserAnnotator, Server, serve_study
-from tests.browser.studies import FERRY, PROMPT, STORY, describe_marks, assert_quotes_match, make_document
-from tests.walking import knows_nothing
+from tests.browser.live_server import BrowserAnnotator, Server, serve_study
+from tests.browser.onboarding_session import advance_to, onboarding_study, open_join_page
+from tests.browser.studies import FERRY, PROMPT, STORY, assert_quotes_match, describe_marks, make_document
+from tests.onboarding_client import knows_nothing
 
 pytestmark = pytest.mark.long
 
@@ -228,7 +228,9 @@ def test_snac_passed_and_failed(browser: Browser, tmp_path: Path) -> None:
 
 def test_mqm(browser: Browser, tmp_path: Path) -> None:
     protocol = fc.protocol("mqm")
-    document = make_document("m1", "Das Schiff fahren um acht Uhr ab.", context={"source": "The ship leaves at nine o'clock."})
+    document = make_document(
+        "m1", "Das Schiff fahren um acht Uhr ab.", context={"source": "The ship leaves at nine o'clock."}
+    )
     with serve_study(recruited(protocol, document), tmp_path / "study") as server:
         reader = come(browser, server)
         reader.wait_for("step=survey")
@@ -298,7 +300,8 @@ def test_likert(browser: Browser, tmp_path: Path) -> None:
 def test_preference_names_the_text_that_was_preferred(browser: Browser, tmp_path: Path) -> None:
     protocol = fc.protocol("preference")
     pairs = [
-        make_document(f"p{n}", "", context={"prompt": PROMPT, "a": f"Good text {n}.", "b": f"Bad text {n}."}) for n in range(4)
+        make_document(f"p{n}", "", context={"prompt": PROMPT, "a": f"Good text {n}.", "b": f"Bad text {n}."})
+        for n in range(4)
     ]
     with serve_study(recruited(protocol, *pairs, seed=2), tmp_path / "study") as server:
         reader = come(browser, server)

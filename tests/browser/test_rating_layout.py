@@ -11,8 +11,8 @@ import finecomb as fc
 from finecomb.core.records import ONBOARDING_PHASES, Settings
 from finecomb.core.study import Study
 from tests.browser.accessibility import axe_violations
-from tests.browser.served import Server, serve_study
-from tests.browser.studies import FERRY, PROMPT, marking_study, make_document
+from tests.browser.live_server import Server, serve_study
+from tests.browser.studies import FERRY, PROMPT, make_document, marking_study
 
 pytestmark = pytest.mark.long
 LONG = " ".join([FERRY] * 20)

@@ -21,7 +21,7 @@ from finecomb.core.protocol import Work
 from finecomb.core.records import ONBOARDING_PHASES, Document, Recruitment, Settings
 from finecomb.core.study import Study
 from tests.browser.accessibility import axe_violations
-from tests.browser.served import Server, serve_study
+from tests.browser.live_server import Server, serve_study
 
 pytestmark = pytest.mark.long
 

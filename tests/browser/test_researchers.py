@@ -12,10 +12,10 @@ from playwright.sync_api import Browser, Page, expect
 from finecomb.annotators.simulated.demo_study import demo_study
 from finecomb.core.study import Study
 from tests.browser.accessibility import axe_violations
-from tests.browser.layout import cut_elements
+from tests.browser.layout_checks import cut_elements
+from tests.browser.live_server import Server, serve_study
 from tests.browser.researcher_studies import make_design_study, record_arrivals
-from tests.browser.served import Server, serve_study
-from tests.browser.studies import REPORT, marking_study, make_document
+from tests.browser.studies import REPORT, make_document, marking_study
 
 pytestmark = pytest.mark.long
 

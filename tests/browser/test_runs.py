@@ -14,9 +14,9 @@ import finecomb as fc
 from finecomb.core.records import Annotation, Annotator, Document, Mark, ModelSettings, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from tests.annotators.llm.scripted import ScriptedAnswer, ScriptedServer, extract_text
+from tests.annotators.llm.scripted_server import ScriptedAnswer, ScriptedServer, extract_text
 from tests.browser.accessibility import axe_violations
-from tests.browser.served import Server, serve_study
+from tests.browser.live_server import Server, serve_study
 
 pytestmark = pytest.mark.long
 TEXT = "On day {} they saw the the sea."

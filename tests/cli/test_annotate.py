@@ -17,7 +17,7 @@ from finecomb.cli import app
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document, ModelSettings, Settings
 from finecomb.protocols import load
-from tests.annotators.llm.scripted import ScriptedAnswer, ScriptedServer
+from tests.annotators.llm.scripted_server import ScriptedAnswer, ScriptedServer
 
 MARK = {
     "quote": "the the",

@@ -17,9 +17,9 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.corpora.critics import compare
 from finecomb.corpora.critics.criticism import criticize, is_for_fitting, split_for_fitting
-from tests.corpora.critics.test_human_judgments import study as sections_study
+from tests.corpora.critics.example_documents import make_titled_document
+from tests.corpora.critics.test_human_judgements import study as sections_study
 from tests.corpora.critics.test_sections import articles
-from tests.corpora.critics.worlds import make_titled_document
 from tests.test_cli import refused, run
 
 OWN = """

@@ -10,13 +10,18 @@ import pytest
 import finecomb as fc
 from finecomb.annotators.detectors import detectors_by_name
 from finecomb.annotators.detectors.boxscore.ranker import parse_ranker
-from finecomb.annotators.detectors.boxscore.ranker_training import cross_validate, build_training_texts, shuffle_by_hash, train_ranker
+from finecomb.annotators.detectors.boxscore.ranker_training import (
+    build_training_texts,
+    cross_validate,
+    shuffle_by_hash,
+    train_ranker,
+)
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study, StudyItem
 from finecomb.formats.parquet_seal import is_sealed
 from finecomb.protocols import load_shipped
-from tests.annotators.detectors.games import game_document, game_record
+from tests.annotators.detectors.example_game import game_document, game_record
 from tests.test_cli import refused, run
 
 REPORT = (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from finecomb import formats
-from tests.annotators.llm.scripted import ScriptedAnswer, ScriptedServer
+from tests.annotators.llm.scripted_server import ScriptedAnswer, ScriptedServer
 from tests.test_cli import refused, run
 
 GOOD = ScriptedAnswer(" It sailed far to the north. Then it", finish="length")
@@ -48,7 +48,9 @@ def test_from_articles_to_texts_with_settings(prompts: Path) -> None:
 
 
 def test_texts_of_people_and_models_become_a_study(prompts: Path) -> None:
-    with ScriptedServer(lambda body, number: ScriptedAnswer(f" It sailed far with {body['seed']} sheep. Then")) as server:
+    with ScriptedServer(
+        lambda body, number: ScriptedAnswer(f" It sailed far with {body['seed']} sheep. Then")
+    ) as server:
         generated(server, prompts, "--temperature", "0,1", "--name", "small")
     chosen, study = prompts.with_name("chosen.jsonl"), prompts.with_name("study")
     result = run("prepare", prompts, prompts.with_name("texts.jsonl"), "-o", chosen, "--balance", "topic,model")

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import finecomb as fc
-from tests.statistics.agreement.test_minimal_corrections import NAME, POINTS, REBOUNDS, STORY
-from tests.statistics.gold.worlds import make_gold_study
+from tests.statistics.agreement.test_minimal_repairs import NAME, POINTS, REBOUNDS, STORY
+from tests.statistics.gold.gold_studies import make_gold_study
 from tests.test_cli import refused, run
 
 

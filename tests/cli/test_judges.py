@@ -9,9 +9,9 @@ import pytest
 import finecomb as fc
 from finecomb.statistics.judges.calibration_record import CalibrationRecord
 from finecomb.statistics.judges.validity import JudgeContract
-from tests.annotators.llm.scripted import ScriptedAnswer, ScriptedServer
+from tests.annotators.llm.scripted_server import ScriptedAnswer, ScriptedServer
+from tests.statistics.judges.judge_studies import make_crowd_study
 from tests.statistics.judges.test_counterfactual_validation import gold
-from tests.statistics.judges.worlds import make_crowd_study
 from tests.test_cli import refused, run
 
 

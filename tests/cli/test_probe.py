@@ -13,7 +13,7 @@ from finecomb import formats
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Settings
 from finecomb.core.span import Span
 from finecomb.protocols import load
-from tests.annotators.llm.scripted import ScriptedAnswer, ScriptedServer
+from tests.annotators.llm.scripted_server import ScriptedAnswer, ScriptedServer
 from tests.cli.test_annotate import run
 from tests.test_cli import refused
 

@@ -8,7 +8,7 @@ import pytest
 import finecomb as fc
 from finecomb.core.records import Annotation, Annotator
 from finecomb.statistics.judges.validity import CONTRACTS_FOLDER, JudgeBinding, JudgeContract
-from tests.annotators.llm.scripted import ScriptedAnswer, ScriptedServer
+from tests.annotators.llm.scripted_server import ScriptedAnswer, ScriptedServer
 from tests.test_cli import refused, run
 
 

@@ -20,7 +20,7 @@ from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check
 from finecomb.statistics.judges.estimates import estimate_means
 from tests.databases import KINDS, FakeClock, new_study_location, open_test_store
-from tests.statistics.judges.worlds import PROTOCOL
+from tests.statistics.judges.judge_studies import PROTOCOL
 
 TEXT = " ".join(f"word{number:02}" for number in range(30))
 SPREAD = {"calm": 0, "wild": 24}
@@ -112,7 +112,9 @@ def test_a_drawn_text_gets_all_its_readers_before_another_is_drawn(tmp_path: Pat
 
 
 def test_a_pilot_draws_from_all_texts_but_no_more_than_so_many(tmp_path: Path) -> None:
-    with open_test_store(new_study_location("sqlite", tmp_path), world(40, annotators=2, pilot=4), FakeClock()) as store:
+    with open_test_store(
+        new_study_location("sqlite", tmp_path), world(40, annotators=2, pilot=4), FakeClock()
+    ) as store:
         store.change_study_sync(researcher_actions_storage.set_state, "", "pilot")
         texts = [set(read_texts(store, newcomer(store))) for _ in range(3)]
     assert len(texts[0]) == 4

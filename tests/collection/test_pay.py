@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finecomb.collection import pay
-from finecomb.collection.annotator_progress import Bonus
+from finecomb.collection.annotator_meta import Bonus
 from finecomb.collection.arrivals import Arrival, ArrivalSource
 from finecomb.collection.pay import (
     Earnings,
@@ -27,13 +27,15 @@ from finecomb.core.records import (
     QualificationResult,
     Settings,
 )
-from tests.collection.worlds import PRICED_SETTINGS, SCARECROW, TURING, make_rating, make_rating_study
+from tests.collection.rating_studies import PRICED_SETTINGS, SCARECROW, TURING, make_rating, make_rating_study
 
 
 def test_pay_is_for_texts_handed_in_and_for_taking_part() -> None:
     draft = make_rating(5).model_copy(update={"id": "draft", "status": "draft", "active_seconds": None})
     found = compute_earnings(
-        make_rating_study(make_rating(0), make_rating(1), draft, settings=PRICED_SETTINGS), [Arrival("b", 0, ArrivalSource())], TURING
+        make_rating_study(make_rating(0), make_rating(1), draft, settings=PRICED_SETTINGS),
+        [Arrival("b", 0, ArrivalSource())],
+        TURING,
     )
     a, b = found
     assert (a.stage, a.texts, a.minutes, a.pay, a.per_hour) == ("done", 2, 2, 2.0, 60.0)
@@ -46,7 +48,9 @@ def test_who_does_not_pass_is_paid_for_taking_part() -> None:
     assert SCARECROW.qualification is not None
     assert SCARECROW.qualification.attempts == 1
     assert (one.stage, one.pay) == ("screened-out", 1)
-    (other, _) = compute_earnings(make_rating_study(settings=PRICED_SETTINGS, qualification=failed), [], TURING)  # another protocol's test
+    (other, _) = compute_earnings(
+        make_rating_study(settings=PRICED_SETTINGS, qualification=failed), [], TURING
+    )  # another protocol's test
     assert (other.stage, other.pay) == ("invited", 0)
 
 

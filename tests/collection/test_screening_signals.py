@@ -15,7 +15,7 @@ from finecomb.core.records import (
 )
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from tests.collection.worlds import make_rating, make_rating_study
+from tests.collection.rating_studies import make_rating, make_rating_study
 
 
 def signs(found: Study, *came: Arrival) -> dict[str, list[str]]:
@@ -40,8 +40,13 @@ def test_two_hundred_words_take_more_than_twelve_seconds(seconds: float, expecte
 def test_the_same_answer_twice_or_by_two_people_is_noticed() -> None:
     why = "The pier is too odd for that"
     assert signs(make_rating_study(make_rating(0, why=why), make_rating(1, why=why.upper()))) == {"a": ["copied"]}
-    assert signs(make_rating_study(make_rating(0, why=why), make_rating(1, "b", why=why))) == {"a": ["shared"], "b": ["shared"]}
-    assert signs(make_rating_study(make_rating(0, why="so odd"), make_rating(1, why="so odd"))) == {}  # short ones happen
+    assert signs(make_rating_study(make_rating(0, why=why), make_rating(1, "b", why=why))) == {
+        "a": ["shared"],
+        "b": ["shared"],
+    }
+    assert (
+        signs(make_rating_study(make_rating(0, why="so odd"), make_rating(1, why="so odd"))) == {}
+    )  # short ones happen
 
 
 def test_five_equal_ratings_are_noticed_and_four_are_not() -> None:
@@ -93,7 +98,11 @@ def test_nobody_shares_what_is_not_known() -> None:
 
 
 def test_many_sign_ins_and_several_sessions_are_noticed() -> None:
-    assert signs(make_rating_study(), *(Arrival("a", n, ArrivalSource(device="x")) for n in range(11))) == {"a": ["often"]}
-    assert signs(make_rating_study(), *(Arrival("a", n, ArrivalSource(device=f"x{n}")) for n in range(4))) == {"a": ["often"]}
+    assert signs(make_rating_study(), *(Arrival("a", n, ArrivalSource(device="x")) for n in range(11))) == {
+        "a": ["often"]
+    }
+    assert signs(make_rating_study(), *(Arrival("a", n, ArrivalSource(device=f"x{n}")) for n in range(4))) == {
+        "a": ["often"]
+    }
     twice = [Arrival("a", n, ArrivalSource("mturk", "w", session=f"s{n}")) for n in range(2)]
     assert signs(make_rating_study(), *twice) == {"a": ["again"]}

@@ -19,7 +19,7 @@ import pytest
 from finecomb.core.errors import FinecombError
 from finecomb.engine.engines import LocalEngine, LostItem, RayEngine, parse_engine
 from finecomb.engine.process_pool import core_count
-from tests.engine.deadly_work import square_or_crash
+from tests.engine.crashing_work import square_or_crash
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])

@@ -19,7 +19,7 @@ from finecomb.statistics.agreement.agreement import agree
 from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings
 from finecomb.statistics.comparisons.system_comparison import compare
 from finecomb.statistics.selection.view import View, view
-from tests.engine.works import InterruptedEngine, PicklingEngine
+from tests.engine.faulty_work import InterruptedEngine, PicklingEngine
 
 Run = Callable[..., Findings]
 

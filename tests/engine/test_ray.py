@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 
 from finecomb.engine.partitions import Executor
-from tests.engine.works import PARTITION_COUNT, WORK_KINDS, FaultOptions, make_poisoned_texts
+from tests.engine.faulty_work import PARTITION_COUNT, WORK_KINDS, FaultOptions, make_poisoned_texts
 
 pytestmark = [
     pytest.mark.long,
@@ -50,7 +50,7 @@ def started(
     """A driver in a process of its own."""
     words = [name, engine, str(folder), str(seconds), str(diary), str(workers)]
     return subprocess.Popen(
-        [sys.executable, "-c", "from tests.engine.works import main; main()", *words],
+        [sys.executable, "-c", "from tests.engine.faulty_work import main; main()", *words],
         env=ENVIRONMENT,
         cwd=ROOT,
         start_new_session=True,

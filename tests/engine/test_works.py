@@ -11,15 +11,15 @@ import pytest
 from finecomb.core.errors import FinecombError
 from finecomb.engine.engines import LocalEngine
 from finecomb.engine.partitions import Executor
-from tests.engine.works import (
+from tests.engine.faulty_work import (
     PARTITION_COUNT,
     WORK_KINDS,
-    LosingEngine,
-    InterruptedEngine,
     FaultOptions,
+    InterruptedEngine,
+    LosingEngine,
     PicklingEngine,
-    make_texts,
     make_poisoned_texts,
+    make_texts,
 )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks._docs import DOCS, markdown_table, write_table
 
-from tests.faults.people import Outcome
+from tests.faults.saving_people import Outcome
 from tests.faults.scenarios import SCENARIOS
 
 PAGE = "reliability.md"

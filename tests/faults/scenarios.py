@@ -27,8 +27,19 @@ from finecomb.collection.database.location import DATABASE_FILENAME, StudyLocati
 from finecomb.collection.database.store import open_store
 from finecomb.core.study_checks import check
 from tests.databases import postgresql_url as shared_server
-from tests.faults.people import Outcome, Person, make_people, is_database_intact, join_all, make_study, measure_outcome, save_while, resend_unanswered, make_countdown
-from tests.faults.processes import CONTEXT, ServerProcess
+from tests.faults.saving_people import (
+    Outcome,
+    Person,
+    is_database_intact,
+    join_all,
+    make_countdown,
+    make_people,
+    make_study,
+    measure_outcome,
+    resend_unanswered,
+    save_while,
+)
+from tests.faults.server_processes import CONTEXT, ServerProcess
 
 KILL_COUNT = 50
 PERSON_COUNT = 8
@@ -217,14 +228,18 @@ def stall_database(folder: Path, kind: str, times: int = 3) -> Outcome:
             def stand_still() -> None:
                 for _ in range(times):
                     time.sleep(0.5)
-                    with _suspend_process(database.get_pid()) if database else _lock_database(study / DATABASE_FILENAME):
+                    with (
+                        _suspend_process(database.get_pid()) if database else _lock_database(study / DATABASE_FILENAME)
+                    ):
                         time.sleep(2)
 
             with _run_in_background(stand_still):
                 _save_and_settle(served, people, 2.5 * times + 1)
         _assert_readable(where)
         slowest = max(person.slowest for person in people)
-        return measure_outcome(f"{_database_title(kind)} slow", times, where, people, f"the slowest save took {slowest:.1f} s")
+        return measure_outcome(
+            f"{_database_title(kind)} slow", times, where, people, f"the slowest save took {slowest:.1f} s"
+        )
 
 
 @contextmanager
@@ -323,7 +338,9 @@ def hold_half_open_connections(folder: Path, connections: int = 300) -> Outcome:
             _save_and_settle(served, people, 3)
     _assert_readable(where)
     slowest = max(person.slowest for person in people)
-    return measure_outcome("connections left half-open", connections, where, people, f"the slowest save took {slowest:.1f} s")
+    return measure_outcome(
+        "connections left half-open", connections, where, people, f"the slowest save took {slowest:.1f} s"
+    )
 
 
 def save_with_many_people(folder: Path, people: int = CROWD_SIZE, seconds: float = CROWD_SECONDS) -> Outcome:

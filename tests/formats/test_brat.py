@@ -17,7 +17,7 @@ from finecomb.core.study_checks import check
 from finecomb.formats import brat, format_of
 from finecomb.formats.base import Options
 from finecomb.protocols import load_shipped
-from tests.formats.damage import damage_file, file_damages, read_or_reject
+from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
 from tests.strategies import MULTILINE_ALPHABET, PLAIN_ALPHABET, canonical_form, round_trip, studies
 
 TEXT = "😀 Eva has a cat.\nEva has no pets."

@@ -18,7 +18,7 @@ from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check
 from finecomb.formats import factgenie, format_of
 from finecomb.formats.base import Options
-from tests.formats.damage import damage_file, file_damages, read_or_reject
+from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
 from tests.strategies import canonical_form, round_trip, studies
 
 CONFIG = """\

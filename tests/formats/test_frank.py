@@ -17,7 +17,7 @@ from finecomb.core.study import Study
 from finecomb.core.study_checks import check
 from finecomb.formats import format_of, frank
 from finecomb.formats.base import Options
-from tests.formats.damage import damage_file, file_damages, read_or_reject
+from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
 
 HUMAN: list[dict[str, Any]] = [
     {

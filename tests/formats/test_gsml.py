@@ -21,7 +21,7 @@ from finecomb.core.tokens import whitespace
 from finecomb.formats import convert, format_of, gsml
 from finecomb.formats.base import Options
 from finecomb.protocols import load_shipped
-from tests.formats.damage import damage_file, file_damages, read_or_reject
+from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
 from tests.strategies import PROTOCOL, canonical_form, round_trip, studies
 
 FOXES = "The Foxes beat the Cranes 92 - 87 on Sunday . Lena Brandt had 17 points ."

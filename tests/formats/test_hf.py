@@ -15,7 +15,7 @@ from finecomb.core.span import Span
 from finecomb.core.study import Study, StudyItem
 from finecomb.formats import format_of, hf
 from finecomb.formats.base import Options
-from tests.formats.damage import damage_file, file_damages, read_or_reject
+from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
 from tests.strategies import PROTOCOL, canonical_form, round_trip, studies
 
 datasets = pytest.importorskip("datasets")

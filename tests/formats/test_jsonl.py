@@ -67,7 +67,8 @@ def test_slips_are_named_with_their_line(line: str, message: str, tmp_path: Path
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*jsonl.TYPE_BY_KIND, "text", "id", "meta"]), inner)
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from([*jsonl.TYPE_BY_KIND, "text", "id", "meta"]), inner)
     ),
     max_leaves=8,
 )

@@ -17,7 +17,7 @@ from finecomb.core.study_checks import check
 from finecomb.formats import format_of, label_studio
 from finecomb.formats.base import Options
 from finecomb.formats.utf16 import Utf16Offsets
-from tests.formats.damage import damage_file, file_damages, read_or_reject, first_line_error, mutated_json
+from tests.formats.fuzzing import damage_file, file_damages, first_line_error, mutated_json, read_or_reject
 from tests.strategies import PROTOCOL, canonical_form, round_trip, studies, texts
 
 

@@ -19,8 +19,8 @@ from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check
 from finecomb.formats import csv_table, format_of, xlsx_table
 from finecomb.formats.base import Options
-from finecomb.formats.mark_table import TABLE_FEATURES, KNOWN_COLUMNS, format_cell, parse_cell
-from tests.formats.damage import damage_file, file_damages, read_or_reject
+from finecomb.formats.mark_table import KNOWN_COLUMNS, TABLE_FEATURES, format_cell, parse_cell
+from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
 from tests.strategies import MULTILINE_ALPHABET, PROTOCOL, canonical_form, round_trip, studies
 
 CSV = '''\

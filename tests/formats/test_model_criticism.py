@@ -13,7 +13,7 @@ from finecomb.core.records import Document, Segment
 from finecomb.core.study import StudyItem
 from finecomb.formats import format_of, model_criticism
 from finecomb.formats.base import Options
-from tests.formats.damage import read_or_reject
+from tests.formats.fuzzing import read_or_reject
 from tests.strategies import round_trip, texts
 
 ARTICLES = [

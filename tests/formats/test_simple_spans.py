@@ -17,7 +17,7 @@ from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check
 from finecomb.formats import doccano, format_of, prodigy
 from finecomb.formats.base import Format, Options
-from tests.formats.damage import damage_file, file_damages, read_or_reject
+from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
 from tests.strategies import MULTILINE_ALPHABET, canonical_form, round_trip, studies
 
 FORMATS = [doccano.FORMAT, prodigy.FORMAT]
@@ -150,7 +150,8 @@ JSON = st.recursive(
 @settings(max_examples=80)
 @pytest.mark.parametrize("format", FORMATS, ids=lambda format: format.name)
 @given(
-    change=st.dictionaries(st.sampled_from([*ROW, "meta", "_input_hash", "entities", "annotator"]), JSON), place=file_damages
+    change=st.dictionaries(st.sampled_from([*ROW, "meta", "_input_hash", "entities", "annotator"]), JSON),
+    place=file_damages,
 )
 def test_any_file_is_read_or_refused(
     format: Format, change: dict[str, Any], place: tuple[float, bytes, int, bool]

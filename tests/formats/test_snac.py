@@ -17,7 +17,7 @@ from finecomb.core.study_checks import check
 from finecomb.core.tokens import whitespace
 from finecomb.formats import format_of, snac
 from finecomb.formats.base import Options
-from tests.formats.damage import damage_file, file_damages, read_or_reject, first_line_error, mutated_json
+from tests.formats.fuzzing import damage_file, file_damages, first_line_error, mutated_json, read_or_reject
 from tests.strategies import PROTOCOL, canonical_form, round_trip, studies
 
 SUMMARY: dict[str, Any] = {

@@ -19,7 +19,7 @@ from finecomb.core.study_checks import check
 from finecomb.formats import format_of, thomson_reiter
 from finecomb.formats.base import Options
 from finecomb.protocols import load_shipped
-from tests.formats.damage import damage_file, file_damages, read_or_reject
+from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
 
 STORY = "The Foxes won 92-87 on Sunday.   Lena Brandt 's 17 points led all.   The Foxes won 92-87 on Sunday."
 SECOND = "Lena Brandt's 17 points led all."

@@ -19,7 +19,7 @@ from finecomb.core.tokens import whitespace
 from finecomb.formats import format_of, snac, thresh
 from finecomb.formats.base import Options
 from finecomb.protocols import load_shipped
-from tests.formats.damage import damage_file, file_damages, read_or_reject, first_line_error, mutated_json
+from tests.formats.fuzzing import damage_file, file_damages, first_line_error, mutated_json, read_or_reject
 from tests.strategies import PROTOCOL, canonical_form, round_trip, studies
 
 ITEMS: list[dict[str, Any]] = [

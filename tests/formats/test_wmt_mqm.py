@@ -17,7 +17,7 @@ from finecomb.core.study_checks import check
 from finecomb.formats import format_of, wmt_mqm
 from finecomb.formats.base import Options
 from finecomb.protocols import load_shipped
-from tests.formats.damage import damage_file, file_damages, read_or_reject
+from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
 from tests.golden.measures import MQM_SCORES
 from tests.strategies import PLAIN_ALPHABET, PROTOCOL, canonical_form, round_trip, studies
 

@@ -17,9 +17,9 @@ from finecomb.reporting.page_shell import marked_text_html, table_html
 from finecomb.reporting.validation_pages import write_validation_report
 from finecomb.statistics.gold.disagreements import mark_pairings
 from finecomb.statistics.gold.scores import Scores, score
-from tests.reporting.boxes import collisions
-from tests.statistics.agreement.worlds import PROTOCOL, MarkTuple
-from tests.statistics.gold.worlds import make_gold_study
+from tests.reporting.svg_text_boxes import collisions
+from tests.statistics.agreement.agreement_studies import PROTOCOL, MarkTuple
+from tests.statistics.gold.gold_studies import make_gold_study
 
 NASTY = 'x<y and z>w </script><b>bold</b> & "quoted" {{braces}} 😀'
 TEXTS = {"<i>one</i>": NASTY, "../two": "plain words here"}

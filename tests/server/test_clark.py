@@ -20,7 +20,7 @@ from finecomb.cli import app
 from finecomb.core.records import Document, Settings
 from finecomb.core.study import Study, StudyItem
 from tests.databases import Client, FakeClock, new_study_location, open_test_store
-from tests.walking import complete_onboarding
+from tests.onboarding_client import complete_onboarding
 
 pytestmark = pytest.mark.long
 

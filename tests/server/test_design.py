@@ -15,7 +15,7 @@ from finecomb.collection.database.store import Store
 from finecomb.core.records import Design, Document, Recruitment, Settings
 from finecomb.core.study import StudyItem
 from tests.databases import Client, FakeClock, open_test_store
-from tests.walking import complete_onboarding
+from tests.onboarding_client import complete_onboarding
 
 TURING = protocols.load("turing")
 DESIGN = Design.model_validate(
@@ -288,7 +288,9 @@ def test_a_worker_whose_id_was_forgotten_elsewhere_is_still_known_there(tmp_path
     with open_test_store(where, [first, protocol, *texts], FakeClock()) as store:
         assert Client(store).post(f"/api/join/{access_storage.open_link_token(store)}", params=hit).status_code == 200
         store.change_study_sync(arrivals_storage.forget_personal_data, "tests")
-    with open_test_store(parse_location(tmp_path / "two" / "study.db"), [second, protocol, *texts], FakeClock()) as store:
+    with open_test_store(
+        parse_location(tmp_path / "two" / "study.db"), [second, protocol, *texts], FakeClock()
+    ) as store:
         answer = Client(store).post(f"/api/join/{access_storage.open_link_token(store)}", params=hit)
         assert "taken part in this study before, or in one that belongs to it" in answer.json()["say"]
         assert (

@@ -15,7 +15,7 @@ from finecomb.core.records import Document, Recruitment, Settings
 from finecomb.core.study import StudyItem
 from finecomb.server.auth import CSRF_HEADER
 from tests.databases import Client, FakeClock
-from tests.walking import complete_onboarding
+from tests.onboarding_client import complete_onboarding
 
 SCARECROW = protocols.load("scarecrow")
 TURK = Recruitment(platform="mturk", batch=1)

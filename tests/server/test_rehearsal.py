@@ -23,7 +23,7 @@ from finecomb.statistics.judges.estimates import estimate_means
 from finecomb.statistics.selection.view import view
 from tests.core.test_design import CLARK, DOMAINS
 from tests.databases import new_study_location, open_test_store
-from tests.statistics.judges.worlds import PROTOCOL as SLIPS
+from tests.statistics.judges.judge_studies import PROTOCOL as SLIPS
 
 TURING = protocols.load("turing")
 TEXT = "The ferry number {} left the pier at nine with two passengers, a goat and a letter for the mayor. It came back."

@@ -30,7 +30,14 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.records import Settings
 from finecomb.server.rehearsal import RehearsalClock, simulate_concurrent_visits
 from tests.databases import demo_items, postgresql_url
-from tests.faults.people import make_people, join_all, count_losses, save_while, resend_unanswered, make_countdown
+from tests.faults.saving_people import (
+    count_losses,
+    join_all,
+    make_countdown,
+    make_people,
+    resend_unanswered,
+    save_while,
+)
 
 START = 120.0
 

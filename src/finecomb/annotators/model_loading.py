@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from finecomb.core.errors import FinecombError, shorten
-from finecomb.core.packages import optional_package
+from finecomb.core.optional_packages import optional_package
 
 DEFAULT_ENCODER = "all-MiniLM-L6-v2"
 """The sentence encoder that is used where no other is named."""

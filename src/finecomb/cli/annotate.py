@@ -15,7 +15,15 @@ from finecomb.annotators.llm.budget import Price
 from finecomb.annotators.llm.injections import control_document, injection_documents, injection_result
 from finecomb.annotators.llm.prompt import VARIABLES, PromptTemplate, prompt_text
 from finecomb.annotators.llm.run_folder import RUNS_FOLDER
-from finecomb.annotators.llm.runs import RunPlan, ModelRun, collect_results, execute_plan, name_clash, plan_run, verify_marks
+from finecomb.annotators.llm.runs import (
+    ModelRun,
+    RunPlan,
+    collect_results,
+    execute_plan,
+    name_clash,
+    plan_run,
+    verify_marks,
+)
 from finecomb.cli.call_progress import show_call_progress
 from finecomb.cli.model_options import ModelOptions, model_settings
 from finecomb.cli.options import with_options
@@ -242,7 +250,9 @@ def _verify_marks(study: Study, run: ModelRun, settings: ModelSettings, model: s
     audit = protocols.load("audit")
     whole = _study_with_run(_with_protocol(study, audit), run)
     with show_call_progress() as watch:
-        return verify_marks(whole, run.annotations, other, audit, runs, f"{_short_name(other.model)}-audit", watch=watch)
+        return verify_marks(
+            whole, run.annotations, other, audit, runs, f"{_short_name(other.model)}-audit", watch=watch
+        )
 
 
 def _study_with_run(study: Study, run: ModelRun) -> Study:
@@ -322,9 +332,15 @@ def _run_notes(run: ModelRun) -> Iterator[str]:
         yield "quotes placed: " + ", ".join(f"{count} {how}" for how, count in placements.most_common() if count)
     repaired = sum(bool(read_reply_note(annotation).flags) for annotation in run.annotations)
     if repaired:
-        yield f"{_format_reply_count(repaired)} had to be repaired or had answers that the protocol does not allow; see meta.llm"
+        yield (
+            f"{_format_reply_count(repaired)} had to be repaired or had answers that the protocol does not "
+            "allow; see meta.llm"
+        )
     cost = f", ${run.cost:.4f}" if run.cost else ""
-    yield f"{format_count(run.calls, 'call')} made now, {run.cached} answered from earlier runs{cost}; kept in {run.folder}"
+    yield (
+        f"{format_count(run.calls, 'call')} made now, {run.cached} answered from earlier runs{cost}; kept in "
+        f"{run.folder}"
+    )
     if run.stopped:
         yield f"{run.stopped}; the same command goes on from here"
 

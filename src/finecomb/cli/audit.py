@@ -28,8 +28,8 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.records import AuditPlan, Settings
 from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check_items
-from finecomb.statistics.measures.counts import meta_names
 from finecomb.statistics.measures.mark_audit import audit_sample, audited_counts, verdict_counts
+from finecomb.statistics.measures.study_counts import meta_names
 from finecomb.statistics.selection.view import Filters, view
 
 

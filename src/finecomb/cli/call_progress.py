@@ -20,7 +20,10 @@ def show_call_progress(things: str = "calls") -> Iterator[ProgressCallback]:
 
         def watch(progress: CallProgress) -> None:
             failed = f", {progress.failed} failed" if progress.failed else ""
-            more = f"{failed}, ${progress.cost:.4f}, {progress.calls_per_second:.1f} a second, {progress.seconds_left:,.0f} s left"
+            more = (
+                f"{failed}, ${progress.cost:.4f}, {progress.calls_per_second:.1f} a second, "
+                f"{progress.seconds_left:,.0f} s left"
+            )
             bar.update(task, completed=progress.done, total=progress.total, more=more)
 
         yield watch

@@ -38,7 +38,7 @@ from finecomb.core.estimate import Signature
 from finecomb.core.options import OptionValues, reject_unknown_options
 from finecomb.core.records import Document
 from finecomb.core.study import Study
-from finecomb.corpora.critics import human_judgments, synthetic
+from finecomb.corpora.critics import human_judgements, synthetic
 from finecomb.corpora.critics.base import Critic, Statistic, render_annotated_text, state_steps
 from finecomb.corpora.critics.comparison import (
     Comparison,
@@ -61,7 +61,7 @@ from finecomb.corpora.critics.criticism import (
     unseen_real_documents,
 )
 from finecomb.corpora.critics.diversity import diversity_rows, never_used_rows
-from finecomb.corpora.critics.human_judgments import REAL
+from finecomb.corpora.critics.human_judgements import REAL
 from finecomb.corpora.critics.outliers import Outlier, outliers
 from finecomb.corpora.critics.progress import track, use_progress_watcher
 from finecomb.corpora.critics.storage import (
@@ -78,7 +78,7 @@ from finecomb.corpora.critics.surprising_spans import calibrate_surprises
 from finecomb.engine.options import PartitionOptions
 from finecomb.engine.partitions import Executor, unfinished_folder
 from finecomb.reporting.tables import Row, as_json, frame_rows
-from finecomb.statistics.inference.permutation import Correction
+from finecomb.statistics.inference.permutation_tests import Correction
 
 _MAX_OUTLIERS = 20  # outliers printed
 _EXCERPT_MARGIN = 30  # characters on each side of a short step in an excerpt
@@ -232,7 +232,7 @@ def criticize(
     _check_splits(wanted, splits)
     _check_files([real, *generated, fit, beside, readers])
     study = read(readers) if readers else None
-    figures = human_judgments.metric_values_from_table(pl.read_csv(beside), str(beside)) if beside else {}
+    figures = human_judgements.metric_values_from_table(pl.read_csv(beside), str(beside)) if beside else {}
     test = _TestSettings(correction, draws, seed, paired)
     figures |= _model_figures(corpora, word_ppl, mauve)
     with values.build_options(PartitionOptions).open_executor(unfinished_folder(output) if output else None) as spread:
@@ -569,25 +569,25 @@ def _build_tables(
     criticisms: Sequence[Criticism],
     rows: Sequence[Comparison],
     readers: Study | None,
-    figures: human_judgments.MetricValues,
+    figures: human_judgements.MetricValues,
     corpora: _Corpora,
     test: _TestSettings,
 ) -> Tables:
     """Every table there is, by name."""
-    human = human_judgments.coherent_shares(readers, corpora.by or "model") if readers else {}
+    human = human_judgements.coherent_shares(readers, corpora.by or "model") if readers else {}
     columns = {**figures, **({"people": human} if human else {})}
     tables: Tables = {
-        "systems": lambda: human_judgments.add_metric_columns((row.row() for row in rows), columns),
+        "systems": lambda: human_judgements.add_metric_columns((row.row() for row in rows), columns),
         "contrasts": lambda: test.contrast_rows(criticisms),
         "diversity": lambda: [row for result in criticisms for row in diversity_rows(result, test.draws, test.seed)],
         "unused": lambda: [row for result in criticisms for row in never_used_rows(result)],
         "outliers": lambda: [row for result in criticisms for row in _outlier_rows(result, corpora)],
     }
     if readers:
-        tables["correlations"] = lambda: human_judgments.correlations(
-            {**human_judgments.latent_values_by_system(rows), **figures}, human
+        tables["correlations"] = lambda: human_judgements.correlations(
+            {**human_judgements.latent_values_by_system(rows), **figures}, human
         )
-        tables["incoherent"] = lambda: frame_rows(human_judgments.incoherent_organisations(readers))
+        tables["incoherent"] = lambda: frame_rows(human_judgements.incoherent_organisations(readers))
     for result in criticisms:
         for name, table in result.critic.tables(result.real, result.systems).items():
             tables[name] = functools.partial(frame_rows, table)

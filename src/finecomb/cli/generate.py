@@ -220,7 +220,10 @@ def _run_notes(run: GenerationRun) -> Iterator[str]:
     for reason, count in Counter(run.rejected).most_common():
         yield f"{format_count(count, 'sample')} not taken: {reason}"
     cost = f", ${run.cost:.4f}" if run.cost else ""
-    yield f"{format_count(run.calls, 'call')} made now, {run.cached} answered from earlier runs{cost}; kept in {run.folder}"
+    yield (
+        f"{format_count(run.calls, 'call')} made now, {run.cached} answered from earlier runs{cost}; kept in "
+        f"{run.folder}"
+    )
     if run.stopped:
         yield f"{run.stopped}; the same command goes on from here"
 

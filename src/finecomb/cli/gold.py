@@ -46,7 +46,7 @@ from finecomb.core.estimate import Finding
 from finecomb.core.study import Study
 from finecomb.reporting.score_tables import format_score_rows, score_findings, score_rows
 from finecomb.reporting.tables import Row, as_json, finding_rows, frame_rows
-from finecomb.statistics.agreement.minimal_corrections import Repairs
+from finecomb.statistics.agreement.minimal_repairs import Repairs
 from finecomb.statistics.comparisons.system_ranking import BEST_RULE
 from finecomb.statistics.gold import merge_tables
 from finecomb.statistics.gold.disagreements import (
@@ -239,7 +239,8 @@ def gold(
             left = f"{format_count(len(merged.undecided_errors), 'error')} left for adjudication (--table rest)"
             print_result(
                 output,
-                f"{format_count(len(merged.kept_errors), 'error')} in {format_count(_text_count(merged), 'text')}; {left}",
+                f"{format_count(len(merged.kept_errors), 'error')} in "
+                f"{format_count(_text_count(merged), 'text')}; {left}",
             )
 
 
@@ -350,7 +351,8 @@ def score(
         _print_scores_by_rule(score_by_rules(truth, other, category, **options), average, as_json_)
         return
     scores = scored(
-        truth, other, match, category, split_names(by), gold_annotator=gold_annotator, judges=judges or (), protocol=protocol,
+        truth, other, match, category, split_names(by), gold_annotator=gold_annotator, judges=judges or (),
+        protocol=protocol,
         tokens=tokens, unread=unread, average=average, repairs=repairs, draws=draws, seed=seed,
     )  # fmt: skip
     if tables_ == "all":

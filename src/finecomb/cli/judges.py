@@ -275,7 +275,8 @@ def estimate(
     """
     fixed = None if not strata else () if strata == "none" else tuple(split_names(strata))
     result = estimated(
-        read(study, from_), judges or (), split_names(measures), by, strata=fixed, people=people or (), by_label=each_label,
+        read(study, from_), judges or (), split_names(measures), by, strata=fixed, people=people or (),
+        by_label=each_label,
         filters=build_filters(protocol, labels, where=where), tokens=tokens,
     )  # fmt: skip
     _print_estimates(result, as_json_)

@@ -15,7 +15,7 @@ import typer
 import typer.main
 
 from finecomb import formats
-from finecomb.annotators.simulated.redrawn_people import resimulate_study
+from finecomb.annotators.simulated.resimulation import resimulate_study
 from finecomb.annotators.simulated.simulated_people import CrowdTraits
 from finecomb.cli.shared import app, out, print_note
 from finecomb.core.errors import FinecombError

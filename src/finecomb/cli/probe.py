@@ -6,9 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from finecomb.annotators.llm.local_models import is_local
-from finecomb.annotators.llm.probes import DEFAULT_TEXT_COUNT, ProbeVariant, label_as_probe, probe_name, probe_texts, probe_variant, find_unread_documents
+from finecomb.annotators.llm.probes import (
+    DEFAULT_TEXT_COUNT,
+    ProbeVariant,
+    find_unread_documents,
+    label_as_probe,
+    probe_name,
+    probe_texts,
+    probe_variant,
+)
 from finecomb.annotators.llm.prompt import PromptTemplate
-from finecomb.annotators.llm.runs import RunPlan, ModelRun, plan_run
+from finecomb.annotators.llm.runs import ModelRun, RunPlan, plan_run
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding
 from finecomb.core.protocol import Protocol

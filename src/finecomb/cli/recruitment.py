@@ -97,7 +97,8 @@ def pay(
 
     if form not in pay.FILENAME_BY_FORMAT:
         raise FinecombError(
-            f"--form {form}: choose among {', '.join(pay.FILENAME_BY_FORMAT)}{did_you_mean(form, pay.FILENAME_BY_FORMAT)}"
+            f"--form {form}: choose among "
+            f"{', '.join(pay.FILENAME_BY_FORMAT)}{did_you_mean(form, pay.FILENAME_BY_FORMAT)}"
         )
     reject_existing_path(output, force)
     with _open_database(study, db) as store:

@@ -204,7 +204,9 @@ def _raw_replies(study: Path, chosen: Study) -> dict[str, str]:
     from finecomb.annotators.llm.journal import cached_replies
     from finecomb.annotators.llm.model_calls import truncate_reply
 
-    return select_used_replies(chosen, {hash: truncate_reply(entry.reply) for hash, entry in cached_replies(runs).items()})
+    return select_used_replies(
+        chosen, {hash: truncate_reply(entry.reply) for hash, entry in cached_replies(runs).items()}
+    )
 
 
 def _stored_replies(file: Path) -> dict[str, str]:
@@ -300,7 +302,7 @@ def reproduce(
     """
     from finecomb.reporting.reproduce.exhibit_folder import write_reproduction
     from finecomb.reporting.reproduce.exhibits import PaperStudy  # critics and charts: only for who wants them
-    from finecomb.reporting.reproduce.printed_figures import find_contradictions, is_paper_data
+    from finecomb.reporting.reproduce.printed_values import find_contradictions, is_paper_data
     from finecomb.reporting.reproduce.registry import find_paper
 
     chosen = find_paper(paper)

@@ -235,7 +235,8 @@ def _sign_in_link(store: Store, id: str, address: str) -> str:
         roles = {person.id: person.role for person in researcher_actions_storage.researchers(store, transaction)}
     if id not in roles:
         raise FinecombError(f"no researcher is called {id!r}{did_you_mean(id, roles)}; an owner invites new ones")
-    return f"{address}/sign-in/{store.run_job_sync(researcher_actions_storage.invite_researcher, 'finecomb links', id, roles[id])}"
+    token = store.run_job_sync(researcher_actions_storage.invite_researcher, "finecomb links", id, roles[id])
+    return f"{address}/sign-in/{token}"
 
 
 @app.command()
@@ -407,7 +408,8 @@ def _open_socket(host: str, port: int) -> Iterator[tuple[socket.socket, str]]:
 def _researchers_link(store: Store, address: str) -> str:
     from finecomb.collection import researcher_actions_storage
 
-    return f"{address}/sign-in/{store.run_job_sync(researcher_actions_storage.invite_researcher, 'finecomb serve', 'owner', 'owner')}"
+    token = store.run_job_sync(researcher_actions_storage.invite_researcher, "finecomb serve", "owner", "owner")
+    return f"{address}/sign-in/{token}"
 
 
 def _joining_link(store: Store, address: str) -> str:

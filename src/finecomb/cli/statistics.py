@@ -34,8 +34,8 @@ from finecomb.statistics.comparisons.system_ranking import BEST_RULE, NO_BEST, B
 from finecomb.statistics.gold.decisions import decision_notes
 from finecomb.statistics.measures.annotation_measures import ANSWER_PREFIX, MEASURES, MeasureOptions, find_measure
 from finecomb.statistics.measures.annotation_measures import measure as measured
-from finecomb.statistics.measures.counts import meta_names
 from finecomb.statistics.measures.cross_tables import pivot
+from finecomb.statistics.measures.study_counts import meta_names
 from finecomb.statistics.registry import PLANS, STATISTICS, WITH_PILOT, WITHOUT_PILOT
 from finecomb.statistics.selection.view import Filters, View, view
 

@@ -50,15 +50,15 @@ from finecomb.core.study_checks import check_items
 from finecomb.formats import Options
 from finecomb.formats.atomic_file import write_file
 from finecomb.formats.mark_merge import merge_annotations
-from finecomb.formats.text_records import read_evidence, attach_evidence
+from finecomb.formats.text_evidence import attach_evidence, read_evidence
 from finecomb.reporting import demo_tour as tour
 from finecomb.reporting.marked_text import document_page
 from finecomb.reporting.problem_tables import problem_lines, problem_row
 from finecomb.reporting.tables import Row, as_json, frame_rows
 from finecomb.reporting.terminal_text import render_document
 from finecomb.statistics.gold.gold_and_judges import find_gold_annotator
-from finecomb.statistics.measures.counts import group_counts, label_counts, meta_names, study_totals
 from finecomb.statistics.measures.numeric_answers import unusable_severities
+from finecomb.statistics.measures.study_counts import group_counts, label_counts, meta_names, study_totals
 from finecomb.statistics.measures.text_sizes import non_work_counts, text_sizes, work_summary
 from finecomb.statistics.selection.subset import condition_columns
 
@@ -385,7 +385,8 @@ def _apply_corrections(study: Study, corrector: str) -> list[StudyItem]:
     texts = [corrected_text(document.text, marks.get(document.id, ())) for document in documents]
     applied, left_out = sum(text.applied for text in texts), sum(len(text.left_out) for text in texts)
     print_note(
-        f"{format_count(applied, 'correction')} of {who} applied, {left_out:,} left out because words overlap or are apart"
+        f"{format_count(applied, 'correction')} of {who} applied, {left_out:,} left out because words overlap "
+        "or are apart"
     )
     return [
         study.settings,

@@ -20,7 +20,7 @@ from finecomb.collection import (
     second_pass_storage,
 )
 from finecomb.collection.allocation_storage import DrawnText
-from finecomb.collection.annotator_progress import AnnotatorMeta, with_setting
+from finecomb.collection.annotator_meta import AnnotatorMeta, with_setting
 from finecomb.collection.assignment_rules import (
     AssignedTask,
     AssignmentCounts,

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from finecomb.collection.annotator_progress import AnnotatorMeta, StepRecord, with_qualifications, with_steps
+from finecomb.collection.annotator_meta import AnnotatorMeta, StepRecord, with_qualifications, with_steps
 from finecomb.collection.practice_rounds import practice_rounds, practised_condition
 from finecomb.core.practice import Choice, Exercise, QualificationPart
 from finecomb.core.protocol import Condition, Protocol

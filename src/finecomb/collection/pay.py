@@ -18,7 +18,7 @@ from typing import Literal
 
 import polars as pl
 
-from finecomb.collection.annotator_progress import AnnotatorMeta, Bonus
+from finecomb.collection.annotator_meta import AnnotatorMeta, Bonus
 from finecomb.collection.arrivals import Arrival, ArrivalSource
 from finecomb.collection.platform_batches import FinishedBatch, finished_batches
 from finecomb.core.design import DesignCell, design_cells

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from finecomb.collection.annotator_progress import AnnotatorMeta
+from finecomb.collection.annotator_meta import AnnotatorMeta
 from finecomb.core.design import design_cells
 from finecomb.core.practice import Example
 from finecomb.core.protocol import Condition, Protocol

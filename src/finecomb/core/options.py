@@ -1,6 +1,7 @@
 """Options declared once, as the fields of a frozen dataclass: of a statistic, a detector, or whatever has a registry.
 
-A field is declared with `option(default, help)`. `option_specs` reads the fields, `reject_unknown_options` names an option that
+A field is declared with `option(default, help)`. `option_specs` reads the fields, `reject_unknown_options` names an
+option that
 what was chosen does not have, and `OptionValues` makes the dataclass of each choice. `finecomb.cli.options` turns the
 same fields into flags of the command line. Statistics and detectors' factories both use it:
 

@@ -247,7 +247,10 @@ def span_problem(span: Span, quote: str, document: Document) -> str:
         nearest = _nearest_match_hint(quote, text, span.start)
         return f"span {place} ends after the {span.part}, which has {len(text)} characters{nearest}"
     claimed, there = diff_excerpt(quote, words)
-    return f"quote {claimed} is not what the {span.part} has at {place}: {there}{_nearest_match_hint(quote, text, span.start)}"
+    return (
+        f"quote {claimed} is not what the {span.part} has at {place}: "
+        f"{there}{_nearest_match_hint(quote, text, span.start)}"
+    )
 
 
 def _nearest_match_hint(quote: str, text: str, start: int) -> str:

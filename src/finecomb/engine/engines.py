@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from finecomb.core.errors import FinecombError, did_you_mean, shorten
-from finecomb.core.packages import optional_package
+from finecomb.core.optional_packages import optional_package
 from finecomb.engine.process_pool import core_count, ignore_interrupts
 
 Item = TypeVar("Item")

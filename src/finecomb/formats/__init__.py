@@ -120,7 +120,9 @@ def is_sealed_parquet(path: Path, format: str = "") -> bool:
     if format not in ("", "parquet") or not (path / parquet_seal.SEAL_FILE).is_file():
         return False
     return (
-        not folder.is_study_folder(path) and get_format("parquet").name == format_of(path).name and parquet_seal.is_sealed(path)
+        not folder.is_study_folder(path)
+        and get_format("parquet").name == format_of(path).name
+        and parquet_seal.is_sealed(path)
     )
 
 

@@ -33,7 +33,13 @@ from finecomb.core.study import StudyItem
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import KNOWN_ANSWERS
 from finecomb.formats.folder import is_study_folder as is_study
-from finecomb.formats.source_files import implied_protocol, resolve_label, normalise_question_name, read_text, build_record
+from finecomb.formats.source_files import (
+    build_record,
+    implied_protocol,
+    normalise_question_name,
+    read_text,
+    resolve_label,
+)
 
 ANTECEDENT = "antecedent"
 NO_LABEL = "no-type"
@@ -96,7 +102,9 @@ def _parse_file(path: Path, text: str, shifts: tuple[int, ...]) -> _ParsedFile:
     return parsed
 
 
-def _parse_text_bound(where: str, line: str, text: str, shifts: tuple[int, ...], counts: Counter[str]) -> tuple[str, _TextBound]:
+def _parse_text_bound(
+    where: str, line: str, text: str, shifts: tuple[int, ...], counts: Counter[str]
+) -> tuple[str, _TextBound]:
     id, _, rest = line.partition("\t")
     middle, tab, quote = rest.partition("\t")
     match = _TEXT_BOUND_PATTERN.fullmatch(middle.strip())
@@ -105,7 +113,11 @@ def _parse_text_bound(where: str, line: str, text: str, shifts: tuple[int, ...],
         raise FormatError(f"{where}: expected {expected}, found {shorten(line)!r}")
     pairs = [tuple(map(int, pair.split(" "))) for pair in match[2].split(";")]
     spans = _locate_fragments([(start, end) for start, end in pairs], quote, text, shifts)
-    if not spans and len(pairs) == 1 and (elsewhere := find_at_or_only(_replace_line_breaks(quote), -1, -1, _replace_line_breaks(text))):
+    if (
+        not spans
+        and len(pairs) == 1
+        and (elsewhere := find_at_or_only(_replace_line_breaks(quote), -1, -1, _replace_line_breaks(text)))
+    ):
         spans = (Span(*elsewhere),)
         counts["marks were placed by their quote, not by their offsets"] += 1
     if not spans:
@@ -214,7 +226,9 @@ class _BratFile:
     annotator: str
 
 
-_DocumentWithShifts = tuple[Document, tuple[int, ...]]  # a document, and by how much offsets in its text may be too large
+_DocumentWithShifts = tuple[
+    Document, tuple[int, ...]
+]  # a document, and by how much offsets in its text may be too large
 
 
 def read(path: Path, options: Options) -> Iterator[StudyItem]:
@@ -293,7 +307,9 @@ def _build_annotation(file: _BratFile, parsed: _ParsedFile, protocol: Protocol) 
     earlier = {antecedent for bound in parsed.bound.values() for antecedent in bound.antecedents}
     swallowed = {antecedent for antecedent in earlier if fold_spelling(parsed.bound[antecedent].type) == ANTECEDENT}
     marks = [
-        _build_mark(f"{id}/{key}", bound, parsed, protocol) for key, bound in parsed.bound.items() if key not in swallowed
+        _build_mark(f"{id}/{key}", bound, parsed, protocol)
+        for key, bound in parsed.bound.items()
+        if key not in swallowed
     ]
     meta = {"brat": parsed.others} if parsed.others else {}
     whose = {"document": file.document, "annotator": file.annotator, "protocol": protocol.id}
@@ -301,9 +317,15 @@ def _build_annotation(file: _BratFile, parsed: _ParsedFile, protocol: Protocol) 
 
 
 def _build_mark(id: str, bound: _TextBound, parsed: _ParsedFile, protocol: Protocol) -> Mark:
-    label = None if fold_spelling(bound.type) in (NO_LABEL, ANTECEDENT) else _resolve_label(bound.type, protocol, bound.where)
+    label = (
+        None
+        if fold_spelling(bound.type) in (NO_LABEL, ANTECEDENT)
+        else _resolve_label(bound.type, protocol, bound.where)
+    )
     questions = {question.name: question for question in protocol.questions_of(label)}
-    answers: dict[str, Answer] = {name: _parse_answer(value, questions.get(name)) for name, value in bound.answers.items()}
+    answers: dict[str, Answer] = {
+        name: _parse_answer(value, questions.get(name)) for name, value in bound.answers.items()
+    }
     meta: dict[str, Any] = {}
     for kind, lines in bound.notes.items():
         name = _question_for_note(kind, questions)
@@ -315,7 +337,9 @@ def _build_mark(id: str, bound: _TextBound, parsed: _ParsedFile, protocol: Proto
     why = "" if bound.spans else UNLOCATED_REASON
     place = {"spans": bound.spans, "quotes": bound.quotes, "unlocated": why}
     antecedents = _build_antecedents([parsed.bound[antecedent] for antecedent in bound.antecedents], bound.where)
-    return build_record(Mark, bound.where, id=id, **place, label=label, answers=answers, antecedents=antecedents, meta=meta)
+    return build_record(
+        Mark, bound.where, id=id, **place, label=label, answers=answers, antecedents=antecedents, meta=meta
+    )
 
 
 def _build_antecedents(bounds: list[_TextBound], where: str) -> Antecedents | None:

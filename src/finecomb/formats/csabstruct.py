@@ -16,7 +16,7 @@ from finecomb.core.records import Document
 from finecomb.core.study import StudyItem
 from finecomb.formats.atomic_file import sync_to_disk
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source_files import JsonObject, json_lines, parse_json, build_record, read_start, titled_segments
+from finecomb.formats.source_files import JsonObject, build_record, json_lines, parse_json, read_start, titled_segments
 
 KNOWN_KEYS = ("id", "sentences", "labels")
 

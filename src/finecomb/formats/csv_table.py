@@ -52,4 +52,6 @@ def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
         sync_to_disk(file)
 
 
-FORMAT = Format("csv", "a CSV table", read, write, suffixes=(".csv", ".tsv"), holds=TABLE_FEATURES, options=TABLE_OPTIONS)
+FORMAT = Format(
+    "csv", "a CSV table", read, write, suffixes=(".csv", ".tsv"), holds=TABLE_FEATURES, options=TABLE_OPTIONS
+)

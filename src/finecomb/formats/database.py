@@ -12,7 +12,7 @@ from typing import Any
 
 from finecomb.collection.database.location import DATABASE_FILENAME, is_postgres_url, parse_location
 from finecomb.core.errors import FormatError
-from finecomb.core.packages import need_packages
+from finecomb.core.optional_packages import need_packages
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Note, Settings
 from finecomb.core.study import StudyItem

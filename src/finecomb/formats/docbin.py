@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from finecomb.core.errors import FormatError, shorten
-from finecomb.core.packages import optional_package
+from finecomb.core.optional_packages import optional_package
 from finecomb.core.records import Annotation, Document
 from finecomb.core.study import StudyItem
 from finecomb.formats import simple_spans

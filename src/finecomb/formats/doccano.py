@@ -57,7 +57,9 @@ def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
             row: dict[str, Any] = {name: value for name, value in document.meta.items() if name not in _KNOWN_KEYS}
             row = {"id": document.id, "text": document.text} | row
             if annotation is not None:
-                row["label"] = [[span.start, span.end, mark.label] for mark, span in simple_spans.labelled_text_spans(annotation)]
+                row["label"] = [
+                    [span.start, span.end, mark.label] for mark, span in simple_spans.labelled_text_spans(annotation)
+                ]
                 row["annotator"] = annotation.annotator
             file.write(to_json(row) + b"\n")
         sync_to_disk(file)

@@ -22,7 +22,7 @@ from finecomb.core.span import TEXT, Span
 from finecomb.core.study import StudyItem
 from finecomb.formats.atomic_file import sync_to_disk
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source_files import JsonObject, json_lines, parse_json, read_text, build_record, slug, read_start
+from finecomb.formats.source_files import JsonObject, build_record, json_lines, parse_json, read_start, read_text, slug
 
 ANNOTATIONS, CONFIG, OUTPUTS, INPUTS = "annotations.jsonl", "config.yaml", "outputs", "inputs"
 _KNOWN_KEYS = ("dataset", "split", "setup_id", "example_idx", "annotator_group", "annotations", "round")
@@ -55,7 +55,9 @@ def read(path: Path, options: Options) -> Iterator[StudyItem]:
     config = _read_config(file.parent / CONFIG)
     protocol = options.protocol or _infer_protocol(config, file)
     wanted = _spans_by_output(file)
-    outputs = _match_outputs(wanted, _read_outputs(options.texts or _require_ancestor_folder(file, OUTPUTS, "--texts"), wanted))
+    outputs = _match_outputs(
+        wanted, _read_outputs(options.texts or _require_ancestor_folder(file, OUTPUTS, "--texts"), wanted)
+    )
     yield protocol
     inputs = _InputLoader(options.data or _find_ancestor_folder(file, INPUTS))
     documents = {place: _build_document(outputs[place], inputs) for place in wanted}
@@ -164,7 +166,9 @@ def _spans_by_output(file: Path) -> dict[OutputKey, _OutputSpans]:
     spans_by_place: dict[OutputKey, _OutputSpans] = {}
     for row in _read_rows(file):
         spans = spans_by_place.setdefault(OutputKey.from_row(row), _OutputSpans(row.where)).spans
-        spans.update((_parse_start(annotation), annotation.get("text", str)) for annotation in row.iter_objects("annotations"))
+        spans.update(
+            (_parse_start(annotation), annotation.get("text", str)) for annotation in row.iter_objects("annotations")
+        )
     return spans_by_place
 
 
@@ -195,14 +199,18 @@ def _read_outputs(folder: Path, wanted: Iterable[OutputKey]) -> dict[OutputKey, 
     return {place: row for place, row in rows if place.with_split("") in near}
 
 
-def _match_outputs(wanted: Mapping[OutputKey, _OutputSpans], outputs: Mapping[OutputKey, JsonObject]) -> dict[OutputKey, JsonObject]:
+def _match_outputs(
+    wanted: Mapping[OutputKey, _OutputSpans], outputs: Mapping[OutputKey, JsonObject]
+) -> dict[OutputKey, JsonObject]:
     """The output of each place. Rows may name another split than their outputs do: the spans tell which it is."""
     there = dict.fromkeys(place.split for place in outputs)
     matches: dict[OutputKey, JsonObject] = {}
     for split, places in itertools.groupby(sorted(wanted, key=lambda place: place.split), lambda place: place.split):
         mine = list(places)
         scores = {
-            candidate: sum(wanted[place].matching_span_count(outputs.get(place.with_split(candidate))) for place in mine)
+            candidate: sum(
+                wanted[place].matching_span_count(outputs.get(place.with_split(candidate))) for place in mine
+            )
             for candidate in [split, *there]
         }
         best = max(scores, key=lambda candidate: scores[candidate])  # the split that the rows name, on a tie
@@ -278,7 +286,9 @@ class _CampaignAnnotators:
         group = row.get("annotator_group", (int, str), nested.get("annotator_group", (int, str), 0))
         if group in self.listed:
             person = self.listed[group]
-            return build_record(Annotator, person.where, id=person.get("id", str), kind=person.get("kind", str, "human"))
+            return build_record(
+                Annotator, person.where, id=person.get("id", str), kind=person.get("kind", str, "human")
+            )
         base = self.name or self.folder
         if not self.is_model:
             return build_record(Annotator, row.where, id=f"{base}/{group}", kind="human")
@@ -384,7 +394,9 @@ def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
                 case Annotation() if item.document in places:  # an exercise is the protocol's
                     _append_annotation(item, places, list(people), list(labels), file)
         sync_to_disk(file)
-    config = {_CATEGORIES_KEY: [_encode_category(label) for label in labels.values()]} | {"annotators": _encode_annotators(people.values())}
+    config = {_CATEGORIES_KEY: [_encode_category(label) for label in labels.values()]} | {
+        "annotators": _encode_annotators(people.values())
+    }
     (path / CONFIG).write_text(yaml.safe_dump(config, sort_keys=False, allow_unicode=True), encoding="utf-8")
 
 

@@ -40,7 +40,11 @@ def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """Settings, protocols, documents, annotators, annotations, in that order."""
     if not path.is_dir():
         raise FormatError(f"{path}: not a folder; a study is a folder with {SETTINGS_FILE}")
-    return database.merge_folder_and_database(read_files(path), path) if (path / DATABASE_FILENAME).exists() else read_files(path)
+    return (
+        database.merge_folder_and_database(read_files(path), path)
+        if (path / DATABASE_FILENAME).exists()
+        else read_files(path)
+    )
 
 
 def read_files(path: Path) -> Iterator[StudyItem]:
@@ -154,7 +158,10 @@ def add_annotations(
 def _replace_records(file: Path, records: Iterable[Annotator | Annotation]) -> None:
     lines = {record.id: record.to_json() for record in records}
     kept = [line.rstrip("\r\n") for _, line in json_lines(file)] if file.exists() else []
-    with replace_atomically(file, force=True) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as target:
+    with (
+        replace_atomically(file, force=True) as temporary,
+        temporary.open("w", encoding="utf-8", newline="\n") as target,
+    ):
         for line in kept:
             target.write(lines.pop(from_json(line)["id"], line) + "\n")
         target.writelines(line + "\n" for line in lines.values())

@@ -16,7 +16,7 @@ from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Document, Note, Settings
 from finecomb.core.study import StudyItem
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source_files import JsonObject, implied_protocol, json_items, build_record, slug, read_start
+from finecomb.formats.source_files import JsonObject, build_record, implied_protocol, json_items, read_start, slug
 
 METRICS_FILE = "baseline_factuality_metrics_outputs.json"
 POOLED_ANNOTATOR = "pooled"
@@ -57,7 +57,9 @@ def _numeric_field_names(path: Path) -> list[str]:
     """Names of the fields that hold numbers anywhere in the file, in the order met."""
     names: dict[str, None] = {}
     for fields in _read_records(path):
-        names |= dict.fromkeys(name for name, value in fields.value.items() if _is_number(value) and name not in KEY_FIELDS)
+        names |= dict.fromkeys(
+            name for name, value in fields.value.items() if _is_number(value) and name not in KEY_FIELDS
+        )
     return list(names)
 
 
@@ -118,12 +120,16 @@ def _build_judgement(fields: JsonObject, document: str, protocol: Protocol) -> A
         document=document,
         annotator=POOLED_ANNOTATOR,
         protocol=protocol.id,
-        answers={_normalise_question_name(name): value for name, value in numbers.items() if not name.startswith(FLIP_PREFIX)},
+        answers={
+            _normalise_question_name(name): value for name, value in numbers.items() if not name.startswith(FLIP_PREFIX)
+        },
         meta={name: value for name, value in numbers.items() if name.startswith(FLIP_PREFIX)},
     )
 
 
-def _read_metric_scores(path: Path, ids: dict[str, str], documents: set[str], protocol: Protocol) -> Iterator[StudyItem]:
+def _read_metric_scores(
+    path: Path, ids: dict[str, str], documents: set[str], protocol: Protocol
+) -> Iterator[StudyItem]:
     """An annotation for each score; a value that a metric does not have is no annotation."""
     strange = 0
     for fields in _read_records(path):

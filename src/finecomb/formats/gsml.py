@@ -30,15 +30,15 @@ from finecomb.formats.atomic_file import sync_to_disk
 from finecomb.formats.base import Format, Options
 from finecomb.formats.source_files import (
     JsonObject,
+    build_record,
     csv_rows,
+    open_text,
+    read_start,
+    read_text,
     report_decoding_errors,
     resolve_label,
-    open_text,
-    read_text,
-    build_record,
-    read_start,
 )
-from finecomb.formats.text_records import TEXT_ID_FIELD, GameEvidence, read_evidence_file
+from finecomb.formats.text_evidence import TEXT_ID_FIELD, GameEvidence, read_evidence_file
 from finecomb.protocols import load_shipped
 
 COLUMNS = (
@@ -149,7 +149,9 @@ def _read_texts(source: Path) -> Iterator[Document]:
     files = sorted(source.glob("*.txt"))
     if not files:
         raise FormatError(f"{source}: has no text files (*.txt)")
-    yield from _add_links((build_record(Document, str(file), id=file.stem, text=read_text(file)) for file in files), source)
+    yield from _add_links(
+        (build_record(Document, str(file), id=file.stem, text=read_text(file)) for file in files), source
+    )
 
 
 def _read_games(path: Path) -> Iterator[Document]:
@@ -344,7 +346,9 @@ class MarkRowReader:
         return build_record(
             Mark,
             where,
-            id=_unique_id(f"{document}/{self.annotator}/{row.get('ANNOTATION_ID', '').strip() or len(taken) + 1}", taken),
+            id=_unique_id(
+                f"{document}/{self.annotator}/{row.get('ANNOTATION_ID', '').strip() or len(taken) + 1}", taken
+            ),
             spans=(Span(start, end),),
             quotes=(quote,),
             label=resolve_label(self.protocol, spelling, f"{where}: TYPE") if spelling else None,
@@ -555,7 +559,9 @@ def _whole_tokens(mark: Mark, layout: TokenLayout, text: str) -> range:
     )
 
 
-def _build_row(mark: Mark, annotation: Annotation, number: int, tokens: range, layout: TokenLayout) -> dict[str, object]:
+def _build_row(
+    mark: Mark, annotation: Annotation, number: int, tokens: range, layout: TokenLayout
+) -> dict[str, object]:
     first, last = tokens[0], tokens[-1]
     (sentence, start), (last_sentence, end) = layout.numbers[first - 1], layout.numbers[last - 1]
     within = (sentence, start, end) if sentence == last_sentence else ("", "", "")  # ids cannot cross sentences

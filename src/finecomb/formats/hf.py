@@ -14,7 +14,7 @@ import polars as pl
 
 from finecomb.core import frames
 from finecomb.core.errors import FormatError, shorten
-from finecomb.core.packages import optional_package
+from finecomb.core.optional_packages import optional_package
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Document, Note, Settings
 from finecomb.core.study import Study, StudyItem
@@ -22,7 +22,7 @@ from finecomb.formats import study_tables
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import ALL_FEATURES
 from finecomb.formats.mark_table import OTHER_PREFIX, map_column_names
-from finecomb.formats.source_files import JsonObject, parse_json, build_record
+from finecomb.formats.source_files import JsonObject, build_record, parse_json
 
 STUDY_SPLIT = "study"
 """The split that holds settings and protocols as JSON, beside one split for each frame that has rows."""
@@ -184,7 +184,9 @@ def _to_json_value(value: Any, column: str, where: str) -> Any:
         case dict():
             return {str(name): _to_json_value(member, column, where) for name, member in value.items()}
     kind = type(value).__name__
-    raise FormatError(f"{where}: column {column.removeprefix(OTHER_PREFIX)!r}: cannot keep a {kind}; leave the column out")
+    raise FormatError(
+        f"{where}: column {column.removeprefix(OTHER_PREFIX)!r}: cannot keep a {kind}; leave the column out"
+    )
 
 
 def is_saved_dataset(path: Path) -> bool:
@@ -195,5 +197,11 @@ def is_saved_dataset(path: Path) -> bool:
 
 
 FORMAT = Format(
-    "hf", "a Hugging Face dataset", read, write, sniff=is_saved_dataset, holds=ALL_FEATURES, options=frozenset(["columns"])
+    "hf",
+    "a Hugging Face dataset",
+    read,
+    write,
+    sniff=is_saved_dataset,
+    holds=ALL_FEATURES,
+    options=frozenset(["columns"]),
 )

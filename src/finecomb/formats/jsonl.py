@@ -20,7 +20,7 @@ from finecomb.formats.atomic_file import sync_to_disk
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import ALL_FEATURES
 from finecomb.formats.mark_table import META_SHORTHANDS
-from finecomb.formats.source_files import JsonObject, json_lines, parse_json, build_record, read_start
+from finecomb.formats.source_files import JsonObject, build_record, json_lines, parse_json, read_start
 
 TYPE_BY_KIND: dict[str, type[Settings | Protocol | Document | Annotator | Annotation]] = {
     "settings": Settings,
@@ -60,9 +60,12 @@ def read(path: Path, options: Options) -> Iterator[StudyItem]:
 def _build_document(value: dict[str, Any], number: int, where: str, options: Options) -> Document:
     theirs = {their: our for our, their in options.columns.items()}
     for our in options.columns:
-        if our not in (*_FIELDS, "document", *_CONTEXTS, *META_SHORTHANDS) and not our.startswith(("context.", "meta.")):
+        if our not in (*_FIELDS, "document", *_CONTEXTS, *META_SHORTHANDS) and not our.startswith(
+            ("context.", "meta.")
+        ):
             raise FormatError(
-                f"{where}: --map {our}=...: not a field we know{did_you_mean(our, [*_FIELDS, *_CONTEXTS, *META_SHORTHANDS])}"
+                f"{where}: --map {our}=...: not a field we "
+                f"know{did_you_mean(our, [*_FIELDS, *_CONTEXTS, *META_SHORTHANDS])}"
             )
     named = {theirs.get(name, name): member for name, member in value.items()}
     if "text" not in named and "box_score" in named and isinstance(named.get("summary"), list):

@@ -30,12 +30,12 @@ from finecomb.formats.base import Format, Options
 from finecomb.formats.features import DOCUMENT_FIELDS, KNOWN_ANSWERS
 from finecomb.formats.source_files import (
     JsonObject,
+    build_record,
     implied_protocol,
     json_items,
-    resolve_label,
     normalise_question_name,
-    build_record,
     read_start,
+    resolve_label,
 )
 from finecomb.formats.utf16 import Utf16Offsets
 
@@ -215,7 +215,9 @@ def _build_document(task: JsonObject, index: int, names: set[str], reading: _Rea
         return build_record(Document, ours.where, id=ours.get("id", str), text=text, context=context, **rest)
     context = {name: value for name, value in texts.items() if name in names or name in CONTEXTS}
     id = str(task.get("id", (str, int), index + 1))
-    return build_record(Document, task.where, id=id, text=text, context=context, meta=meta.value | data.other_fields(key, *context))
+    return build_record(
+        Document, task.where, id=id, text=text, context=context, meta=meta.value | data.other_fields(key, *context)
+    )
 
 
 def _choose_text_key(data: JsonObject, names: set[str], options: Options) -> str:
@@ -349,7 +351,9 @@ def _build_mark(
         question_name: _parse_answer(raw, questions.get(question_name)) for question_name, raw in region.answers.items()
     }
     more = {"confidence": region.score, "item": item, "meta": region.meta}
-    return build_record(Mark, region.where, id=id, **spans, label=name, answers=answers, antecedents=antecedents, **more)
+    return build_record(
+        Mark, region.where, id=id, **spans, label=name, answers=answers, antecedents=antecedents, **more
+    )
 
 
 _QuotedSpan = tuple[Span | None, str]  # where a region is, and its quote

@@ -58,7 +58,9 @@ def _find_pages(path: Path) -> Iterator[tuple[Path, str]]:
 def _render_page(program: str, page: Path) -> str:
     command = [program, "-T", "utf8", "-O", "width=1000", str(page)]
     try:
-        run = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False, timeout=_TIMEOUT_SECONDS)
+        run = subprocess.run(
+            command, capture_output=True, stdin=subprocess.DEVNULL, check=False, timeout=_TIMEOUT_SECONDS
+        )
     except subprocess.TimeoutExpired:
         raise FormatError(f"{page}: mandoc did not finish in {_TIMEOUT_SECONDS} seconds; leave the page out") from None
     return run.stdout.decode("utf-8", errors="replace")

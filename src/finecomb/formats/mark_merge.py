@@ -36,7 +36,9 @@ def merge_annotations(study: Study, others: Sequence[tuple[str, Study]]) -> Merg
     for name, other in others:
         places = dict(_match_documents(name, other, documents, by_text))
         for annotation in other.iter_annotations():
-            moved = _with_unique_ids(annotation.model_copy(update={"document": places[annotation.document]}), name, ids, marks)
+            moved = _with_unique_ids(
+                annotation.model_copy(update={"document": places[annotation.document]}), name, ids, marks
+            )
             if moved.key in annotations:
                 raise FinecombError(
                     f"{name}: {moved.annotator!r} has an annotation on {moved.document!r} in the study already; "

@@ -22,7 +22,14 @@ TEXT_ANSWER_COLUMNS = ("explanation", "correction", "comment")
 MARK_COLUMNS = ("mark", "label", *ANSWER_COLUMNS, "confidence", "votes", "item", "basis", "unlocated")
 SPAN_COLUMNS = ("part", "start", "end", "quote")
 ANTECEDENT_COLUMNS = (*(f"antecedent_{name}" for name in SPAN_COLUMNS), "antecedent_unlocated")
-KNOWN_COLUMNS = (*DOCUMENT_COLUMNS, *ANNOTATOR_COLUMNS, *ANNOTATION_COLUMNS, *MARK_COLUMNS, *SPAN_COLUMNS, *ANTECEDENT_COLUMNS)
+KNOWN_COLUMNS = (
+    *DOCUMENT_COLUMNS,
+    *ANNOTATOR_COLUMNS,
+    *ANNOTATION_COLUMNS,
+    *MARK_COLUMNS,
+    *SPAN_COLUMNS,
+    *ANTECEDENT_COLUMNS,
+)
 
 COLUMN_PREFIXES = ("context.", "meta.", "answer.")
 """`context.prompt` is a text beside the document, `meta.model` a fact about it, `answer.sure` an answer."""
@@ -37,7 +44,10 @@ TABLE_FEATURES = frozenset(
         *("document context", "document meta", "annotator kind", "annotator condition", "annotator platform"),
         *(f"annotation {name}" for name in ("id", "round", "about", "status", "without marks", "answers")),
         *(f"annotation {name}" for name in ("readers", "started", "submitted", "seconds", "active_seconds")),
-        *(f"mark {name}" for name in ("id", *ANSWER_COLUMNS, "other answers", "without label", "antecedents", "confidence")),
+        *(
+            f"mark {name}"
+            for name in ("id", *ANSWER_COLUMNS, "other answers", "without label", "antecedents", "confidence")
+        ),
         *(f"mark {name}" for name in ("votes", "item", "basis", "unlocated", "several spans", "omission")),
         "mark on context",
     ]
@@ -47,7 +57,17 @@ TABLE_FEATURES = frozenset(
 def sort_columns(names: Iterable[str]) -> list[str]:
     """Columns in the order in which people read them."""
     families = {"context.": "text", "meta.": "text", "answer.": "comment"}
-    first = [*DOCUMENT_COLUMNS, *ANNOTATOR_COLUMNS, *ANNOTATION_COLUMNS, "mark", "label", *SPAN_COLUMNS, *ANSWER_COLUMNS, *MARK_COLUMNS[6:], *ANTECEDENT_COLUMNS]
+    first = [
+        *DOCUMENT_COLUMNS,
+        *ANNOTATOR_COLUMNS,
+        *ANNOTATION_COLUMNS,
+        "mark",
+        "label",
+        *SPAN_COLUMNS,
+        *ANSWER_COLUMNS,
+        *MARK_COLUMNS[6:],
+        *ANTECEDENT_COLUMNS,
+    ]
     places = {name: place for place, name in enumerate(first)}
 
     def sort_key(name: str) -> tuple[int, str]:

@@ -30,7 +30,7 @@ from finecomb.formats.mark_table import (
     map_column_names,
     parse_cell,
 )
-from finecomb.formats.source_files import implied_protocol, resolve_label, build_record
+from finecomb.formats.source_files import build_record, implied_protocol, resolve_label
 
 NumberedRow = tuple[int, dict[str, str]]
 """Line or row number in the file, and cell by column name."""
@@ -65,7 +65,9 @@ def read_records(rows: Callable[[], Iterator[NumberedRow]], path: Path, options:
         if survey.last[key] == line:
             del open_[key]
             protocol = protocols_by_name[cells.get("protocol", "")]
-            yield work.build_annotation(protocol, documents[cells["document"]], placer, several=len(protocols_by_name) > 1)
+            yield work.build_annotation(
+                protocol, documents[cells["document"]], placer, several=len(protocols_by_name) > 1
+            )
     yield from placer.notes()
 
 
@@ -108,7 +110,17 @@ class _MarkTable:
 
 
 _TRIMMED_COLUMNS = frozenset(
-    [*ANNOTATOR_COLUMNS, *ANNOTATION_COLUMNS, "document", *MARK_COLUMNS, "start", "end", "part", "antecedent_start", "antecedent_end"]
+    [
+        *ANNOTATOR_COLUMNS,
+        *ANNOTATION_COLUMNS,
+        "document",
+        *MARK_COLUMNS,
+        "start",
+        "end",
+        "part",
+        "antecedent_start",
+        "antecedent_end",
+    ]
 ) - {*TEXT_ANSWER_COLUMNS, "severity", "unlocated", "item", "condition", "platform"}
 
 
@@ -195,7 +207,9 @@ class _TableSummary:
         used.antecedents |= any(name in cells for name in ANTECEDENT_COLUMNS)
         of = used.of_marks if _is_mark_row(cells) else used.of_documents
         for question, cell in _answer_cells(cells):
-            of.setdefault(question, set()).add("text" if question in TEXT_ANSWER_COLUMNS else _answer_type(parse_cell(cell)))
+            of.setdefault(question, set()).add(
+                "text" if question in TEXT_ANSWER_COLUMNS else _answer_type(parse_cell(cell))
+            )
 
     def annotation_key(self, cells: Cells, line: int) -> _AnnotationKey | None:
         """What the rows of one annotation share; None for a row about a document or an annotator alone."""
@@ -218,8 +232,12 @@ class _TableSummary:
         for id, facts in self._documents.items():
             others = {name: cell for name, cell in self._others[id].items() if name not in self.varying}
             meta = {name.removeprefix(OTHER_PREFIX): parse_cell(cell) for name, cell in others.items()}
-            meta |= {name.removeprefix("meta."): parse_cell(cell) for name, cell in _cells_with_prefix(facts.values, "meta.")}
-            context = {name.removeprefix("context."): cell for name, cell in _cells_with_prefix(facts.values, "context.")}
+            meta |= {
+                name.removeprefix("meta."): parse_cell(cell) for name, cell in _cells_with_prefix(facts.values, "meta.")
+            }
+            context = {
+                name.removeprefix("context."): cell for name, cell in _cells_with_prefix(facts.values, "context.")
+            }
             where = f"{self.path}: document {id!r}"
             yield build_record(Document, where, id=id, text=facts.values.get("text", ""), context=context, meta=meta)
 
@@ -267,13 +285,19 @@ def _choose_protocol(name: str, used: _ProtocolUsage, path: Path, options: Optio
     return implied.model_copy(update={"version": version or "1"})
 
 
-_SCALE_BY_ANSWER_TYPE: Mapping[str, Literal["text", "number", "yes-no"]] = {"text": "text", "number": "number", "truth": "yes-no"}
+_SCALE_BY_ANSWER_TYPE: Mapping[str, Literal["text", "number", "yes-no"]] = {
+    "text": "text",
+    "number": "number",
+    "truth": "yes-no",
+}
 
 
 def _infer_questions(kinds: Mapping[str, set[str]]) -> tuple[Question, ...]:
     """One for each answer whose kind is always the same and has a scale."""
     sure = {
-        name: _SCALE_BY_ANSWER_TYPE[next(iter(types))] for name, types in kinds.items() if len(types) == 1 and types <= {*_SCALE_BY_ANSWER_TYPE}
+        name: _SCALE_BY_ANSWER_TYPE[next(iter(types))]
+        for name, types in kinds.items()
+        if len(types) == 1 and types <= {*_SCALE_BY_ANSWER_TYPE}
     }
     named = {name: scale for name, scale in sure.items() if re.fullmatch(r"[a-z][a-z0-9_]*", name)}
     return tuple(Question(name=name, ask=name, scale=scale, required=False) for name, scale in sorted(named.items()))
@@ -336,7 +360,9 @@ class _AnnotationRows:
         else:
             self.plain.append((cells, where))
 
-    def build_annotation(self, protocol: Protocol, document: Document, placer: _QuotePlacer, several: bool) -> Annotation:
+    def build_annotation(
+        self, protocol: Protocol, document: Document, placer: _QuotePlacer, several: bool
+    ) -> Annotation:
         values: dict[str, Any] = dict(self.facts.values) | {"protocol": protocol.id}
         values["id"] = values.pop("annotation", None) or self._build_id(protocol if several else None)
         meta: dict[str, Any] = {}
@@ -346,7 +372,9 @@ class _AnnotationRows:
             meta |= self._varying_meta(cells)
         placer.start_annotation()
         marks = tuple(
-            self._build_mark(f"{values['id']}/{number}" if isinstance(name, int) else name, rows, protocol, document, placer)
+            self._build_mark(
+                f"{values['id']}/{number}" if isinstance(name, int) else name, rows, protocol, document, placer
+            )
             for number, (name, rows) in enumerate(self.marks.items())
         )
         return build_record(Annotation, self.where, **values, answers=answers, meta=meta, marks=marks)

@@ -17,7 +17,13 @@ from pydantic_core import from_json, to_json
 from finecomb.core.records import Annotation, Annotator, Answers, Document, Mark
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import StudyItem
-from finecomb.formats.mark_table import ANNOTATION_COLUMNS, ANSWER_COLUMNS, TEXT_ANSWER_COLUMNS, format_cell, sort_columns
+from finecomb.formats.mark_table import (
+    ANNOTATION_COLUMNS,
+    ANSWER_COLUMNS,
+    TEXT_ANSWER_COLUMNS,
+    format_cell,
+    sort_columns,
+)
 
 Cells = dict[str, str]
 

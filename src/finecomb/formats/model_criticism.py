@@ -17,7 +17,7 @@ from finecomb.core.records import Document, Segment
 from finecomb.core.study import StudyItem
 from finecomb.formats.atomic_file import sync_to_disk
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source_files import JsonObject, json_items, build_record, read_start, titled_segments
+from finecomb.formats.source_files import JsonObject, build_record, json_items, read_start, titled_segments
 
 SECTION_SEPARATOR = "\n\n"
 KNOWN_KEYS = ("id", "sections", "section_names")

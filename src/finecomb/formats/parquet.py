@@ -71,7 +71,9 @@ class ScannedStudy:
 def scan_study(path: Path) -> ScannedStudy:
     """A study in Parquet without reading its tables; their columns are checked."""
     tables = {name: _scan_table(path / f"{name}.parquet", name) for name in frames.FRAMES}
-    return ScannedStudy(path, folder.read_settings(path), {item.id: item for item in folder.read_protocols(path)}, tables)
+    return ScannedStudy(
+        path, folder.read_settings(path), {item.id: item for item in folder.read_protocols(path)}, tables
+    )
 
 
 def read_sealed_study(path: Path) -> Study:
@@ -146,5 +148,11 @@ def is_parquet_folder(path: Path) -> bool:
 
 
 FORMAT = Format(
-    "parquet", "a folder of Parquet tables", read, write, suffixes=(".parquet",), sniff=is_parquet_folder, holds=ALL_FEATURES
+    "parquet",
+    "a folder of Parquet tables",
+    read,
+    write,
+    suffixes=(".parquet",),
+    sniff=is_parquet_folder,
+    holds=ALL_FEATURES,
 )

@@ -13,7 +13,7 @@ from finecomb.core.errors import FormatError
 from finecomb.core.records import Document
 from finecomb.core.study import StudyItem
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source_files import read_text, build_record, read_start
+from finecomb.formats.source_files import build_record, read_start, read_text
 
 ENDING = ".txt"
 

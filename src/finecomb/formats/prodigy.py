@@ -37,7 +37,9 @@ def _build_pass(row: JsonObject, line: int, annotator: str) -> simple_spans.Anno
     if answer not in _STATUS_BY_ANSWER:
         raise row.error(f"'answer': expected {', '.join(_STATUS_BY_ANSWER)}, found {answer!r:.40}")
     answers = {"answer": answer} if answer != "accept" else {}
-    return simple_spans.AnnotatorPass(document, who, row.where, list(_parse_spans(row)), _STATUS_BY_ANSWER[answer], answers)
+    return simple_spans.AnnotatorPass(
+        document, who, row.where, list(_parse_spans(row)), _STATUS_BY_ANSWER[answer], answers
+    )
 
 
 def _parse_spans(row: JsonObject) -> Iterator[simple_spans.LabelledSpan]:
@@ -66,7 +68,9 @@ def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
 def sniff(path: Path) -> bool:
     """Whether the first line has what only Prodigy writes."""
     start = read_start(path)
-    named = any(f'"{name}"' in start for name in ("_input_hash", "_task_hash", "_session_id", "_annotator_id", META_KEY))
+    named = any(
+        f'"{name}"' in start for name in ("_input_hash", "_task_hash", "_session_id", "_annotator_id", META_KEY)
+    )
     return start.startswith("{") and '"text"' in start and named
 
 

@@ -14,7 +14,14 @@ from finecomb.core.records import Annotation, Annotator, Document, Mark, Status
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import StudyItem
 from finecomb.formats.base import Options
-from finecomb.formats.source_files import JsonObject, implied_protocol, json_lines, resolve_label, parse_json, build_record
+from finecomb.formats.source_files import (
+    JsonObject,
+    build_record,
+    implied_protocol,
+    json_lines,
+    parse_json,
+    resolve_label,
+)
 
 
 @dataclass(slots=True)
@@ -41,7 +48,9 @@ class AnnotatorPass:
     meta: dict[str, Any] = field(default_factory=dict)
 
 
-def build_records_from_lines(make: Callable[[JsonObject, int, str], AnnotatorPass], path: Path, options: Options) -> Iterator[StudyItem]:
+def build_records_from_lines(
+    make: Callable[[JsonObject, int, str], AnnotatorPass], path: Path, options: Options
+) -> Iterator[StudyItem]:
     """The records of a file of JSON lines; `make` gets a line's fields, its number and the annotator's name."""
 
     def passes() -> Iterator[AnnotatorPass]:

@@ -23,7 +23,7 @@ from finecomb.core.span import TEXT, Span
 from finecomb.core.study import StudyItem
 from finecomb.formats.atomic_file import sync_to_disk
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source_files import JsonObject, json_items, resolve_label, build_record, read_start
+from finecomb.formats.source_files import JsonObject, build_record, json_items, read_start, resolve_label
 from finecomb.protocols import load_shipped
 
 ANNOTATORS_PER_SUMMARY = 3
@@ -110,7 +110,9 @@ def _build_marks(
             number += 1
 
 
-def _build_mark(id: str, error: JsonObject, span: Span | None, segment: int, label: str, text: str, counts: Counter[str]) -> Mark:
+def _build_mark(
+    id: str, error: JsonObject, span: Span | None, segment: int, label: str, text: str, counts: Counter[str]
+) -> Mark:
     antecedents, lost = _build_antecedents(error, span, text)
     counts["antecedents unlocated"] += len(lost)
     quote = error.get("span", str)
@@ -159,7 +161,9 @@ def _build_notes(counts: Counter[str], options: Options) -> Iterator[Note]:
 
 # --- writing -----------------------------------------------------------------------------------------------------
 
-_ErrorKey = tuple[int, str, str, Span | None, int]  # segment, quote, error type, place, repetition within one annotation
+_ErrorKey = tuple[
+    int, str, str, Span | None, int
+]  # segment, quote, error type, place, repetition within one annotation
 _ErrorsByDocument = dict[str, dict[_ErrorKey, dict[str, Any]]]  # by document
 
 

@@ -115,7 +115,9 @@ def _is_lossless_cast(kind: pl.DataType, wanted: pl.DataType) -> bool:
     return (kind.is_integer() and wanted.is_numeric()) or (kind.is_float() and wanted.is_float())
 
 
-def read_records(tables: Mapping[str, pl.LazyFrame], where: Callable[[str], str], batch: int = BATCH_ROWS) -> Iterator[StudyItem]:
+def read_records(
+    tables: Mapping[str, pl.LazyFrame], where: Callable[[str], str], batch: int = BATCH_ROWS
+) -> Iterator[StudyItem]:
     """Documents, annotators and annotations of a study's frames; `where` says in which file a frame is."""
     for part in _iter_batches(tables["documents"], batch):
         yield from _build_records(part, frames.iter_documents, Document, where("documents"))
@@ -131,7 +133,9 @@ def _iter_batches(table: pl.LazyFrame, batch: int) -> Iterator[pl.DataFrame]:
         offset += batch
 
 
-def _read_annotations(tables: Mapping[str, pl.LazyFrame], where: Callable[[str], str], batch: int) -> Iterator[Annotation]:
+def _read_annotations(
+    tables: Mapping[str, pl.LazyFrame], where: Callable[[str], str], batch: int
+) -> Iterator[Annotation]:
     """Each batch of annotations with the marks and units that name them, in whatever order those stand."""
     placed = {"marks": 0, "units": 0}
     for part in _iter_batches(tables["annotations"], batch):
@@ -168,7 +172,9 @@ def _check_rows(frame: pl.DataFrame, make: Callable[[pl.DataFrame], Iterable[T]]
         pass
 
 
-def _build_records(frame: pl.DataFrame, make: Callable[[pl.DataFrame], Iterable[T]], kind: Any, where: str) -> Iterator[T]:
+def _build_records(
+    frame: pl.DataFrame, make: Callable[[pl.DataFrame], Iterable[T]], kind: Any, where: str
+) -> Iterator[T]:
     """The records of a frame; when one cannot be made, the first row at fault is named."""
     try:
         yield from list(make(frame))

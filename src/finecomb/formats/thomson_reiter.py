@@ -28,7 +28,7 @@ from finecomb.core.span import Span
 from finecomb.core.study import StudyItem
 from finecomb.core.text_folding import FoldedText, Range, likeness
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source_files import resolve_label, build_record
+from finecomb.formats.source_files import build_record, resolve_label
 from finecomb.protocols import load_shipped
 
 TEXTS_SHEET, PEOPLE_SHEET, ERRORS_SHEET, GOLD_SHEET = "generated_text_info", "participant_info", "annotations", "GSML"
@@ -123,7 +123,11 @@ def _read_documents(sheets: Mapping[str, list[tuple[Any, ...]]], path: Path) -> 
 def _build_annotator(row: SheetRow, protocol: Protocol) -> Annotator:
     """With what they said about themselves and how many errors of the qualifying text they found."""
     gender = row["Answer.Q1Answer"]
-    survey = {"gender": _GENDER_NAMES.get(gender, gender), "age_group": row["Answer.Q2Answer"], "basketball": row["Q3 Text"]}
+    survey = {
+        "gender": _GENDER_NAMES.get(gender, gender),
+        "age_group": row["Answer.Q2Answer"],
+        "basketball": row["Q3 Text"],
+    }
     score = row["Bonus Score (% vs ours)"]
     qualification = None
     if row["Passed"] and re.fullmatch(r"-?\d{1,6}(\.\d{1,6})?", score):
@@ -219,7 +223,9 @@ class QuoteFinder:
         if self.repeats == "first":
             chosen = [QuoteLocation(choices[at][0], alike=len(choices[at])) for at in located]
         else:
-            chosen = choose_ordered_locations([(rows[at].require_value("error").strip(), choices[at]) for at in located])
+            chosen = choose_ordered_locations(
+                [(rows[at].require_value("error").strip(), choices[at]) for at in located]
+            )
         for at, place in zip(located, chosen, strict=True):
             places[at] = place
         return places
@@ -293,7 +299,9 @@ def _keep_highest_scores(places: list[Range], points: list[int]) -> list[Range]:
 def _shared_word_count(text: str, place: Range, before: str, after: str) -> int:
     """How many words on both sides of a place are those of a phrase, counted outwards up to the first other word."""
     sides = (text[: place[0]], before, -1), (text[place[1] :], after, 1)
-    return sum(_common_prefix_length(*(_WORD.findall(words.lower())[::step] for words in pair)) for *pair, step in sides)
+    return sum(
+        _common_prefix_length(*(_WORD.findall(words.lower())[::step] for words in pair)) for *pair, step in sides
+    )
 
 
 def _common_prefix_length(one: Sequence[str], other: Sequence[str]) -> int:
@@ -322,7 +330,9 @@ def _locate_errors(
     return ((row, places[row.number]) for row in every)
 
 
-def _build_mark(id: str, row: SheetRow, place: QuoteLocation, label: str, protocol: Protocol, text: str, item: str | None) -> Mark:
+def _build_mark(
+    id: str, row: SheetRow, place: QuoteLocation, label: str, protocol: Protocol, text: str, item: str | None
+) -> Mark:
     quote = row.require_value("error").strip()
     spans = (Span(*place.span),) if place.span else ()
     words = spans[0].extract(text) if spans else quote

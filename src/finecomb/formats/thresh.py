@@ -26,7 +26,14 @@ from finecomb.formats.atomic_file import sync_to_disk
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import KNOWN_ANSWERS
 from finecomb.formats.snac import ANNOTATORS_PER_SUMMARY, error_type
-from finecomb.formats.source_files import JsonObject, implied_protocol, json_items, resolve_label, build_record, read_start
+from finecomb.formats.source_files import (
+    JsonObject,
+    build_record,
+    implied_protocol,
+    json_items,
+    read_start,
+    resolve_label,
+)
 from finecomb.protocols import load_shipped
 
 SEVERITIES: dict[str, Answer] = {"minor": 1, "somewhat": 2, "a lot": 3}
@@ -150,7 +157,9 @@ def _read_item(item: JsonObject, reading: _ReaderState) -> Iterator[StudyItem]:
         yield document
     if item.get("edits", list, None) is None:
         return
-    named = next((metadata.get(key, (str, int)) for key in _ANNOTATOR_KEYS if metadata.value.get(key) is not None), "annotator")
+    named = next(
+        (metadata.get(key, (str, int)) for key in _ANNOTATOR_KEYS if metadata.value.get(key) is not None), "annotator"
+    )
     annotator = reading.annotator or str(named)
     if annotator not in reading.annotators:
         reading.annotators.add(annotator)
@@ -163,7 +172,9 @@ def _build_document(item: JsonObject, metadata: JsonObject, reading: _ReaderStat
     others = item.other_fields(*_KNOWN_KEYS)
     context = {name: value for name, value in others.items() if isinstance(value, str) and value and name != TEXT}
     source = item.get("source", str, "")
-    meta = {name: value for name, value in others.items() if name not in context} | metadata.other_fields(*_ANNOTATOR_KEYS)
+    meta = {name: value for name, value in others.items() if name not in context} | metadata.other_fields(
+        *_ANNOTATOR_KEYS
+    )
     if "system" in meta and "model" not in meta:
         meta["model"] = meta["system"]
     id = str(metadata.get("gid", (str, int), None) or item.get("id", (str, int), number))

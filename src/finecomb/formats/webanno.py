@@ -17,7 +17,7 @@ from finecomb.core.records import Annotation, Document
 from finecomb.core.study import StudyItem
 from finecomb.formats import simple_spans
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source_files import report_decoding_errors, open_text, read_text, build_record, read_start
+from finecomb.formats.source_files import build_record, open_text, read_start, read_text, report_decoding_errors
 from finecomb.formats.utf16 import Utf16Offsets
 
 ANNOTATION, SOURCE = "annotation", "source"
@@ -94,7 +94,9 @@ class _WebannoFile:
         return (token for _, tokens in self.sentences for token in tokens)
 
 
-def _read_pass(file: Path, document: str, annotator: str, text: str | None, options: Options) -> simple_spans.AnnotatorPass:
+def _read_pass(
+    file: Path, document: str, annotator: str, text: str | None, options: Options
+) -> simple_spans.AnnotatorPass:
     parsed = _parse_file(file)
     text = _rebuild_text(parsed, str(file)) if text is None else text
     record_of_text = build_record(Document, str(file), id=document, text=text)
@@ -166,7 +168,9 @@ def _rebuild_text(parsed: _WebannoFile, where: str) -> str:
 
 def _parse_spans(layer: _Layer, parsed: _WebannoFile, wanted: str | None) -> Iterator[simple_spans.LabelledSpan]:
     """The annotations of a layer; cells with the same number in brackets belong together."""
-    if not layer.name or (layer.name.startswith(_LINGUISTIC_PREFIX) and not layer.name.startswith(_NAMED_ENTITY_PREFIX)):
+    if not layer.name or (
+        layer.name.startswith(_LINGUISTIC_PREFIX) and not layer.name.startswith(_NAMED_ENTITY_PREFIX)
+    ):
         return
     spans: dict[Any, simple_spans.LabelledSpan] = {}
     for token in parsed.tokens:
@@ -191,7 +195,10 @@ _NUMBERED_VALUE = re.compile(r"((?:\\.|[^\\])*?)(?:\[([0-9]+)\])?", re.DOTALL)
 
 def _split_stacked_cells(cells: list[str]) -> Iterator[tuple[str, list[str | None]]]:
     """The annotations that stand on one token: number in brackets (or nothing) and the value of each feature."""
-    columns = [[piece[1] for piece in _STACKED_VALUE.finditer(cell)][: cell.count("|") + 1] if cell else ["_"] for cell in cells]
+    columns = [
+        [piece[1] for piece in _STACKED_VALUE.finditer(cell)][: cell.count("|") + 1] if cell else ["_"]
+        for cell in cells
+    ]
     for index in range(max(map(len, columns), default=0)):
         parts = [column[index] if index < len(column) else "_" for column in columns]
         matches = [_NUMBERED_VALUE.fullmatch(part) for part in parts]

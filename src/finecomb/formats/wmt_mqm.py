@@ -19,7 +19,7 @@ from finecomb.core.spelling import fold_spelling
 from finecomb.core.study import StudyItem
 from finecomb.formats.atomic_file import sync_to_disk
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source_files import csv_rows, resolve_label, build_record, read_start
+from finecomb.formats.source_files import build_record, csv_rows, read_start, resolve_label
 
 COLUMNS = ("system", "doc", "doc_id", "seg_id", "rater", "source", "target", "category", "severity", "comment")
 _COLUMN_ALIASES = {"doc_id": "docSegId", "seg_id": "globalSegId"}
@@ -259,7 +259,10 @@ def _annotation_rows(
         yield base | none | {"source": texts[SOURCE], "target": texts[TEXT]}
     for mark in marks:
         spans = merge_spans(mark.spans)
-        tagged = {"source": _insert_tags(texts[SOURCE], spans, SOURCE), "target": _insert_tags(texts[TEXT], spans, TEXT)}
+        tagged = {
+            "source": _insert_tags(texts[SOURCE], spans, SOURCE),
+            "target": _insert_tags(texts[TEXT], spans, TEXT),
+        }
         yield base | tagged | _mark_cells(mark, protocol)
 
 
@@ -284,7 +287,9 @@ def _mark_cells(mark: Mark, protocol: Protocol | None) -> dict[str, str]:
     where = f"mark {mark.id!r}"
     return {
         "category": _check_field(category, f"{where}: label"),
-        "severity": _check_field(options.get(severity, str(severity)) if not isinstance(severity, tuple) else "", where),
+        "severity": _check_field(
+            options.get(severity, str(severity)) if not isinstance(severity, tuple) else "", where
+        ),
         "comment": _check_field(str(mark.answers.get("comment", "")), f"{where}: comment"),
     }
 

@@ -98,7 +98,9 @@ class _CellProblems:
     """Cells with control characters."""
 
     def notes(self) -> list[str]:
-        cut = f"{len(self.cut):,} cells are longer than the {MAX_CELL_LENGTH:,} characters that Excel allows and were cut"
+        cut = (
+            f"{len(self.cut):,} cells are longer than the {MAX_CELL_LENGTH:,} characters that Excel allows and were cut"
+        )
         control = f"{self.control:,} cells hold control characters, which Excel shows as codes such as _x0007_"
         first = f" (the first in {self.cut[0]}); {_ALTERNATIVE_HINT} to keep all" if self.cut else ""
         return [*([cut + first] if self.cut else []), *([control] if self.control else [])]

@@ -257,7 +257,10 @@ class _FigureScale(NamedTuple):
             'stroke="currentColor" stroke-width="2" stroke-linecap="round"',
         )
         fill = "currentColor" if filled else "var(--paper)"
-        dot = f'<circle cx="{self.x_position(value):.1f}" cy="{y}" r="4.5" fill="{fill}" stroke="currentColor" stroke-width="2"/>'
+        dot = (
+            f'<circle cx="{self.x_position(value):.1f}" cy="{y}" r="4.5" fill="{fill}" stroke="currentColor" '
+            'stroke-width="2"/>'
+        )
         return line + dot
 
     def svg_element(self, inside: str, height: int, name: str, mark: float | None = None) -> str:

@@ -21,7 +21,7 @@ from finecomb.core.frames import meta_entry, parse_json_object
 from finecomb.core.protocol import Protocol
 from finecomb.core.study import Study
 from finecomb.core.tokens import words
-from finecomb.statistics.measures.counts import meta_names
+from finecomb.statistics.measures.study_counts import meta_names
 from finecomb.version import __version__
 
 DatasheetFormat = Literal["markdown", "json", "latex"]
@@ -430,7 +430,8 @@ def methods_paragraph(evidence: DatasheetSource) -> str:
     ]
     parts[0] += f" with the {protocol.title} protocol ({protocol.id})." if protocol else "."
     parts.append(
-        f"{readers:,} annotators made {len(study.annotations):,} annotations ({_describe_annotators_per_text(evidence)})."
+        f"{readers:,} annotators made {len(study.annotations):,} annotations "
+        f"({_describe_annotators_per_text(evidence)})."
     )
     if _describe_pay(evidence):
         parts.append(f"Annotators were paid {_describe_pay(evidence)}.")

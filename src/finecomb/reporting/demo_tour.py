@@ -15,8 +15,8 @@ from finecomb.core.study import Study, StudyItem
 from finecomb.reporting.tables import Row, estimate_row, frame_rows, print_rows
 from finecomb.reporting.terminal_text import render_document
 from finecomb.statistics.agreement.agreement import agree
-from finecomb.statistics.measures.counts import group_counts
 from finecomb.statistics.measures.coverage import coverage
+from finecomb.statistics.measures.study_counts import group_counts
 from finecomb.statistics.selection.view import ANY
 
 EXAMPLE_DOCUMENT_ID = "harbour-c"

@@ -14,7 +14,7 @@ from starlette.types import Scope
 
 from finecomb.collection import access_storage
 from finecomb.server.auth import auth_of
-from finecomb.server.plain_pages import STYLESHEET, plain_page
+from finecomb.server.fallback_pages import STYLESHEET, plain_page
 
 STATIC_FOLDER = Path(__file__).parent / "static"
 router = APIRouter(include_in_schema=False)

@@ -12,11 +12,11 @@ import numpy as np
 
 from finecomb.annotators.simulated.simulated_people import (
     CrowdTraits,
-    SimulatedResponse,
     SimulatedPerson,
+    SimulatedResponse,
+    ground_truth,
     make_person,
     simulate_response,
-    ground_truth,
 )
 from finecomb.collection import (
     access_storage,
@@ -347,7 +347,9 @@ class _VisitSimulator:
         with self.store.database.read_transaction() as transaction:
             return annotator_storage.get_annotator(self.store, transaction, annotator).condition
 
-    def _submit_annotation(self, browser: Browser, task: Any, reading: SimulatedResponse, answers: Mapping[str, Answer]) -> None:
+    def _submit_annotation(
+        self, browser: Browser, task: Any, reading: SimulatedResponse, answers: Mapping[str, Answer]
+    ) -> None:
         id, protocol = task["id"], self.store.head.protocol
         for part in task["parts"]:  # first, since a later part can be marked when those before it were judged
             key = f"{part['start']}-{part['end']}"

@@ -21,7 +21,7 @@ from finecomb.statistics.agreement.dawid_skene import (
     mark_matrix,
     participation_matrix,
 )
-from finecomb.statistics.inference.permutation import unpaired_permutation_test
+from finecomb.statistics.inference.permutation_tests import unpaired_permutation_test
 from finecomb.statistics.inference.resampling import (
     NO_RESAMPLES,
     Sums,

@@ -11,10 +11,10 @@ from finecomb.annotators.coreference.chains import (
     Chains,
     TokenChains,
     b_cubed,
-    parse_passage,
-    muc,
     build_chains,
     load_passages,
+    muc,
+    parse_passage,
     read_chains,
 )
 from finecomb.core.errors import FormatError

@@ -14,7 +14,7 @@ from finecomb.core.protocol import Protocol
 from finecomb.engine.engines import LocalEngine
 from finecomb.engine.partitions import Executor
 from finecomb.protocols import load
-from tests.engine.works import FaultOptions, make_texts, mark_texts_by_engine
+from tests.engine.faulty_work import FaultOptions, make_texts, mark_texts_by_engine
 
 
 def test_a_poisoned_text_is_set_aside_and_the_rest_is_marked(tmp_path: Path) -> None:
@@ -36,7 +36,9 @@ def test_a_text_that_is_no_document_is_set_aside(tmp_path: Path) -> None:
 
 def test_where_every_text_fails_nothing_is_kept(tmp_path: Path) -> None:
     with pytest.raises(FinecombError, match="failed at every text: ValueError: this text is poisoned"):
-        mark_texts_by_engine("local", make_texts(2, d0="poison", d1="poison"), tmp_path / "p", FaultOptions(), workers=1)
+        mark_texts_by_engine(
+            "local", make_texts(2, d0="poison", d1="poison"), tmp_path / "p", FaultOptions(), workers=1
+        )
     assert not (tmp_path / "p").exists()
 
 

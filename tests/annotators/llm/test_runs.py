@@ -26,7 +26,7 @@ from finecomb.core.span import Span
 from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check
 from finecomb.protocols import load
-from tests.annotators.llm.scripted import ScriptedAnswer, Script, ScriptedServer, extract_text
+from tests.annotators.llm.scripted_server import Script, ScriptedAnswer, ScriptedServer, extract_text
 
 SCARECROW = load("scarecrow")
 TEXTS = [f"The ferry left at {number}:45. The captain said the the word again." for number in range(1, 4)]
@@ -134,9 +134,9 @@ def test_wrong_offsets_invented_labels_and_impossible_answers_lose_nothing() -> 
 
 
 def test_a_changed_number_is_kept_without_a_place() -> None:
-    mark = one(ScriptedAnswer(marked({**MARK, "quote": "The ferry left at 2:45", "before": "", "after": "The captain"}))).marks[
-        0
-    ]
+    mark = one(
+        ScriptedAnswer(marked({**MARK, "quote": "The ferry left at 2:45", "before": "", "after": "The captain"}))
+    ).marks[0]
     assert mark.spans == ()
     assert "another number" in mark.unlocated
 
@@ -157,7 +157,9 @@ def test_a_changed_number_is_kept_without_a_place() -> None:
     ids=["429", "500", "cut", "html", "time-out", "slow drip"],
 )
 def test_a_call_that_failed_is_tried_again(first: ScriptedAnswer) -> None:
-    result, server = run(lambda body, number: ScriptedAnswer(marked(MARK)) if number else first, study_of(TEXTS[:1]), timeout=1)
+    result, server = run(
+        lambda body, number: ScriptedAnswer(marked(MARK)) if number else first, study_of(TEXTS[:1]), timeout=1
+    )
     assert result.states == {"marked": 1}
     assert len(server.requests) == 2
 
@@ -178,7 +180,11 @@ def test_a_reply_of_ten_megabytes_is_refused_and_the_text_is_left_for_later() ->
 
 def test_an_endpoint_without_schemas_is_asked_without() -> None:
     def script(body: dict[str, Any], number: int) -> ScriptedAnswer:
-        return ScriptedAnswer("unknown field response_format", 400) if "response_format" in body else ScriptedAnswer(marked(MARK))
+        return (
+            ScriptedAnswer("unknown field response_format", 400)
+            if "response_format" in body
+            else ScriptedAnswer(marked(MARK))
+        )
 
     result, server = run(script, concurrency=1)
     assert result.states == {"marked": 3}
@@ -257,7 +263,11 @@ def test_the_key_is_sent_and_kept_nowhere(
 ) -> None:
     caplog.set_level(0)
     monkeypatch.setenv("FINECOMB_TEST_KEY", "sk-verysecret")
-    answers = [ScriptedAnswer("echo Bearer sk-verysecret", 500), ScriptedAnswer("echo sk-verysecret", 418), ScriptedAnswer()]
+    answers = [
+        ScriptedAnswer("echo Bearer sk-verysecret", 500),
+        ScriptedAnswer("echo sk-verysecret", 418),
+        ScriptedAnswer(),
+    ]
     result, server = run(
         lambda body, number: answers[min(number, 2)], runs=tmp_path, key_env="FINECOMB_TEST_KEY", concurrency=1
     )
@@ -323,7 +333,9 @@ def test_the_budget_is_a_hard_stop(tmp_path: Path) -> None:
 
 
 def test_calls_that_may_have_been_paid_count_against_the_budget() -> None:
-    result, server = run(lambda body, number: ScriptedAnswer(cut=True), price=(1, 1), budget=0.05, max_tokens=10, attempts=9)
+    result, server = run(
+        lambda body, number: ScriptedAnswer(cut=True), price=(1, 1), budget=0.05, max_tokens=10, attempts=9
+    )
     assert result.stopped == "stopped at its budget"
     assert result.cost > 0
     assert len(server.requests) < 9
@@ -583,7 +595,11 @@ def test_a_second_process_keeps_out_of_a_run(tmp_path: Path) -> None:
     status = read_status(folder)
     assert status
     assert (status.state, status.documents) == ("finished", ("d0", "d1", "d2"))
-    with lock_run_folder(folder), pytest.raises(RunBusyError, match="another process is at work"), lock_run_folder(folder):
+    with (
+        lock_run_folder(folder),
+        pytest.raises(RunBusyError, match="another process is at work"),
+        lock_run_folder(folder),
+    ):
         pass
 
 
@@ -605,7 +621,9 @@ def test_annotations_are_delivered_as_they_come() -> None:
 
 def test_a_text_is_asked_again_only_on_purpose(tmp_path: Path) -> None:
     def script(body: dict[str, Any], number: int) -> ScriptedAnswer:
-        return ScriptedAnswer(marked(MARK)) if body["max_tokens"] > 100 else ScriptedAnswer('{"marks": [', finish="length")
+        return (
+            ScriptedAnswer(marked(MARK)) if body["max_tokens"] > 100 else ScriptedAnswer('{"marks": [', finish="length")
+        )
 
     with ScriptedServer(script) as server:
         run_plan = plan_run(study_of(TEXTS[:1]), ModelSettings(model="m", base_url=server.url, max_tokens=100))

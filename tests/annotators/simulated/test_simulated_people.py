@@ -3,7 +3,13 @@ from __future__ import annotations
 import pytest
 
 from finecomb import protocols
-from finecomb.annotators.simulated.simulated_people import CrowdTraits, SimulatedPerson, make_person, simulate_response, ground_truth
+from finecomb.annotators.simulated.simulated_people import (
+    CrowdTraits,
+    SimulatedPerson,
+    ground_truth,
+    make_person,
+    simulate_response,
+)
 from finecomb.collection.screening import copied_word_flags, fold_words, passage_ngrams
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
@@ -44,9 +50,9 @@ def test_a_bias_goes_to_the_highest_answer() -> None:
     document = text(1, "human")
     truth = ground_truth(document, TURING, [], None, 0)
     ratings = [
-        simulate_response(SimulatedPerson(n, "careless", None, 0), CrowdTraits(bias=1), "", document, TURING, truth).answers[
-            "rating"
-        ]
+        simulate_response(
+            SimulatedPerson(n, "careless", None, 0), CrowdTraits(bias=1), "", document, TURING, truth
+        ).answers["rating"]
         for n in range(20)
     ]
     assert set(ratings) == {4}
@@ -55,7 +61,9 @@ def test_a_bias_goes_to_the_highest_answer() -> None:
 def test_copiers_write_words_of_the_text() -> None:
     document = text(1, "human")
     truth = ground_truth(document, TURING, [], None, 0)
-    answers = simulate_response(SimulatedPerson(1, "copies", None, 0), CrowdTraits(), "", document, TURING, truth).answers
+    answers = simulate_response(
+        SimulatedPerson(1, "copies", None, 0), CrowdTraits(), "", document, TURING, truth
+    ).answers
     reason = str(answers.get("why") or answers["change"])
     assert all(copied_word_flags(fold_words(reason), passage_ngrams(TEXT)))
 
@@ -75,7 +83,9 @@ def test_every_required_question_is_answered_acceptably(name: str) -> None:
     document = Document(id="d", text=TEXT, context={"a": TEXT, "b": TEXT}, meta={"model": "gpt3"})
     truth = ground_truth(document, protocol, ["0-9"], None, 0)
     for number in range(5):
-        reading = simulate_response(SimulatedPerson(number, "careful", None, 0), CrowdTraits(), "", document, protocol, truth)
+        reading = simulate_response(
+            SimulatedPerson(number, "careful", None, 0), CrowdTraits(), "", document, protocol, truth
+        )
         for questions, answers in (
             (protocol.document_questions, reading.answers),
             (protocol.unit_questions, reading.units["0-9"]),

@@ -9,7 +9,7 @@ from scipy import stats
 from finecomb.core.records import Document
 from finecomb.corpora.critics import compare, score_documents
 from finecomb.corpora.critics.criticism import criticize, split_for_fitting
-from tests.corpora.critics.worlds import make_sectioned_document
+from tests.corpora.critics.example_documents import make_sectioned_document
 
 STATES = "abcdefgh"
 WORDS = {state: [f"{state}{number}" for number in range(30)] for state in STATES}

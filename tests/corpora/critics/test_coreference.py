@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from finecomb.annotators.coreference.chains import Chains, b_cubed, muc, load_passages
+from finecomb.annotators.coreference.chains import Chains, b_cubed, load_passages, muc
 from finecomb.annotators.coreference.resolver import resolve_coreference
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
@@ -56,7 +56,11 @@ def test_the_sieve_joins_what_it_should(text: str, expected: list[list[str]]) ->
 
 def test_the_sieve_on_the_held_out_passages() -> None:
     """The figures that docs/critics/coreference.md reports."""
-    pairs = [(passage.chains, resolve_coreference(passage.text)) for passage in load_passages() if passage.id.startswith("held-out")]
+    pairs = [
+        (passage.chains, resolve_coreference(passage.text))
+        for passage in load_passages()
+        if passage.id.startswith("held-out")
+    ]
     assert len(pairs) == 22
     assert muc(pairs).f1 == pytest.approx(0.935, abs=5e-4)
     assert b_cubed(pairs).f1 == pytest.approx(0.915, abs=5e-4)

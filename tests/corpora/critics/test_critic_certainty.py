@@ -13,15 +13,15 @@ from finecomb.corpora.critics.posteriors import Dirichlet, Factorised, Gaussian,
 from finecomb.corpora.critics.priors import DirichletPrior, GaussianPrior
 from finecomb.engine.partitions import Executor
 from tests.corpora.critics.test_sections import articles, fit
-from tests.engine.works import (
-    LosingEngine,
-    InterruptedEngine,
+from tests.engine.faulty_work import (
     FaultOptions,
     FaultyCritic,
+    InterruptedEngine,
+    LosingEngine,
     PicklingEngine,
     to_documents,
 )
-from tests.engine.works import make_texts as texts
+from tests.engine.faulty_work import make_texts as texts
 
 
 def with_prior(prior: object) -> Any:

@@ -8,9 +8,9 @@ from finecomb.corpora.critics import critic_power
 from finecomb.corpora.critics.base import Critic
 from finecomb.corpora.critics.critic_power import DAMAGES, PowerPoint, describe_power, power_curve
 from finecomb.corpora.critics.storage import CRITICS, critic_class
-from finecomb.statistics.inference.permutation import unpaired_permutation_test
+from finecomb.statistics.inference.permutation_tests import unpaired_permutation_test
+from tests.corpora.critics.example_documents import make_titled_document
 from tests.corpora.critics.test_sections import articles, fit
-from tests.corpora.critics.worlds import make_titled_document
 
 RNG = np.random.default_rng(0)
 OTHER = Document(id="o", text="Rain fell. The river rose.")

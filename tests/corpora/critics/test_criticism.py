@@ -20,8 +20,8 @@ from finecomb.corpora.critics.criticism import (
     score_real_and_systems,
     split_for_fitting,
 )
+from tests.corpora.critics.example_documents import make_titled_document
 from tests.corpora.critics.test_sections import articles
-from tests.corpora.critics.worlds import make_titled_document
 
 
 def renamed(documents: list[Document], prefix: str) -> list[Document]:

@@ -29,7 +29,7 @@ from finecomb.corpora.critics.sections_tables import organisations, transition_e
 from finecomb.corpora.critics.storage import option_names
 from finecomb.reporting.figures.critic_figures import critic_figures
 from finecomb.reporting.figures.transition_graph import transition_graph
-from tests.corpora.critics.worlds import make_sectioned_document, make_titled_document
+from tests.corpora.critics.example_documents import make_sectioned_document, make_titled_document
 
 WORDS = {
     "why": "reason question unknown gap asked",
@@ -136,7 +136,11 @@ def test_documents_without_segments_are_cut_at_a_marker() -> None:
 
 
 def test_equal_neighbours_are_joined_with_their_text() -> None:
-    critic = fit([make_titled_document("1", ["a", "b"]), make_titled_document("2", ["a", "b"])], labels="title", merge_repeats=True)
+    critic = fit(
+        [make_titled_document("1", ["a", "b"]), make_titled_document("2", ["a", "b"])],
+        labels="title",
+        merge_repeats=True,
+    )
     document = make_titled_document("x", ["a", "a", "b"])
     rows = state_steps(critic, document)
     assert [row.state for row in rows] == ["a", "b", "</s>"]
@@ -156,7 +160,9 @@ def test_smoothing_is_chosen_on_held_out_documents() -> None:
     rng = np.random.default_rng(0)
     alike = fit([make_titled_document(str(at), ["a", "b", "c"]) for at in range(60)], labels="title")
     assert math.exp(alike.prior.log_transitions[0, 0]) > 0.999
-    few = fit([make_titled_document(str(at), rng.permutation(list("abcdefgh")).tolist()) for at in range(12)], labels="title")
+    few = fit(
+        [make_titled_document(str(at), rng.permutation(list("abcdefgh")).tolist()) for at in range(12)], labels="title"
+    )
     assert math.exp(few.prior.log_transitions.min()) > 0.02
 
 
@@ -254,7 +260,14 @@ def test_all_documents_equal_is_no_trouble() -> None:
 
 def test_transition_errors_are_counted_by_hand() -> None:
     critic = fit([make_titled_document(str(at), ["a", "b"]) for at in range(200)], labels="title", smoothing="add:0.1")
-    result = score_documents(critic, [make_titled_document("1", ["a", "a", "b"]), make_titled_document("2", ["a", "b"]), make_titled_document("3", ["b"])])
+    result = score_documents(
+        critic,
+        [
+            make_titled_document("1", ["a", "a", "b"]),
+            make_titled_document("2", ["a", "b"]),
+            make_titled_document("3", ["b"]),
+        ],
+    )
     rows = transition_errors(critic.prior, "s", result).rows(named=True)
     table = {(row["from"], row["to"]): row["percent"] for row in rows}
     assert table == pytest.approx(
@@ -269,7 +282,14 @@ def test_transition_errors_are_counted_by_hand() -> None:
 
 def test_organisations_are_counted() -> None:
     critic = fit([make_titled_document(str(at), ["a", "b"]) for at in range(9)], labels="title")
-    result = score_documents(critic, [make_titled_document("1", ["a", "b"]), make_titled_document("2", ["a", "b"]), make_titled_document("3", ["b"])])
+    result = score_documents(
+        critic,
+        [
+            make_titled_document("1", ["a", "b"]),
+            make_titled_document("2", ["a", "b"]),
+            make_titled_document("3", ["b"]),
+        ],
+    )
     assert organisations("s", result)["organisation"].to_list() == ["a > b", "b"]
     assert organisations("s", result)["percent"].to_list() == pytest.approx([200 / 3, 100 / 3])
 
@@ -374,8 +394,12 @@ def test_the_cost_for_a_fold_knows_nothing_of_its_documents() -> None:
 
 
 def test_parts_of_a_document_with_an_unseen_title_keep_their_texts() -> None:
-    critic = fit([make_titled_document(str(at), ["a", "b", "c"]) for at in range(20)], labels="title", smoothing="add:1")
+    critic = fit(
+        [make_titled_document(str(at), ["a", "b", "c"]) for at in range(20)], labels="title", smoothing="add:1"
+    )
     rows = state_steps(critic, make_titled_document("odd", ["a", "zzz", "b", "c"]))
     assert [(row.state, row.text) for row in rows] == [("a", "words of a"), ("c", "words of c"), ("</s>", "")]
-    table = transition_errors(critic.prior, "s", score_documents(critic, [make_titled_document("odd", ["a", "zzz", "b", "c"])]))
+    table = transition_errors(
+        critic.prior, "s", score_documents(critic, [make_titled_document("odd", ["a", "zzz", "b", "c"])])
+    )
     assert table.filter(table["from"] == "zzz").is_empty()

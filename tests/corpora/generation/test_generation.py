@@ -30,7 +30,7 @@ from finecomb.corpora.generation.generation import (
 )
 from finecomb.corpora.generation.lengths import LengthRule
 from finecomb.corpora.generation.priming import Priming
-from tests.annotators.llm.scripted import ScriptedAnswer, ScriptedServer
+from tests.annotators.llm.scripted_server import ScriptedAnswer, ScriptedServer
 
 RULE = LengthRule(least=6, most=12)
 GOOD = " It sailed far to the north. Then it"

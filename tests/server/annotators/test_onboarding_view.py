@@ -17,7 +17,16 @@ from finecomb.core.records import Annotator, Document, Settings
 from finecomb.core.study import StudyItem
 from finecomb.core.study_checks import check
 from tests.databases import KINDS, Client, FakeClock, new_study_location, open_test_store
-from tests.walking import next_step, valid_survey_answers, find_exercise, knows_nothing, submit_step, solve_exercise, complete_page, complete_onboarding
+from tests.onboarding_client import (
+    complete_onboarding,
+    complete_page,
+    find_exercise,
+    knows_nothing,
+    next_step,
+    solve_exercise,
+    submit_step,
+    valid_survey_answers,
+)
 
 TEXTS = [
     Document(id=f"secret-{n}", text="One two. Three four. Five six.", meta={"model": "gpt-secret"}) for n in range(3)
@@ -193,7 +202,9 @@ def test_who_fails_for_good_is_told_so_and_gets_a_code_of_their_own(client: Clie
 
 def test_leaving_during_an_attempt_does_not_use_it_up(tmp_path: Path) -> None:
     asked = examined("scarecrow", 1)
-    with open_test_store(new_study_location("sqlite", tmp_path), study(asked, skip=("training",)), FakeClock()) as store:
+    with open_test_store(
+        new_study_location("sqlite", tmp_path), study(asked, skip=("training",)), FakeClock()
+    ) as store:
         (link,) = store.run_job_sync(researcher_actions_storage.make_links, "tests", 1)
         client = Client(store).join_study(link.token)
         done = 0
@@ -222,7 +233,9 @@ def test_leaving_during_an_attempt_does_not_use_it_up(tmp_path: Path) -> None:
 
 def test_one_mark_short_costs_what_the_part_says(tmp_path: Path) -> None:
     asked = examined("scarecrow", 1)
-    with open_test_store(new_study_location("sqlite", tmp_path), study(asked, skip=("training",)), FakeClock()) as store:
+    with open_test_store(
+        new_study_location("sqlite", tmp_path), study(asked, skip=("training",)), FakeClock()
+    ) as store:
         client = Client(store).join_study()
         _, met = complete_onboarding(
             client, asked, lambda name, n: not (name.startswith("task") and n >= 4) and not name.endswith("-3")
@@ -297,7 +310,9 @@ def test_answers_can_be_verified_before_they_are_handed_in(tmp_path: Path) -> No
 
 def test_a_question_asks_only_itself(tmp_path: Path) -> None:
     asked = examined("scarecrow", 1)
-    with open_test_store(new_study_location("sqlite", tmp_path), study(asked, skip=("training",)), FakeClock()) as store:
+    with open_test_store(
+        new_study_location("sqlite", tmp_path), study(asked, skip=("training",)), FakeClock()
+    ) as store:
         client = Client(store).join_study()
         while not (task := until_task(client, asked, "qualification"))["practice"]["question"]:
             solve_exercise(client, asked, task)
@@ -405,7 +420,9 @@ def test_nothing_on_the_way_tells_where_texts_come_from(client: Client) -> None:
 
 @pytest.fixture(scope="module")
 def arms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    with open_test_store(new_study_location("sqlite", tmp_path_factory.mktemp("arms")), study(protocols.load("turing")), FakeClock()) as it:
+    with open_test_store(
+        new_study_location("sqlite", tmp_path_factory.mktemp("arms")), study(protocols.load("turing")), FakeClock()
+    ) as it:
         yield it
 
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from finecomb import protocols
-from finecomb.collection.annotator_progress import AnnotatorMeta
+from finecomb.collection.annotator_meta import AnnotatorMeta
 from finecomb.collection.database.store import Store
 from finecomb.core.records import Document, Settings
 from finecomb.core.study import StudyItem
 from tests.databases import Client, FakeClock
-from tests.walking import next_step, submit_guess, submit_step, complete_page
+from tests.onboarding_client import complete_page, next_step, submit_guess, submit_step
 
 TURING = protocols.load("turing")
 

@@ -198,7 +198,9 @@ class TestOneAnnotatorEach:
         assert isinstance(settings, Settings)
         return [settings.model_copy(update={"annotators": 1, "lease": 10}), *rest[:2]]
 
-    def test_an_abandoned_text_goes_to_somebody_else_and_its_draft_is_kept(self, store: Store, clock: FakeClock) -> None:
+    def test_an_abandoned_text_goes_to_somebody_else_and_its_draft_is_kept(
+        self, store: Store, clock: FakeClock
+    ) -> None:
         slow, quick = Client(store).join_study(), Client(store).join_study()
         task = slow.next_task()
         slow.save(task["id"], "marks/m1", mark(task))
@@ -223,7 +225,9 @@ class TestOneAnnotatorEach:
         clock.now += 4
         assert busy.next_task()["text"] == task["text"]
 
-    def test_a_text_in_which_something_was_done_is_kept_for_the_whole_lease(self, store: Store, clock: FakeClock) -> None:
+    def test_a_text_in_which_something_was_done_is_kept_for_the_whole_lease(
+        self, store: Store, clock: FakeClock
+    ) -> None:
         slow, quick = Client(store).join_study(), Client(store).join_study()
         task = slow.next_task()
         slow.save(task["id"], "marks/m1", mark(task))

@@ -91,7 +91,9 @@ def test_a_later_part_is_not_sent_before_the_earlier_ones_were_judged(tmp_path: 
     long = Document(id="d", text=f"{TEXT} Six is it.", segments=cut)
     words: dict[str, Any] = {"label": None, "answers": {}}
     with open_test_store(
-        new_study_location("sqlite", tmp_path), [Settings(protocols=(asked.id,), skip=ONBOARDING_PHASES), asked, long], FakeClock()
+        new_study_location("sqlite", tmp_path),
+        [Settings(protocols=(asked.id,), skip=ONBOARDING_PHASES), asked, long],
+        FakeClock(),
     ) as store:
         client = Client(store).join_study()
         task = client.next_task()

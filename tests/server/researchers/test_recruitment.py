@@ -23,7 +23,7 @@ from finecomb.core.records import (
 from finecomb.core.span import Span
 from finecomb.core.study import StudyItem
 from finecomb.server.researchers.recruitment import practice_attempts, router
-from tests.collection.worlds import PRICED_SETTINGS, SCARECROW, TEXT, TURING, make_rating_study
+from tests.collection.rating_studies import PRICED_SETTINGS, SCARECROW, TEXT, TURING, make_rating_study
 from tests.databases import Client
 
 # --- attempts ----------------------------------------------------------------------------------------------------
@@ -93,7 +93,11 @@ def get(client: Client, path: str, **asked: str) -> Any:
 
 
 def test_who_may_do_what(store: Store, worker: str) -> None:
-    annotator, viewer, editor = Client(store), Client(store).sign_in_researcher("viewer"), Client(store).sign_in_researcher("editor")
+    annotator, viewer, editor = (
+        Client(store),
+        Client(store).sign_in_researcher("viewer"),
+        Client(store).sign_in_researcher("editor"),
+    )
     looks = [("recruiting", {}), ("attempts", {"id": worker}), ("screen", {}), ("screen/people", {}), ("design", {})]
     changes: list[tuple[str, Any]] = [
         ("annotation/kept", {"rules": ["vague"]}),

@@ -16,7 +16,7 @@ from finecomb.collection.database.store import Store
 from finecomb.core.records import Document, ModelSettings, Settings
 from finecomb.core.study import StudyItem
 from finecomb.server.researchers.run_routes import router
-from tests.annotators.llm.scripted import ScriptedAnswer, ScriptedServer, extract_text
+from tests.annotators.llm.scripted_server import ScriptedAnswer, ScriptedServer, extract_text
 from tests.databases import Client, new_study_location, open_test_store
 
 MARK = {

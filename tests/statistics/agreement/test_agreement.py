@@ -19,9 +19,9 @@ from finecomb.statistics.agreement.rating_matrix import CONVENTIONS
 from finecomb.statistics.agreement.rating_sources import AnswerRatings, ItemLabels, UnitMarks, build_source
 from finecomb.statistics.agreement.registry import FAMILIES, MEASURES
 from finecomb.statistics.selection.view import Filters, view
+from tests.statistics.agreement.agreement_studies import TEXT, make_marked_study, make_rated_study, studies
+from tests.statistics.agreement.agreement_studies import MarkTuple as Given
 from tests.statistics.agreement.closed_form import closed_form_agreement
-from tests.statistics.agreement.worlds import TEXT, make_rated_study, studies, make_marked_study
-from tests.statistics.agreement.worlds import MarkTuple as Given
 
 fewer = settings(max_examples=settings().max_examples // 2)
 ON_MARKS = [name for name, measure in MEASURES.items() if UnitMarks in measure.reads]
@@ -77,7 +77,9 @@ def test_agreement_by_model() -> None:
 @given(studies())
 def test_the_mean_over_texts_leaves_out_or_counts_as_one_what_is_undefined(one: Study) -> None:
     ids = view(one).study.documents["id"]
-    each = [closed_form_agreement(view(one).restrict_to_documents(ids.filter(ids == id)), "alpha", draws=0) for id in ids]
+    each = [
+        closed_form_agreement(view(one).restrict_to_documents(ids.filter(ids == id)), "alpha", draws=0) for id in ids
+    ]
     wordless = dict(one.documents.select("id", one.documents["text"] == "").iter_rows())
     defined = [own.value for own in each if not math.isnan(own.value)]
     silent = ("nobody marked anything", "everybody marked everything")

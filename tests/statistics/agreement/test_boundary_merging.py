@@ -7,7 +7,7 @@ from finecomb.core.span import Span
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.boundary_merging import widen_overlapping_spans
 from finecomb.statistics.selection.view import view
-from tests.statistics.agreement.worlds import TEXT, studies, make_marked_study
+from tests.statistics.agreement.agreement_studies import TEXT, make_marked_study, studies
 
 
 def widened(one: Study) -> dict[str, list[tuple[int, int]]]:
@@ -49,7 +49,9 @@ def test_every_span_becomes_the_union_of_its_chain(one: Study) -> None:
 
 
 def test_marks_keep_their_order_and_their_other_columns() -> None:
-    one = view(make_marked_study({"d": TEXT}, {("d", "p"): [(8, 13, "red"), (0, 7, None)], ("d", "q"): [(4, 9, "red")]}))
+    one = view(
+        make_marked_study({"d": TEXT}, {("d", "p"): [(8, 13, "red"), (0, 7, None)], ("d", "q"): [(4, 9, "red")]})
+    )
     after = widen_overlapping_spans(one)
     assert after.study.marks.drop("spans").equals(one.study.marks.drop("spans"))
     assert after.study.marks.schema == one.study.marks.schema

@@ -14,8 +14,8 @@ from finecomb.core.study import Study
 from finecomb.statistics.agreement.mark_alignment import align
 from finecomb.statistics.agreement.rating_matrix import item_ratings
 from finecomb.statistics.selection.view import View, view
-from tests.statistics.agreement.worlds import PROTOCOL, TEXT, MarkTuple, studies, make_marked_study
-from tests.statistics.gold.worlds import make_alternative, make_gold_mark, make_gold_study
+from tests.statistics.agreement.agreement_studies import PROTOCOL, TEXT, MarkTuple, make_marked_study, studies
+from tests.statistics.gold.gold_studies import make_alternative, make_gold_mark, make_gold_study
 
 Read = dict[tuple[str, str], list[MarkTuple]]
 

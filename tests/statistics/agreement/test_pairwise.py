@@ -12,7 +12,7 @@ from scipy import stats
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.agreement import agree
 from finecomb.statistics.agreement.kappa import cohen
-from tests.statistics.agreement.worlds import TEXT, studies, make_marked_study
+from tests.statistics.agreement.agreement_studies import TEXT, make_marked_study, studies
 
 fewer = settings(max_examples=settings().max_examples // 2)
 

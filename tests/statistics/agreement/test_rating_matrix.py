@@ -12,7 +12,7 @@ from finecomb.core.study import Study
 from finecomb.statistics.agreement.mark_alignment import align
 from finecomb.statistics.agreement.rating_matrix import document_ratings, item_ratings, mark_ratings, unit_ratings
 from finecomb.statistics.selection.view import View, view
-from tests.statistics.agreement.worlds import PROTOCOL, TEXT, make_mark, make_rated_study, make_marked_study
+from tests.statistics.agreement.agreement_studies import PROTOCOL, TEXT, make_mark, make_marked_study, make_rated_study
 
 N = np.nan
 

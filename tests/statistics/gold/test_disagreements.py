@@ -8,15 +8,16 @@ import pytest
 from finecomb.core.errors import FinecombError
 from finecomb.statistics.gold.disagreements import compare_judges, confusion, disagreements, pairing_type_table
 from finecomb.statistics.gold.scores import Scores, score, score_ratios
-from tests.statistics.agreement.worlds import MarkTuple
-from tests.statistics.gold.worlds import TEXT, make_alternative, make_gold_mark, make_gold_study
+from tests.statistics.agreement.agreement_studies import MarkTuple
+from tests.statistics.gold.gold_studies import TEXT, make_alternative, make_gold_mark, make_gold_study
 
 GOLD: list[MarkTuple] = [(0, 3, "red"), (4, 7, "red"), (8, 13, "blue"), (14, 18, "green")]
 JUDGE: list[MarkTuple] = [(0, 3, "red"), (4, 7, "blue"), (8, 11, "blue"), (15, 16, "red")]
 
 
 def one() -> Scores:
-    return score(make_gold_study({"d": TEXT, "e": TEXT}, {("d", "gold"): GOLD, ("d", "j"): JUDGE, ("e", "gold"): [GOLD[0]],
+    return score(make_gold_study({"d": TEXT, "e": TEXT}, {("d", "gold"): GOLD, ("d", "j"): JUDGE, ("e",
+    "gold"): [GOLD[0]],
                  ("e", "j"): [(14, 18, "red")]}), draws=0)  # fmt: skip
 
 

@@ -26,8 +26,8 @@ from finecomb.statistics.gold.disputes import (
 )
 from finecomb.statistics.gold.gold_merge import gold
 from finecomb.statistics.selection.view import Filters, view
-from tests.statistics.agreement.worlds import MarkTuple
-from tests.statistics.gold.worlds import TEXT, make_gold_mark, mark_lists, make_gold_study
+from tests.statistics.agreement.agreement_studies import MarkTuple
+from tests.statistics.gold.gold_studies import TEXT, make_gold_mark, make_gold_study, mark_lists
 
 THREE = ("p", "q", "r")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -35,7 +35,9 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 def found(*given: Sequence[Mark | MarkTuple], align: str = "auto") -> tuple[Dispute, ...]:
     """The places of one text that so many people read."""
-    return find_disputes(view(make_gold_study({"d": TEXT}, {("d", f"p{at}"): own for at, own in enumerate(given)})), align)["d"]
+    return find_disputes(
+        view(make_gold_study({"d": TEXT}, {("d", f"p{at}"): own for at, own in enumerate(given)})), align
+    )["d"]
 
 
 def ids(place: Dispute) -> set[str]:
@@ -85,7 +87,9 @@ def counted(own: Sequence[Dispute]) -> DisputeCount:
 
 @given(st.lists(mark_lists(), min_size=1, max_size=4), st.sampled_from(["auto", "overlap", "overlap-label"]))
 def test_disputes_are_counted_without_being_made(given: list[list[MarkTuple]], align: str) -> None:
-    study = make_gold_study({"d": TEXT, "e": TEXT}, {("d", f"p{at}"): each for at, each in enumerate(given)} | {("e", "p0"): []})
+    study = make_gold_study(
+        {"d": TEXT, "e": TEXT}, {("d", f"p{at}"): each for at, each in enumerate(given)} | {("e", "p0"): []}
+    )
     every = find_disputes(view(study), align)
     assert dispute_counts(view(study), align) == {document: counted(own) for document, own in every.items()}
 

@@ -17,8 +17,8 @@ from finecomb.statistics.gold import merge_tables
 from finecomb.statistics.gold.decisions import decision_notes
 from finecomb.statistics.gold.gold_merge import Gold, SpanSize, gold, merge_answers
 from finecomb.statistics.selection.view import Filters, view
-from tests.statistics.agreement.worlds import PROTOCOL, MarkTuple, studies
-from tests.statistics.gold.worlds import TEXT, make_alternative, make_gold_mark, make_gold_study
+from tests.statistics.agreement.agreement_studies import PROTOCOL, MarkTuple, studies
+from tests.statistics.gold.gold_studies import TEXT, make_alternative, make_gold_mark, make_gold_study
 
 THREE = ("p", "q", "r")
 
@@ -84,7 +84,9 @@ def test_the_majority_of_tokens_may_leave_a_gap() -> None:
 
 
 def test_no_common_token_falls_back_to_the_widest_reading() -> None:
-    given = [make_gold_mark(name, TEXT, start, end, "red", item="1") for name, start, end in (("x", 0, 3), ("y", 4, 13))]
+    given = [
+        make_gold_mark(name, TEXT, start, end, "red", item="1") for name, start, end in (("x", 0, 3), ("y", 4, 13))
+    ]
     assert only(gold(three(given[:1], given[1:], [])))[0].quotes == ("two three",)
 
 
@@ -195,7 +197,8 @@ def basketball(*people: Sequence[tuple[str, str, dict[str, Any]]]) -> Study:
         Annotation(
             id=f"a{number}", document="d", annotator=f"p{number}", protocol=protocol.id,
             marks=tuple(
-                make_gold_mark(f"{number}/{at}", BOSTON, BOSTON.index(quote), BOSTON.index(quote) + len(quote), label, **more)
+                make_gold_mark(f"{number}/{at}", BOSTON, BOSTON.index(quote), BOSTON.index(quote) + len(quote), label,
+                **more)
                 for at, (quote, label, more) in enumerate(own)
             ),
         )
@@ -324,7 +327,10 @@ def decided(what: str, readings: Sequence[str], gold_marks: Sequence[str]) -> di
 def test_decisions_of_an_adjudicator_are_gold() -> None:
     """`gold` merged by votes as if nobody had decided anything."""
     study = three([(0, 3, "red"), (8, 13, "red")], [(0, 3, "red")], [(4, 7, "blue")])
-    kept, added = make_gold_mark("d/adjudicated/k", TEXT, 4, 7, "green"), make_gold_mark("d/adjudicated/x", TEXT, 14, 18, "red")
+    kept, added = (
+        make_gold_mark("d/adjudicated/k", TEXT, 4, 7, "green"),
+        make_gold_mark("d/adjudicated/x", TEXT, 14, 18, "red"),
+    )
     meta = {
         "adjudication": {
             "k": decided("changed", ["d/r/0"], ["d/adjudicated/k"]),

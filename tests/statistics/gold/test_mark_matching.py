@@ -17,20 +17,20 @@ from finecomb.statistics.gold.mark_matching import (
     match_shared_task,
 )
 from finecomb.statistics.gold.scores import Match, score
-from tests.statistics.agreement.worlds import MarkTuple
-from tests.statistics.gold.worlds import (
+from tests.statistics.agreement.agreement_studies import MarkTuple
+from tests.statistics.gold.gold_studies import (
     LABELS,
     TEXT,
     TEXTS,
-    make_alternative,
     compare_gold_and_judge,
-    make_gold_mark,
     gold_and_judge_marks,
+    make_alternative,
+    make_gold_mark,
+    make_gold_study,
     marked_positions,
     score_row,
-    slow_optimal_match_count,
     slow_greedy_match_count,
-    make_gold_study,
+    slow_optimal_match_count,
 )
 
 Both = dict[tuple[str, str], list[MarkTuple]]
@@ -51,7 +51,9 @@ def one_scope(both: MatchingProblem) -> Ints:
 @given(gold_and_judge_marks())
 def test_the_tasks_rule_equals_its_definition(both: Both) -> None:
     ready = compare_gold_and_judge(both)
-    assert match_shared_task(ready, one_scope(ready)).credit.sum() == sum(slow_greedy_match_count(*sides) for sides in each(both))
+    assert match_shared_task(ready, one_scope(ready)).credit.sum() == sum(
+        slow_greedy_match_count(*sides) for sides in each(both)
+    )
     same = match_shared_task(ready.with_same_label(), one_scope(ready))
     assert same.credit.sum() == sum(slow_greedy_match_count(*sides, same=True) for sides in each(both))
     for code, label in enumerate(LABELS):
@@ -114,7 +116,9 @@ def test_rules_are_ordered_and_credit_never_exceeds_a_pair(both: Both) -> None:
 
 @given(gold_and_judge_marks())
 def test_a_judge_who_is_gold_is_perfect(both: Both) -> None:
-    ready = compare_gold_and_judge({(document, name): both[document, "gold"] for document in TEXTS for name in ("gold", "judge")})
+    ready = compare_gold_and_judge(
+        {(document, name): both[document, "gold"] for document in TEXTS for name in ("gold", "judge")}
+    )
     for rule in RULES.values():
         found = rule(ready, one_scope(ready))
         assert found.credit == pytest.approx(np.ones(len(ready.gold)))
@@ -128,7 +132,9 @@ def test_characters_are_sets_soft_without_and_hard_with_the_label(both: Both) ->
     assert soft.matched == sum(len(marked_positions(gold) & marked_positions(judge)) for gold, judge in each(both))
     assert soft.predicted == sum(len(marked_positions(judge)) for _, judge in each(both))
     assert hard.matched == sum(
-        len(marked_positions(gold, label) & marked_positions(judge, label)) for gold, judge in each(both) for label in LABELS
+        len(marked_positions(gold, label) & marked_positions(judge, label))
+        for gold, judge in each(both)
+        for label in LABELS
     )
     assert hard.gold == sum(len(marked_positions(gold, label)) for gold, _ in each(both) for label in LABELS)
 
@@ -137,7 +143,9 @@ def test_characters_are_sets_soft_without_and_hard_with_the_label(both: Both) ->
 def test_tokens_count_when_any_of_their_characters_is_marked(both: Both) -> None:
     words = [range(3), range(4, 7), range(8, 13), range(14, 18)]
     found = score_row(score(make_gold_study(TEXTS, both), match="token", draws=0), "any")
-    touched = [[{at for at, word in enumerate(words) if marked_positions(own) & {*word}} for own in s] for s in each(both)]
+    touched = [
+        [{at for at, word in enumerate(words) if marked_positions(own) & {*word}} for own in s] for s in each(both)
+    ]
     assert (found.gold, found.predicted) == tuple(sum(len(sides[at]) for sides in touched) for at in (0, 1))
     assert found.matched == sum(len(gold & judge) for gold, judge in touched)
 
@@ -166,7 +174,9 @@ NAME, FIRST, SECOND = (0, 12, "red"), (20, 22, "blue"), (38, 39, "blue")
 def with_alternative(*judge: MarkTuple) -> tuple[float, float, float]:
     way = (make_alternative(STORY, 20, 22, "blue"), make_alternative(STORY, 38, 39, "blue"))
     gold = make_gold_mark("g", STORY, *NAME, alternatives=(way,))
-    found = score_row(score(make_gold_study({"d": STORY}, {("d", "gold"): [gold], ("d", "judge"): judge}), draws=0), "any")
+    found = score_row(
+        score(make_gold_study({"d": STORY}, {("d", "gold"): [gold], ("d", "judge"): judge}), draws=0), "any"
+    )
     return found.matched, found.right, found.predicted
 
 

@@ -19,7 +19,7 @@ from finecomb.statistics.gold.scores import Match, Scores, score
 from tests.golden import gold as golden
 from tests.golden.agreement import THOMSON_REITER_2020
 from tests.golden.measures import FRANK_CORRELATIONS
-from tests.statistics.gold.worlds import score_row
+from tests.statistics.gold.gold_studies import score_row
 
 
 @pytest.fixture(scope="module")

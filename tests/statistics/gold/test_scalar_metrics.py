@@ -6,8 +6,8 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator
 from finecomb.core.study import Study
 from finecomb.statistics.gold.scalar_metrics import has_only_scalar_scores, scalar_metric_correlations
-from tests.statistics.agreement.worlds import PROTOCOL, MarkTuple
-from tests.statistics.gold.worlds import TEXT, make_gold_study
+from tests.statistics.agreement.agreement_studies import PROTOCOL, MarkTuple
+from tests.statistics.gold.gold_studies import TEXT, make_gold_study
 
 WORDS: list[MarkTuple] = [(0, 3, "red"), (4, 7, "red"), (8, 13, "blue"), (14, 18, "blue")]
 

@@ -11,8 +11,15 @@ from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.study import Study
 from finecomb.core.text_hash import text_hash
 from finecomb.statistics.gold.scores import MATCHES, Average, Match, score, score_by_rules, score_ratios
-from tests.statistics.agreement.worlds import PROTOCOL, MarkTuple
-from tests.statistics.gold.worlds import TEXT, TEXTS, make_gold_mark, gold_and_judge_marks, score_row, make_gold_study
+from tests.statistics.agreement.agreement_studies import PROTOCOL, MarkTuple
+from tests.statistics.gold.gold_studies import (
+    TEXT,
+    TEXTS,
+    gold_and_judge_marks,
+    make_gold_mark,
+    make_gold_study,
+    score_row,
+)
 
 RED: MarkTuple = (0, 3, "red")
 BY_SHARE: tuple[Match, Match] = ("partial", "mpp")
@@ -102,10 +109,16 @@ def test_a_judge_of_other_texts_cannot_be_compared() -> None:
 
 def test_gold_without_a_majority_label_counts_in_any_only() -> None:
     split = make_gold_mark("g", TEXT, 0, 3, None, label_votes={"red": 1, "blue": 1}, votes=2)
-    study = make_gold_study({"d": TEXT}, {("d", "gold"): [split, make_gold_mark("h", TEXT, 4, 7, "red")], ("d", "judge"): [RED]})
+    study = make_gold_study(
+        {"d": TEXT}, {("d", "gold"): [split, make_gold_mark("h", TEXT, 4, 7, "red")], ("d", "judge"): [RED]}
+    )
     found = score(study, draws=0)
     assert score_row(found, "any").matched == 1
-    assert (score_row(found, "red").gold, score_row(found, "red").matched, score_row(found, "red").predicted) == (1, 0, 1)
+    assert (score_row(found, "red").gold, score_row(found, "red").matched, score_row(found, "red").predicted) == (
+        1,
+        0,
+        1,
+    )
     assert score_row(found, "typed").gold == 1
     assert "1 gold marks have no label that counts" in found.notes[0]
 
@@ -170,7 +183,11 @@ def test_marks_on_a_context_match_marks_there_only() -> None:
     annotations = [
         Annotation(id="d/gold", document="d", annotator="gold", protocol=PROTOCOL.id, marks=(prompt,)),
         Annotation(
-            id="d/judge", document="d", annotator="judge", protocol=PROTOCOL.id, marks=(make_gold_mark("j", TEXT, 0, 3, "red"),)
+            id="d/judge",
+            document="d",
+            annotator="judge",
+            protocol=PROTOCOL.id,
+            marks=(make_gold_mark("j", TEXT, 0, 3, "red"),),
         ),
     ]
     who = [Annotator(id="gold", kind="gold"), Annotator(id="judge", kind="llm")]
@@ -183,7 +200,9 @@ def test_marks_on_a_context_match_marks_there_only() -> None:
 
 def test_overlapping_marks_are_scored_unless_the_task_is_asked_for() -> None:
     """The default was the task's rule, which refuses them."""
-    study = make_gold_study({"d": TEXT}, {("d", "gold"): [(0, 3, "red")], ("d", "judge"): [(0, 7, "red"), (4, 13, "red")]})
+    study = make_gold_study(
+        {"d": TEXT}, {("d", "gold"): [(0, 3, "red")], ("d", "judge"): [(0, 7, "red"), (4, 13, "red")]}
+    )
     assert score_row(score(study, draws=0), "any").matched == 1
     with pytest.raises(FinecombError, match="use --match optimal"):
         score(study, match="task", draws=0)
@@ -244,7 +263,9 @@ def test_the_greatest_credit_may_need_fewer_pairs() -> None:
         ("d", "gold"): [(0, 10, "red"), (10, 18, "red")],
         ("d", "judge"): [(0, 1, "red"), (1, 11, "red")],
     }
-    shares = {match: score_row(score(make_gold_study({"d": TEXT}, both), match=match, draws=0), "any") for match in BY_SHARE}
+    shares = {
+        match: score_row(score(make_gold_study({"d": TEXT}, both), match=match, draws=0), "any") for match in BY_SHARE
+    }
     assert (shares["partial"].matched, shares["partial"].right) == pytest.approx((1 / 10 + 1 / 8, 1 + 1 / 10))
     assert (shares["mpp"].matched, shares["mpp"].right) == pytest.approx((0.9, 0.9))
 
@@ -264,7 +285,9 @@ def test_macro_is_the_mean_over_texts() -> None:
         ("b", "gold"): [(0, 3, "red"), (4, 7, "red"), (8, 13, "red")], ("b", "judge"): [(0, 3, "red")],
         ("c", "gold"): [], ("c", "judge"): [],
     }  # fmt: skip
-    micro, macro = (score_row(score(make_gold_study(texts, given), average=each, draws=100), "any") for each in AVERAGES)
+    micro, macro = (
+        score_row(score(make_gold_study(texts, given), average=each, draws=100), "any") for each in AVERAGES
+    )
     assert (micro.recall.value, macro.recall.value) == pytest.approx((2 / 4, (1 + 1 / 3 + 1) / 3))
     assert macro.recall.signature["average"] == "macro"
     assert macro.recall.low <= macro.recall.value <= macro.recall.high
@@ -287,7 +310,9 @@ def test_every_rule_in_one_table_with_ranks() -> None:
 
 
 def test_a_judge_that_was_fitted_on_the_texts_is_warned_about() -> None:
-    study = make_gold_study({"a": TEXT, "b": "another text"}, {(id, n): [RED] for id in "ab" for n in ("gold", "judge")})
+    study = make_gold_study(
+        {"a": TEXT, "b": "another text"}, {(id, n): [RED] for id in "ab" for n in ("gold", "judge")}
+    )
     fitted = {"fitted_texts": [text_hash(TEXT)]}
     items = [
         each.model_copy(update={"meta": fitted}) if isinstance(each, Annotator) and each.id == "judge" else each

@@ -5,7 +5,7 @@ import pytest
 
 from finecomb.core.errors import FinecombError
 from finecomb.statistics.judges.anchoring_effect import anchoring_findings, estimate_anchoring_effect
-from tests.statistics.judges.worlds import simulate_annotator, make_judge_study
+from tests.statistics.judges.judge_studies import make_judge_study, simulate_annotator
 
 
 def simulated(

@@ -19,13 +19,15 @@ from finecomb.statistics.judges.judge_agreement import (
 from finecomb.statistics.judges.text_values import select_people_and_judges
 from finecomb.statistics.judges.validity import stale_conditions, stale_warning
 from finecomb.statistics.selection.view import Filters, view
-from tests.statistics.judges.worlds import MarkTuples, make_crowd_study, simulate_annotator, make_judge_study
+from tests.statistics.judges.judge_studies import MarkTuples, make_crowd_study, make_judge_study, simulate_annotator
 
 FAST = CalibrationOptions(draws=200, levels=("token",), gamma=False)
 
 
 def test_a_judge_like_a_person_may_stand_in() -> None:
-    result = calibrate(make_crowd_study(150), "judge", CalibrationOptions(epsilon=0.2, draws=200, levels=("token",), gamma=False))
+    result = calibrate(
+        make_crowd_study(150), "judge", CalibrationOptions(epsilon=0.2, draws=200, levels=("token",), gamma=False)
+    )
     assert result.verdict == "may stand in"
     assert "may stand in" in result.paragraph
     assert "name" in result.labels
@@ -121,7 +123,9 @@ def test_the_page_and_the_tables_hold_the_answer() -> None:
 
 
 def test_a_contract_is_stale_when_the_judge_or_time_changes() -> None:
-    result = calibrate(make_crowd_study(20, annotator_meta={"judge": {"model": "m-1", "prompt_hash": "ab"}}), "judge", FAST)
+    result = calibrate(
+        make_crowd_study(20, annotator_meta={"judge": {"model": "m-1", "prompt_hash": "ab"}}), "judge", FAST
+    )
     made = datetime(2026, 1, 1, tzinfo=UTC)
     contract = result.build_contract(made)
     assert contract.binding.model == "m-1"
@@ -168,7 +172,9 @@ def test_a_constant_judge_is_told() -> None:
 
 
 def test_winning_against_people_is_not_enough_where_agreement_is_less() -> None:
-    result = calibrate(make_crowd_study(150), "judge", CalibrationOptions(epsilon=0.2, draws=200, levels=("token",), gamma=False))
+    result = calibrate(
+        make_crowd_study(150), "judge", CalibrationOptions(epsilon=0.2, draws=200, levels=("token",), gamma=False)
+    )
     less = [
         each
         if each.columns["who"] != "difference"

@@ -6,7 +6,7 @@ import pytest
 
 from finecomb.statistics.judges.calibration import CalibrationOptions, calibrate, find_alpha
 from finecomb.statistics.judges.calibration_record import CalibrationRecord, RecordedEstimate, calibration_record
-from tests.statistics.judges.worlds import make_crowd_study, simulate_annotator, make_judge_study
+from tests.statistics.judges.judge_studies import make_crowd_study, make_judge_study, simulate_annotator
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 PROBE = {"judge~repeat": {"probe": "repeat", "probe_of": "judge"}, "judge": {"model": "mine"}}
@@ -40,7 +40,9 @@ def test_a_record_says_what_the_page_shows(record: CalibrationRecord) -> None:
 
 
 def test_undefined_numbers_are_null_with_a_reason() -> None:
-    result = calibrate(make_crowd_study(9, judge={f"d{n:03}": [] for n in range(9)}), "judge", CalibrationOptions(draws=20))
+    result = calibrate(
+        make_crowd_study(9, judge={f"d{n:03}": [] for n in range(9)}), "judge", CalibrationOptions(draws=20)
+    )
     record = calibration_record(result, NOW)
     share = next(row for row in record.agreement if row.label == "name" and row.measure == "one-vs-rest-precision")
     assert share.judge.value is None

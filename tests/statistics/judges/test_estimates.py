@@ -7,7 +7,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.study import Study
 from finecomb.statistics.judges.estimates import FIXED_SHARES, PEOPLE_ALONE, WITH_JUDGES, estimate_means
 from finecomb.statistics.judges.ppi import TextValues, ppi_mean
-from tests.statistics.judges.worlds import MarkTuples, simulate_annotator, make_judge_study
+from tests.statistics.judges.judge_studies import MarkTuples, make_judge_study, simulate_annotator
 
 
 def some(marks: dict[str, MarkTuples], count: int, seed: int = 0) -> dict[str, MarkTuples]:
@@ -16,7 +16,10 @@ def some(marks: dict[str, MarkTuples], count: int, seed: int = 0) -> dict[str, M
 
 
 def world(read: int = 30, texts: int = 120, **more: object) -> Study:
-    person, judge = simulate_annotator(texts, 0, finds=0.95, alarms=0.02), simulate_annotator(texts, 1, finds=0.9, alarms=0.05)
+    person, judge = (
+        simulate_annotator(texts, 0, finds=0.95, alarms=0.02),
+        simulate_annotator(texts, 1, finds=0.9, alarms=0.05),
+    )
     metas = {name: {"model": "big" if at % 3 else "small"} for at, name in enumerate(sorted(person))}
     return make_judge_study({"p0": some(person, read), "judge": judge}, {"judge": "llm"}, metas=metas, **more)  # type: ignore[arg-type]
 
@@ -52,9 +55,9 @@ def test_a_good_judge_is_worth_texts_and_noise_is_worth_none() -> None:
     shuffled = dict(
         zip(sorted(noise), [noise[name] for name in np.random.default_rng(3).permutation(sorted(noise))], strict=True)
     )
-    useless = estimate_means(make_judge_study({"p0": some(person, 30), "judge": shuffled}, {"judge": "llm"}), ["judge"]).findings[
-        -1
-    ]
+    useless = estimate_means(
+        make_judge_study({"p0": some(person, 30), "judge": shuffled}, {"judge": "llm"}), ["judge"]
+    ).findings[-1]
     assert useless.columns["advice"] in ("the judges add nothing; use people alone", "the judges help, or not")
     assert float(str(useless.columns["added_low"])) <= 0
 

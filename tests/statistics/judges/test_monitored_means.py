@@ -8,7 +8,7 @@ import pytest
 from finecomb.statistics.judges.monitored_means import monitored_means, stratified_monitored_mean
 from finecomb.statistics.judges.text_allocation import TextStrata, stratum_deviations, stratum_probabilities
 from finecomb.statistics.selection.view import view
-from tests.statistics.judges.worlds import simulate_annotator, make_judge_study
+from tests.statistics.judges.judge_studies import make_judge_study, simulate_annotator
 
 
 def test_both_means_say_which_kind_they_are() -> None:

@@ -9,14 +9,16 @@ from finecomb.statistics.agreement.agreement import agree
 from finecomb.statistics.judges.reliability_probes import own_system, paired_effect, probe_findings, self_preference
 from finecomb.statistics.judges.text_values import select_people_and_judges
 from finecomb.statistics.selection.view import Filters, view
-from tests.statistics.judges.worlds import simulate_annotator, make_judge_study
+from tests.statistics.judges.judge_studies import make_judge_study, simulate_annotator
 
 PROBE = {"again": {"probe": "repeat", "probe_of": "judge"}}
 
 
 def test_a_probe_is_the_judges_agreement_with_itself() -> None:
     whole = make_judge_study(
-        {"judge": simulate_annotator(40, 1), "again": simulate_annotator(40, 2)}, {"judge": "llm", "again": "llm"}, annotator_meta=PROBE
+        {"judge": simulate_annotator(40, 1), "again": simulate_annotator(40, 2)},
+        {"judge": "llm", "again": "llm"},
+        annotator_meta=PROBE,
     )
     alpha, same, change = probe_findings(whole, "judge", draws=100)
     expected = agree(view(whole, Filters(annotators=("judge", "again"))), ["alpha"], draws=0)[0].estimate.value
@@ -48,7 +50,9 @@ def test_a_judge_that_spares_its_own_model_is_seen() -> None:
     person, judge = simulate_annotator(80, 0, finds=0.9, alarms=0), simulate_annotator(80, 1, finds=0.9, alarms=0)
     metas = {name: {"model": "mine" if at % 2 else "other"} for at, name in enumerate(sorted(person))}
     judge = {name: marks[:1] if metas[name]["model"] == "mine" else marks for name, marks in judge.items()}
-    sides = select_people_and_judges(make_judge_study({"p0": person, "judge": judge}, {"judge": "llm"}, metas=metas), ["judge"])
+    sides = select_people_and_judges(
+        make_judge_study({"p0": person, "judge": judge}, {"judge": "llm"}, metas=metas), ["judge"]
+    )
     assert self_preference(sides, "judge", "mine").estimate.high < 0
     with pytest.raises(FinecombError, match="no text has model"):
         self_preference(sides, "judge", "yours")
@@ -105,14 +109,17 @@ def test_the_judges_own_model_is_known_from_its_annotator() -> None:
     texts = {name: {"model": "mine"} for name in simulate_annotator(8, 1)}
     named = make_judge_study({"judge": simulate_annotator(8, 1)}, {"judge": "llm"}, texts, {"judge": {"model": "mine"}})
     assert own_system(named, "judge") == "mine"
-    other = make_judge_study({"judge": simulate_annotator(8, 1)}, {"judge": "llm"}, texts, {"judge": {"model": "m", "own_system": "mine"}})
+    other = make_judge_study(
+        {"judge": simulate_annotator(8, 1)}, {"judge": "llm"}, texts, {"judge": {"model": "m", "own_system": "mine"}}
+    )
     assert own_system(other, "judge") == "mine"
     assert own_system(make_judge_study({"judge": simulate_annotator(8, 1)}, metas=texts), "judge") == ""
 
 
 def test_an_unknown_probe_is_refused() -> None:
     whole = make_judge_study(
-        {"judge": simulate_annotator(9, 1), "x": simulate_annotator(9, 2)}, annotator_meta={"x": {"probe": "repat", "probe_of": "judge"}}
+        {"judge": simulate_annotator(9, 1), "x": simulate_annotator(9, 2)},
+        annotator_meta={"x": {"probe": "repat", "probe_of": "judge"}},
     )
     with pytest.raises(FinecombError, match="did you mean 'repeat'"):
         probe_findings(whole, "judge")

@@ -16,7 +16,15 @@ from finecomb.statistics.inference.resampling import draw_resamples
 from finecomb.statistics.measures.annotation_matrix import build_annotation_matrix
 from finecomb.statistics.measures.annotation_measures import MEASURES, measure
 from finecomb.statistics.selection.view import Filters, view
-from tests.statistics.measures.worlds import LABELS, PROTOCOL, WEIGHTED_PROTOCOL, MarkedWords, single_column, single_estimate, make_measure_study
+from tests.statistics.measures.measure_studies import (
+    LABELS,
+    PROTOCOL,
+    WEIGHTED_PROTOCOL,
+    MarkedWords,
+    make_measure_study,
+    single_column,
+    single_estimate,
+)
 from tests.strategies import studies
 
 TEXT = "one two three four five six seven eight nine ten"

@@ -11,7 +11,7 @@ from finecomb.core.study import Study
 from finecomb.statistics.measures.count_variation import variation
 from finecomb.statistics.selection.view import view
 from tests.golden import measures as golden
-from tests.statistics.measures.worlds import single_column, single_estimate, make_measure_study
+from tests.statistics.measures.measure_studies import make_measure_study, single_column, single_estimate
 
 TEXT = " ".join(["w"] * 40)
 

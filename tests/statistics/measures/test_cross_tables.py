@@ -9,7 +9,7 @@ from finecomb.core.study import Study
 from finecomb.statistics.measures.annotation_measures import measure
 from finecomb.statistics.measures.cross_tables import cross_tabulate, pivot
 from finecomb.statistics.selection.view import view
-from tests.statistics.measures.worlds import LABELS, MarkedWords, single_estimate, make_measure_study
+from tests.statistics.measures.measure_studies import LABELS, MarkedWords, make_measure_study, single_estimate
 
 TEXT = "one two three four five six seven eight nine ten"
 

@@ -23,7 +23,13 @@ from finecomb.statistics.measures.mark_audit import (
     wilson_interval,
 )
 from finecomb.statistics.selection.view import Filters, view
-from tests.statistics.measures.worlds import LABELS, MarkedWords, single_column, single_estimate, make_measure_study
+from tests.statistics.measures.measure_studies import (
+    LABELS,
+    MarkedWords,
+    make_measure_study,
+    single_column,
+    single_estimate,
+)
 
 TEXT = "one two three four five six seven eight nine ten"
 RATES, RIGHT = np.array([1.2, 0.6, 0.3]), np.array([0.9, 0.5, 0.1])
@@ -159,7 +165,9 @@ def test_several_judges_share_their_vote() -> None:
         )
         for number, each in enumerate(said)
     ]
-    assert single_estimate(audited_counts(view(study), judgements), measure="legitimate", label="a").value == pytest.approx(2 / 3)
+    assert single_estimate(
+        audited_counts(view(study), judgements), measure="legitimate", label="a"
+    ).value == pytest.approx(2 / 3)
 
 
 def test_strata_of_the_sample_count_as_often_as_they_have_marks() -> None:

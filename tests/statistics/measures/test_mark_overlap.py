@@ -18,7 +18,7 @@ from finecomb.statistics.measures.mark_overlap import (
     vote_share_by_severity,
 )
 from finecomb.statistics.selection.view import view
-from tests.statistics.measures.worlds import PROTOCOL, MarkedWords, single_estimate, make_measure_study
+from tests.statistics.measures.measure_studies import PROTOCOL, MarkedWords, make_measure_study, single_estimate
 from tests.strategies import studies
 
 TEXT = "one two three four five six seven eight nine ten"
@@ -59,7 +59,9 @@ def test_depth_by_hand() -> None:
     )
     people, marks = mark_depth_shares(view(study)), mark_depth_shares(view(study), of="marks")
     assert [single_estimate(people, label="a", depth=deep).value for deep in range(3)] == pytest.approx([0.4, 0.5, 0.1])
-    assert [single_estimate(marks, label="any", depth=deep).value * 30 for deep in range(4)] == pytest.approx([23, 5, 1, 1])
+    assert [single_estimate(marks, label="any", depth=deep).value * 30 for deep in range(4)] == pytest.approx(
+        [23, 5, 1, 1]
+    )
     assert single_estimate(people, label="c", depth=0).value == 1
 
 
@@ -73,7 +75,9 @@ def test_what_others_marked_too_does_not_count_ones_own_vote() -> None:
         ("d", "r", []),
     ]
     found = vote_share_by_severity(view(make_measure_study({"d": TEXT}, read)))
-    assert single_estimate(found, measure="vote-share", label="a", severity="3").value == pytest.approx((0.5 + 0 + 0.5) / 3)
+    assert single_estimate(found, measure="vote-share", label="a", severity="3").value == pytest.approx(
+        (0.5 + 0 + 0.5) / 3
+    )
     assert single_estimate(found, measure="vote-share", label="any", severity="1").value == pytest.approx(0.5)
     assert single_estimate(found, measure="vote-share", label="any", severity="all").value == pytest.approx(0.5)
     assert single_estimate(found, measure="vote-share", label="b", severity="all").value == 0
@@ -94,7 +98,9 @@ def test_the_correlation_with_severity_is_pearsons() -> None:
                 x.append(severity)
                 y.append((seen.sum() - 1) / 4)
     texts = {f"d{number}": TEXT for number in range(40)}
-    found = single_estimate(vote_share_by_severity(view(make_measure_study(texts, read))), measure="vote-share-r", label="a")
+    found = single_estimate(
+        vote_share_by_severity(view(make_measure_study(texts, read))), measure="vote-share-r", label="a"
+    )
     assert found.value == pytest.approx(np.corrcoef(x, y)[0, 1])
     assert found.low < found.value < found.high
 

@@ -9,7 +9,7 @@ from finecomb.core.study import Study
 from finecomb.protocols import load_shipped
 from finecomb.statistics.measures.rating_correlation import count_rating_correlation
 from finecomb.statistics.selection.view import Filters, view
-from tests.statistics.measures.worlds import MarkedWords, single_column, single_estimate, make_measure_study
+from tests.statistics.measures.measure_studies import MarkedWords, make_measure_study, single_column, single_estimate
 
 TEXT = "one two three four five six seven eight nine ten"
 
@@ -77,5 +77,6 @@ def test_what_does_not_vary_has_no_correlation() -> None:
         == "one of the two does not vary"
     )
     assert (
-        single_estimate(count_rating_correlation(view(study), "mood"), label="a", annotator="all").why == "fewer than three pairs"
+        single_estimate(count_rating_correlation(view(study), "mood"), label="a", annotator="all").why
+        == "fewer than three pairs"
     )

@@ -19,7 +19,7 @@ from typing import Literal
 import yaml
 
 from finecomb.annotators.coreference.chains import Chains, Mention, build_chains
-from finecomb.annotators.coreference.pronouns import FEMALE, MALE, FIRST_SECOND_PERSON, PLURAL
+from finecomb.annotators.coreference.pronouns import FEMALE, FIRST_SECOND_PERSON, MALE, PLURAL
 from finecomb.core.sentences import sentences
 from finecomb.core.tokens import words
 
@@ -42,7 +42,13 @@ _FUNCTION_WORDS = set(
     "the a an to in on at of from for with by and but or as until when while if that than so into onto over under "
     "about after before because then there here back up down out off away again too first alone home".split()
 )
-_COMMON = frozenset(_FUNCTION_WORDS | _DETERMINERS | _INDEFINITE | _CLAUSE_BREAKS | {*MALE, *FEMALE, *PLURAL, *FIRST_SECOND_PERSON, "it", "its"})
+_COMMON = frozenset(
+    _FUNCTION_WORDS
+    | _DETERMINERS
+    | _INDEFINITE
+    | _CLAUSE_BREAKS
+    | {*MALE, *FEMALE, *PLURAL, *FIRST_SECOND_PERSON, "it", "its"}
+)
 _NAME_FOLLOWERS = {"and", "'", "’", "has", "had", "will"}
 _RECENCY_WEIGHT, _SUBJECT_WEIGHT, _OTHER_ROLE_WEIGHT, _UNKNOWN_GENDER_FACTOR = 100.0, 80.0, 40.0, 0.6
 
@@ -105,7 +111,8 @@ class _Person:
     def salience(self, sentence: int) -> float:
         """Lappin and Leass's weights, halved with each sentence since."""
         return sum(
-            (_RECENCY_WEIGHT + (_SUBJECT_WEIGHT if mention.subject else _OTHER_ROLE_WEIGHT)) * 0.5 ** (sentence - mention.sentence)
+            (_RECENCY_WEIGHT + (_SUBJECT_WEIGHT if mention.subject else _OTHER_ROLE_WEIGHT))
+            * 0.5 ** (sentence - mention.sentence)
             for mention in self.mentions
         )
 
@@ -147,7 +154,9 @@ def _find_mentions(text: str) -> list[_PersonMention]:
     mentions: list[_PersonMention] = []
     clause = 0
     for row in rows:
-        located = sorted([*_pronoun_mentions(row), *_name_mentions(row, persons), *_noun_mentions(row)], key=lambda pair: pair[0])
+        located = sorted(
+            [*_pronoun_mentions(row), *_name_mentions(row, persons), *_noun_mentions(row)], key=lambda pair: pair[0]
+        )
         placed, clause = _assign_clauses(row, located, clause)
         mentions += placed
     return mentions
@@ -163,7 +172,12 @@ def _pronoun_mentions(row: _Sentence) -> Iterator[tuple[int, _PersonMention]]:
         word = row.lower_token(at)
         if word in _GENDER_BY_PRONOUN:
             owns = word in _POSSESSIVE and _is_noun_like(row.tokens[at + 1 : at + 2])
-            yield at, _PersonMention(row.spans[at], "pronoun", (word,), _GENDER_BY_PRONOUN[word], row.number, 0, possessive=owns)
+            yield (
+                at,
+                _PersonMention(
+                    row.spans[at], "pronoun", (word,), _GENDER_BY_PRONOUN[word], row.number, 0, possessive=owns
+                ),
+            )
 
 
 def _is_noun_like(following: Sequence[str]) -> bool:
@@ -187,7 +201,9 @@ def _determiner(row: _Sentence, at: int) -> str:
     """The determiner or possessive at most three words before a noun, or an empty string."""
     for back in range(at - 1, max(at - 5, -1), -1):
         word = row.lower_token(back)
-        if word in _DETERMINERS | _INDEFINITE | _POSSESSIVE or (word == "s" and row.lower_token(back - 1) in ("'", "’")):
+        if word in _DETERMINERS | _INDEFINITE | _POSSESSIVE or (
+            word == "s" and row.lower_token(back - 1) in ("'", "’")
+        ):
             return word
         if not word.isalpha() or word in _FUNCTION_WORDS:
             return ""
@@ -197,7 +213,11 @@ def _determiner(row: _Sentence, at: int) -> str:
 def _is_predicate(row: _Sentence, at: int) -> bool:
     """Whether a noun says what somebody is (`is a pilot`, `Brandt, the director`), which is no mention."""
     back = at - 1
-    while back > 0 and row.lower_token(back).isalpha() and row.lower_token(back) not in _DETERMINERS | _INDEFINITE | _POSSESSIVE:
+    while (
+        back > 0
+        and row.lower_token(back).isalpha()
+        and row.lower_token(back) not in _DETERMINERS | _INDEFINITE | _POSSESSIVE
+    ):
         back -= 1
     before = row.lower_token(back - 1)
     if row.lower_token(back) in _INDEFINITE and before in _COPULAS | {"once", "not", "only", "still", "just"}:
@@ -221,7 +241,9 @@ def _capitalised_runs(row: _Sentence, names: Set[str]) -> Iterator[tuple[int, in
     at = 0
     while at < len(row.tokens):
         end = at
-        while end < len(row.tokens) and (_is_capitalised(row, end, names) or (end > at and _is_abbreviation_stop(row, end))):
+        while end < len(row.tokens) and (
+            _is_capitalised(row, end, names) or (end > at and _is_abbreviation_stop(row, end))
+        ):
             end += 1
         if end > at:
             yield at, end
@@ -231,7 +253,9 @@ def _capitalised_runs(row: _Sentence, names: Set[str]) -> Iterator[tuple[int, in
 def _is_capitalised(row: _Sentence, at: int, names: Set[str]) -> bool:
     token = row.tokens[at]
     common = row.lower_token(at) in _COMMON
-    return token[:1].isupper() and token.isalpha() and not common and (at > 0 or not _starts_with_common_word(row, names))
+    return (
+        token[:1].isupper() and token.isalpha() and not common and (at > 0 or not _starts_with_common_word(row, names))
+    )
 
 
 def _starts_with_common_word(row: _Sentence, extra: Set[str]) -> bool:
@@ -299,7 +323,9 @@ def _is_clause_initial(row: _Sentence, at: int, clauses: Sequence[int]) -> bool:
     """Whether only a conjunction, determiners, adjectives and owners stand before the mention in its clause."""
     start = clauses.index(clauses[at])
     between = [row.lower_token(place) for place in range(start, at)]
-    allowed = _CLAUSE_BREAKS | _DETERMINERS | _INDEFINITE | _POSSESSIVE | {"young", "old", "elder", "youngest", "s", "'", "’"}
+    allowed = (
+        _CLAUSE_BREAKS | _DETERMINERS | _INDEFINITE | _POSSESSIVE | {"young", "old", "elder", "youngest", "s", "'", "’"}
+    )
     return all(word in allowed for word in between) or (len(between) < 4 and between[:1] in (["in"], ["on"], ["at"]))
 
 
@@ -330,11 +356,15 @@ def _match_noun(mention: _PersonMention, people: Sequence[_Person]) -> _Person |
         return None
     (noun,) = mention.words
     for person in reversed(people):
-        if any(_matches_description(noun, other) for other in person.mentions) and _is_gender_compatible(mention.gender, person.gender):
+        if any(_matches_description(noun, other) for other in person.mentions) and _is_gender_compatible(
+            mention.gender, person.gender
+        ):
             return person
     if noun in load_lexicon().generic:
         described = [person for person in people if all(other.kind != "name" for other in person.mentions)]
-        return _most_salient(mention, [person for person in described if _is_gender_compatible(mention.gender, person.gender)])
+        return _most_salient(
+            mention, [person for person in described if _is_gender_compatible(mention.gender, person.gender)]
+        )
     return None
 
 
@@ -345,7 +375,11 @@ def _matches_description(noun: str, other: _PersonMention) -> bool:
 
 def _antecedent(mention: _PersonMention, people: Sequence[_Person]) -> _Person | None:
     """The most salient person of the right gender and number that the clause allows."""
-    able = [person for person in people if _is_gender_compatible(mention.gender, person.gender) and _is_recent(person, mention)]
+    able = [
+        person
+        for person in people
+        if _is_gender_compatible(mention.gender, person.gender) and _is_recent(person, mention)
+    ]
     subjects = [person for person in able if person.is_subject_of(mention.clause)]
     if mention.words[0] in _REFLEXIVE:
         return _most_salient(mention, subjects or able)

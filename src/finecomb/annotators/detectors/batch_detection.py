@@ -35,7 +35,9 @@ class DocumentMarking:
     def __call__(self, documents: pl.DataFrame) -> Tables:
         """What it marks in each document; one that it fails at is set aside with the reason."""
         detector = self._cached_detector()  # what goes wrong here is no text's fault, and ends the run
-        return _tables([row for batch in documents.iter_slices(BATCH_SIZE) for row in self._annotate_batch(batch, detector)])
+        return _tables(
+            [row for batch in documents.iter_slices(BATCH_SIZE) for row in self._annotate_batch(batch, detector)]
+        )
 
     def _annotate_batch(self, documents: pl.DataFrame, detector: Detector) -> list[Annotation]:
         try:

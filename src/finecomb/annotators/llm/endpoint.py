@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from finecomb.annotators.llm.chat import ChatReply, ChatRequest
 from finecomb.core.errors import FinecombError
-from finecomb.core.packages import need_packages
+from finecomb.core.optional_packages import need_packages
 
 
 class CallError(Exception):

@@ -92,7 +92,9 @@ class HttpEndpoint:
             what = self._redact_key(str(error) or type(error).__name__)
             raise CallError(f"the connection was cut: {what}", again=True, maybe_paid=True) from None
 
-    async def _send_request(self, method: str, url: httpx2.URL, content: bytes = b"") -> tuple[int, httpx2.Headers, str]:
+    async def _send_request(
+        self, method: str, url: httpx2.URL, content: bytes = b""
+    ) -> tuple[int, httpx2.Headers, str]:
         """One request as it is, and what came back."""
         headers = self._headers | ({"Content-Type": "application/json"} if content else {})
         extensions = {"timeout": self._times}

@@ -34,7 +34,9 @@ class ModelTask:
         return protocol if last else protocol.model_copy(update={"document_questions": ()})
 
 
-def build_tasks(study: Study, documents: Iterable[Document], protocol: Protocol, by_segment: bool) -> Iterator[ModelTask]:
+def build_tasks(
+    study: Study, documents: Iterable[Document], protocol: Protocol, by_segment: bool
+) -> Iterator[ModelTask]:
     """What there is to do under a protocol, in the order of the documents."""
     match protocol.work.unit:
         case "mark" | "annotation":

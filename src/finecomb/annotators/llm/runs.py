@@ -18,12 +18,19 @@ import polars as pl
 
 from finecomb.annotators.llm.budget import Price
 from finecomb.annotators.llm.chat import ChatRequest
-from finecomb.annotators.llm.endpoint import Endpoint, parse_host, need_call_packages
+from finecomb.annotators.llm.endpoint import Endpoint, need_call_packages, parse_host
 from finecomb.annotators.llm.journal import Journal, ReplyEntry, cached_replies
-from finecomb.annotators.llm.judging_task import ModelTask, mark_tasks, build_tasks
+from finecomb.annotators.llm.judging_task import ModelTask, build_tasks, mark_tasks
 from finecomb.annotators.llm.local_models import DEFAULT_CONTEXT_TOKENS, LocalEndpoint, is_local, model_file
-from finecomb.annotators.llm.model_calls import Caller, CallProgress, ModelCall, ProgressCallback, truncate_reply, reuse_reply
-from finecomb.annotators.llm.prompt import PromptTemplate, PromptWriter, FewShotExample, check_question_names
+from finecomb.annotators.llm.model_calls import (
+    Caller,
+    CallProgress,
+    ModelCall,
+    ProgressCallback,
+    reuse_reply,
+    truncate_reply,
+)
+from finecomb.annotators.llm.prompt import FewShotExample, PromptTemplate, PromptWriter, check_question_names
 from finecomb.annotators.llm.reply_parser import ReplyContent, interpret_reply
 from finecomb.annotators.llm.run_folder import (
     RECORD_FILE,
@@ -175,7 +182,9 @@ def name_clash(study: Study, run_plan: RunPlan) -> str:
     samples = range(run_plan.record.settings.samples)
     names = {annotator.id: annotator for annotator in map(run_plan.annotator, samples)}
     for annotator in study.iter_annotators():
-        if annotator.id in names and (clash := _describe_name_clash(study, annotator, names[annotator.id], run_plan.protocol.id)):
+        if annotator.id in names and (
+            clash := _describe_name_clash(study, annotator, names[annotator.id], run_plan.protocol.id)
+        ):
             return clash
     return ""
 
@@ -379,7 +388,11 @@ async def _reuse_replies(journal: Journal, collector: AnnotationCollector, elsew
 
 
 async def _send_requests(
-    run_plan: RunPlan, journal: Journal, collector: AnnotationCollector, endpoint: Endpoint | None, watch: ProgressCallback
+    run_plan: RunPlan,
+    journal: Journal,
+    collector: AnnotationCollector,
+    endpoint: Endpoint | None,
+    watch: ProgressCallback,
 ) -> ModelRun:
     """Ask for the replies that are missing."""
     calls = list(collector.missing.values())
@@ -452,7 +465,10 @@ class AnnotationCollector:
     """Makes annotations of replies, each as soon as all replies of its text are there."""
 
     def __init__(
-        self, run_plan: RunPlan, slots: Sequence[PlannedAnnotation], deliver: AnnotationCallback = lambda annotation: None
+        self,
+        run_plan: RunPlan,
+        slots: Sequence[PlannedAnnotation],
+        deliver: AnnotationCallback = lambda annotation: None,
     ) -> None:
         self.plan, self.slots, self.deliver = run_plan, slots, deliver
         self.entries: dict[str, ReplyEntry] = {}
@@ -562,7 +578,9 @@ def _build_units(task: ModelTask, readings: Sequence[ReplyContent]) -> tuple[Uni
     return tuple(Unit(start=part.start, end=part.end, answers=reading.unit) for part, reading in pairs)
 
 
-def _build_reply_note(readings: Sequence[ReplyContent], replies: Sequence[tuple[str, ReplyEntry]], bad: int | None) -> ReplyNote:
+def _build_reply_note(
+    readings: Sequence[ReplyContent], replies: Sequence[tuple[str, ReplyEntry]], bad: int | None
+) -> ReplyNote:
     marks = sum(len(reading.marks) for reading in readings)
     answered = any(reading.answers or reading.unit for reading in readings)
     state = readings[bad].state if bad is not None else "marked" if marks else "answered" if answered else "no errors"
@@ -600,7 +618,11 @@ class LanguageModelJudge:
     def signature(self) -> str:
         """What makes the marks."""
         run_plan = plan_run(
-            Study.from_items([self.protocol]), self.settings, self.protocol, template=self.template, tasks=[_PLACEHOLDER_TASK]
+            Study.from_items([self.protocol]),
+            self.settings,
+            self.protocol,
+            template=self.template,
+            tasks=[_PLACEHOLDER_TASK],
         )
         prompt = run_plan.record.prompt
         return f"llm:{self.settings.model}|protocol:{self.protocol.id}|prompt:{prompt}|version:{__version__}"

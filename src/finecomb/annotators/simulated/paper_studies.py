@@ -10,8 +10,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from finecomb.annotators.simulated.demo_study import demo_texts, build_document, build_truth
-from finecomb.annotators.simulated.simulated_annotators import SimulatedAnnotator, make_crowd, plant_errors, simulate_annotations
+from finecomb.annotators.simulated.demo_study import build_document, build_truth, demo_texts
+from finecomb.annotators.simulated.simulated_annotators import (
+    SimulatedAnnotator,
+    make_crowd,
+    plant_errors,
+    simulate_annotations,
+)
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Segment, Unit
@@ -47,7 +52,9 @@ def _random_text(rng: np.random.Generator, sentences: int) -> str:
 
 
 def _make_annotators(count: int, seed: int) -> list[SimulatedAnnotator]:
-    return make_crowd(count, SimulatedAnnotator("reader", recall=0.6, precision=0.8, jitter=0.5, confusion=0.15), 0.08, seed)
+    return make_crowd(
+        count, SimulatedAnnotator("reader", recall=0.6, precision=0.8, jitter=0.5, confusion=0.15), 0.08, seed
+    )
 
 
 def _simulate_marks(
@@ -159,7 +166,9 @@ def _clark_study(seed: int) -> Iterator[StudyItem]:
         read = [document for document in documents if document.meta["domain"] == domain]
         read = [document for document in read if document.meta["model"] in (model, "human")]
         for at in rng.permutation(len(read))[:5]:
-            yield from _simulate_judgement(read[int(at)], f"reader-{reader}", protocol, coding, SKILL_BY_CONDITION[condition], rng)
+            yield from _simulate_judgement(
+                read[int(at)], f"reader-{reader}", protocol, coding, SKILL_BY_CONDITION[condition], rng
+            )
 
 
 def _simulate_judgement(
@@ -185,7 +194,9 @@ def simulate_audit(study: Study, seed: int = 0) -> Study:
     models = {document.id: document.meta.get("model") for document in study.iter_documents()}
     drafts = audit_annotations(sample, auditor.id, protocol.id)
     judged = [
-        draft.model_copy(update={"status": "submitted", "answers": {"verdict": _simulate_audit_verdict(models[draft.document], rng)}})
+        draft.model_copy(
+            update={"status": "submitted", "answers": {"verdict": _simulate_audit_verdict(models[draft.document], rng)}}
+        )
         for draft in drafts
     ]
     return Study.from_items([*study.items(), protocol, auditor, *judged])
@@ -267,7 +278,8 @@ def _coherence_verdict(document: Document, reader: str, protocol: Protocol) -> A
 
 
 STUDY_BUILDERS: Mapping[str, Callable[[int], Iterator[StudyItem]]] = {
-    "scarecrow": _scarecrow_study, "thomson-reiter": _accuracy_study, "snac": _snac_study, "clark": _clark_study, "deng": _deng_study,
+    "scarecrow": _scarecrow_study, "thomson-reiter": _accuracy_study, "snac": _snac_study, "clark": _clark_study,
+    "deng": _deng_study,
     "deng-languages": _languages_study,
 }  # fmt: skip
 """Makers of the records of each study, from a seed."""

@@ -88,7 +88,12 @@ def simulate_annotations(
 
 
 def _simulate_annotation(
-    document: Document, offsets: Offsets, true: Sequence[Mark], person: SimulatedAnnotator, protocol: Protocol, seed: int
+    document: Document,
+    offsets: Offsets,
+    true: Sequence[Mark],
+    person: SimulatedAnnotator,
+    protocol: Protocol,
+    seed: int,
 ) -> Annotation:
     rng = seeded_generator(seed, document.id, person.id)
     noticed = [mark for mark in true if mark.spans and rng.random() < person.recall]
@@ -109,7 +114,12 @@ def _simulate_annotation(
 
 
 def _simulate_noticed_mark(
-    mark: Mark, document: Document, offsets: Offsets, person: SimulatedAnnotator, protocol: Protocol, rng: np.random.Generator
+    mark: Mark,
+    document: Document,
+    offsets: Offsets,
+    person: SimulatedAnnotator,
+    protocol: Protocol,
+    rng: np.random.Generator,
 ) -> Mark:
     """A true error as this person marks it: edges moved, label perhaps another, answers as in truth."""
     spans = tuple(_jitter_span(span, offsets, person.jitter, rng) for span in mark.spans)
@@ -118,7 +128,9 @@ def _simulate_noticed_mark(
     first = token_range(spans[0], offsets)[0] if spans[0].part == TEXT else 0
     label = _confuse_label(mark.label, person.confusion, _allowed_labels(first, protocol), rng)
     answers = mark.answers if label == mark.label else _random_answers(protocol.questions_of(label), rng)
-    antecedents = mark.antecedents if label == mark.label else _required_antecedents(label, first, document, offsets, protocol)
+    antecedents = (
+        mark.antecedents if label == mark.label else _required_antecedents(label, first, document, offsets, protocol)
+    )
     return Mark(
         id="m", spans=spans, quotes=quotes, label=label, answers=answers, antecedents=antecedents, made_from=(mark.id,)
     )

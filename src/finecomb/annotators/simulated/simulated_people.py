@@ -152,7 +152,12 @@ class SimulatedResponse:
 
 
 def simulate_response(
-    person: SimulatedPerson, traits: CrowdTraits, condition: str, document: Document, protocol: Protocol, truth: GroundTruth
+    person: SimulatedPerson,
+    traits: CrowdTraits,
+    condition: str,
+    document: Document,
+    protocol: Protocol,
+    truth: GroundTruth,
 ) -> SimulatedResponse:
     """One person's reading of a text of which the truth is known."""
     rng = seeded_generator(person.seed, "reading", person.number, document.id)

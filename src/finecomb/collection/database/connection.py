@@ -17,7 +17,7 @@ from sqlalchemy.pool import NullPool
 
 from finecomb.collection.database.location import StudyLocation
 from finecomb.core.errors import FinecombError
-from finecomb.core.packages import optional_package
+from finecomb.core.optional_packages import optional_package
 
 Row = tuple[Any, ...]
 _BUSY_TIMEOUT_SECONDS = 30  # seconds to wait for another process that writes

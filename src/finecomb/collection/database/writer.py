@@ -38,7 +38,9 @@ class Writer:
         catch_up: Callable[[Transaction], None] | None = None,
         on_commit: Callable[[bool], None] = lambda _: None,
     ) -> None:
-        """`refresh_study` is called at the beginning of every transaction; `on_commit` at its end: whether it was kept."""
+        """`refresh_study` is called at the beginning of every transaction; `on_commit` at its end: whether it was
+        kept.
+        """
         self._database = database
         self._on_commit = on_commit
         self._catch_up = catch_up

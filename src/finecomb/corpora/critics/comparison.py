@@ -31,7 +31,7 @@ from finecomb.corpora.critics.base import (
 )
 from finecomb.corpora.critics.posteriors import Floats
 from finecomb.corpora.critics.progress import track
-from finecomb.statistics.inference.permutation import Correction, adjust_p_values
+from finecomb.statistics.inference.permutation_tests import Correction, adjust_p_values
 from finecomb.statistics.inference.resampling import (
     Sums,
     document_weights,

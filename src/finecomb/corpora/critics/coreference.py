@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 from finecomb.annotators.coreference.chains import Chains, Mention, Resolver, TokenChains, read_chains
-from finecomb.annotators.coreference.pronouns import FEMALE, MALE, FIRST_SECOND_PERSON, PLURAL
+from finecomb.annotators.coreference.pronouns import FEMALE, FIRST_SECOND_PERSON, MALE, PLURAL
 from finecomb.annotators.coreference.resolver import load_lexicon, resolve_coreference
 from finecomb.core.errors import FinecombError
 from finecomb.core.moved_modules import current_path

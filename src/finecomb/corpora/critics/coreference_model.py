@@ -27,7 +27,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from finecomb.annotators.coreference.pronouns import FEMALE, MALE, FIRST_SECOND_PERSON, PLURAL
+from finecomb.annotators.coreference.pronouns import FEMALE, FIRST_SECOND_PERSON, MALE, PLURAL
 from finecomb.core.errors import FinecombError
 from finecomb.corpora.critics.ngrams import Floats, Ints, discounts
 from finecomb.corpora.critics.priors import END, SavedState

@@ -64,7 +64,8 @@ class CriticDetector:
 
         if options.weights is None:
             raise FinecombError(
-                f"--detector {DETECTOR_NAME}: needs a fitted critic; `finecomb criticize REAL GENERATED --save FOLDER`, then "
+                f"--detector {DETECTOR_NAME}: needs a fitted critic; `finecomb criticize REAL GENERATED --save "
+                "FOLDER`, then "
                 "--weights FOLDER"
             )
         critic = load(options.weights, options.code)

@@ -95,7 +95,8 @@ class Vocabulary:
         chosen = [w for w, count in occurrences.items() if count >= min_count and documents[w] <= max_df * len(texts)]
         if not chosen:
             raise FinecombError(
-                f"of {len(occurrences):,} words in {len(texts):,} documents none occurs {min_count} times and in at most "
+                f"of {len(occurrences):,} words in {len(texts):,} documents none occurs {min_count} times and "
+                "in at most "
                 f"{max_df:.0%} of them; give more documents, or other values of `least` and `most`"
             )
         return cls(tuple(sorted(chosen)), read)

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 from finecomb.annotators.llm.budget import Price
 from finecomb.annotators.llm.chat import FINISH_CONTEXT_OVERFLOW, ChatMessage, ChatReply, ChatRequest, Role
-from finecomb.annotators.llm.endpoint import Endpoint, parse_host, need_call_packages
+from finecomb.annotators.llm.endpoint import Endpoint, need_call_packages, parse_host
 from finecomb.annotators.llm.journal import Journal, ReplyEntry, cached_replies
 from finecomb.annotators.llm.local_models import DEFAULT_CONTEXT_TOKENS, LocalEndpoint, is_local, model_file
 from finecomb.annotators.llm.model_calls import Caller, CallProgress, ModelCall, ProgressCallback, reuse_reply

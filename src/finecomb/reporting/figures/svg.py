@@ -54,7 +54,10 @@ def screen_reader_text(estimate: Estimate, axis: Axis) -> str:
         return estimate.why
     if math.isnan(estimate.low):
         return axis.format_value(estimate.value)
-    return f"{axis.format_value(estimate.value)}, from {axis.format_value(estimate.low)} to {axis.format_value(estimate.high)}"
+    return (
+        f"{axis.format_value(estimate.value)}, from {axis.format_value(estimate.low)} to "
+        f"{axis.format_value(estimate.high)}"
+    )
 
 
 def _band(band: Estimate | None, axis: Axis, width: int, height: float) -> str:
@@ -311,7 +314,8 @@ def _bar_figure(figure: BarFigure) -> tuple[str, int, int]:
         length = 400 * amount / most
         parts.append(_text(0, y + 18, name, size=13))
         parts.append(
-            f'<rect x="{_NAMES_WIDTH}" y="{y + 8}" width="{max(2.0, length):.1f}" height="12" rx="2" fill="var(--ink)"/>'
+            f'<rect x="{_NAMES_WIDTH}" y="{y + 8}" width="{max(2.0, length):.1f}" height="12" rx="2" '
+            'fill="var(--ink)"/>'
         )
         parts.append(_text(_NAMES_WIDTH + 412 + 80, y + 18, words, size=13, anchor="end"))
     end = len(figure.bars) * 28

@@ -21,7 +21,7 @@ from finecomb.reporting.reproduce.exhibits import (
 )
 from finecomb.statistics.comparisons.comment_codes import comment_codes
 from finecomb.statistics.comparisons.human_or_machine import human_or_machine, score_histogram, score_tests
-from finecomb.statistics.measures.counts import meta_names
+from finecomb.statistics.measures.study_counts import meta_names
 from finecomb.statistics.selection.view import View, answer_column
 
 PAPER = "clark"

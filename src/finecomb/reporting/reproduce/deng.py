@@ -18,7 +18,7 @@ from finecomb.core.records import Document
 from finecomb.corpora.critics.base import state_steps
 from finecomb.corpora.critics.comparison import compare
 from finecomb.corpora.critics.criticism import Criticism, criticize, fit_critic, split_for_fitting
-from finecomb.corpora.critics.human_judgments import (
+from finecomb.corpora.critics.human_judgements import (
     coherent_shares,
     correlations,
     incoherent_organisations,

@@ -13,7 +13,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.reporting.figures.validation_charts import apply_theme, recolour_for_dark, save_chart
 from finecomb.reporting.page_shell import render_page
 from finecomb.reporting.reproduce.exhibits import Exhibit, ExhibitRow, PaperStudy, Rendering
-from finecomb.reporting.reproduce.printed_figures import (
+from finecomb.reporting.reproduce.printed_values import (
     Contradiction,
     PrintedCell,
     compare_with_printed,
@@ -164,7 +164,10 @@ def _figures_html(exhibit: Exhibit, rendering: Rendering) -> str:
     drawn = ""
     if rendering.chart is not None:
         dark = f'<source srcset="{exhibit.file_stem}-dark.svg" media="screen and (prefers-color-scheme: dark)">'
-        image = f'<img src="{exhibit.file_stem}.svg" alt="{escape(exhibit.title, quote=True)}; its numbers are in the table">'
+        image = (
+            f'<img src="{exhibit.file_stem}.svg" alt="{escape(exhibit.title, quote=True)}; its numbers are '
+            'in the table">'
+        )
         drawn = f'<div class="figure"><picture>{dark}{image}</picture></div>'
     for name in rendering.graphs:
         target = escape(f"{exhibit.file_stem}-{name}.svg", quote=True)

@@ -10,6 +10,7 @@ import polars as pl
 
 from finecomb.core.estimate import Finding
 from finecomb.reporting.figures import paper_charts
+from finecomb.reporting.reproduce.annotated_examples import build_examples
 from finecomb.reporting.reproduce.exhibits import (
     Exhibit,
     ExhibitRow,
@@ -22,14 +23,13 @@ from finecomb.reporting.reproduce.exhibits import (
     require,
     require_defined,
 )
-from finecomb.reporting.reproduce.quoted_passages import build_examples
-from finecomb.reporting.reproduce.word_choice import typical_words
+from finecomb.reporting.reproduce.typical_words import typical_words
 from finecomb.statistics.agreement.agreement import agree
 from finecomb.statistics.measures.annotation_measures import measure
 from finecomb.statistics.measures.count_variation import variation
-from finecomb.statistics.measures.counts import annotation_rows, group_counts, meta_names
 from finecomb.statistics.measures.cross_tables import Normalise, cross_tabulate
 from finecomb.statistics.measures.mark_audit import audited_counts
+from finecomb.statistics.measures.study_counts import annotation_rows, group_counts, meta_names
 from finecomb.statistics.selection.view import ANY, View
 
 PAPER = "scarecrow"

@@ -12,6 +12,7 @@ import polars as pl
 from finecomb.core.estimate import Finding
 from finecomb.core.study import Study
 from finecomb.reporting.figures import paper_charts
+from finecomb.reporting.reproduce.annotated_examples import build_examples, shorten_quotes
 from finecomb.reporting.reproduce.exhibits import (
     Exhibit,
     ExhibitRow,
@@ -24,7 +25,6 @@ from finecomb.reporting.reproduce.exhibits import (
     require,
     require_defined,
 )
-from finecomb.reporting.reproduce.quoted_passages import build_examples, shorten_quotes
 from finecomb.reporting.reproduce.thomson_reiter import MACHINE_KINDS
 from finecomb.statistics.agreement.agreement import agree
 from finecomb.statistics.agreement.agreement_options import AgreementLevel
@@ -32,8 +32,8 @@ from finecomb.statistics.gold.gold_merge import gold
 from finecomb.statistics.gold.scalar_metrics import scalar_metric_correlations
 from finecomb.statistics.gold.scores import Match, Score, score
 from finecomb.statistics.measures.annotation_measures import measure
-from finecomb.statistics.measures.counts import meta_names
 from finecomb.statistics.measures.rating_correlation import count_rating_correlation
+from finecomb.statistics.measures.study_counts import meta_names
 from finecomb.statistics.measures.text_sizes import text_sizes, work_summary
 from finecomb.statistics.selection.view import ANY, View
 

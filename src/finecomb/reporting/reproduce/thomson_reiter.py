@@ -7,6 +7,7 @@ import math
 import polars as pl
 
 from finecomb.core.frames import parse_json_object
+from finecomb.reporting.reproduce.annotated_examples import build_examples
 from finecomb.reporting.reproduce.exhibits import (
     Exhibit,
     ExhibitRow,
@@ -17,11 +18,10 @@ from finecomb.reporting.reproduce.exhibits import (
     point_row,
     require,
 )
-from finecomb.reporting.reproduce.quoted_passages import build_examples
 from finecomb.statistics.gold.gold_merge import Gold, gold
 from finecomb.statistics.gold.merge_tables import confusion_table, rates_table
 from finecomb.statistics.gold.scores import score
-from finecomb.statistics.measures.counts import meta_names
+from finecomb.statistics.measures.study_counts import meta_names
 from finecomb.statistics.measures.text_sizes import text_sizes
 
 PAPER = "thomson-reiter"

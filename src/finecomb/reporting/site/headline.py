@@ -120,7 +120,8 @@ def headline_numbers(
         better, worse = pair
         ends = f" [{scale.format_value(gap.low)}, {scale.format_value(gap.high)}]" if not math.isnan(gap.low) else ""
         parts.append(
-            f"{scale.format_value(systems[better].value)} against {scale.format_value(systems[worse].value)} {measure}; "
+            f"{scale.format_value(systems[better].value)} against {scale.format_value(systems[worse].value)} "
+            f"{measure}; "
             f"difference {scale.format_value(gap.value)}{ends}."
         )
     elif systems:
@@ -129,7 +130,8 @@ def headline_numbers(
     if HUMAN in systems and not (pair and HUMAN in pair):
         human = systems[HUMAN]
         parts.append(
-            f"Human text has {scale.format_value(human.value)} [{scale.format_value(human.low)}, {scale.format_value(human.high)}]."
+            f"Human text has {scale.format_value(human.value)} [{scale.format_value(human.low)}, "
+            f"{scale.format_value(human.high)}]."
         )
     return " ".join(parts)
 
@@ -138,7 +140,10 @@ def describe_gap_with_excluded(gap: Estimate, scale: Axis) -> str:
     """`With them the difference is 1.1 [0.8, 1.4].`"""
     if math.isnan(gap.value):
         return ""
-    return f"With them the difference is {scale.format_value(gap.value)} [{scale.format_value(gap.low)}, {scale.format_value(gap.high)}]."
+    return (
+        f"With them the difference is {scale.format_value(gap.value)} [{scale.format_value(gap.low)}, "
+        f"{scale.format_value(gap.high)}]."
+    )
 
 
 def difference_figure(

@@ -46,7 +46,7 @@ from finecomb.statistics.gold.scores import Score, score
 from finecomb.statistics.inference.resampling import Floats
 from finecomb.statistics.judges.model_costs import ModelCost, model_costs
 from finecomb.statistics.measures.annotation_measures import measure
-from finecomb.statistics.measures.counts import group_counts, meta_names
+from finecomb.statistics.measures.study_counts import group_counts, meta_names
 from finecomb.statistics.selection.view import ANY, Filters, View, view
 
 RATE_UNIT = "marks per 100 words"
@@ -559,7 +559,8 @@ def _costs_figure(made_from: ReportSource, systems: Mapping[str, Estimate]) -> R
         + (" Language models: the tokens of their replies at the price of their run." if models else ""),
         _cost_table(parts, models), f"costs|price:{settings.price}|models:{len(models)}",
         _command_line(made_from, "pay"), "" if parts or models else "Nothing was paid.", "",
-        tuple((name, amount, _format_money(settings, amount)) for name, amount in parts), _format_money(settings, total),
+        tuple((name, amount, _format_money(settings, amount)) for name, amount in parts), _format_money(settings,
+        total),
         tuple(facts),
     )  # fmt: skip
 

@@ -13,7 +13,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.reporting.figures.figure_model import DotFigure, DotRow, build_axis
 from finecomb.reporting.site.report_content import RATE_UNIT, ReportSource, text_rates
-from finecomb.statistics.inference.permutation import (
+from finecomb.statistics.inference.permutation_tests import (
     Difference,
     adjust_p_values,
     paired_permutation_test,

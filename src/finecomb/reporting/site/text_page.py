@@ -64,11 +64,13 @@ def render_text_page(text: TextPage) -> str:
         f'<span class="faint">Report on {escape(text.report)}</span>'
         '<a href="../index.html">Answer</a><a href="../texts.html">Texts</a><span class="grow"></span>'
         f"<span>Text {text.number:,} of {text.of:,}</span>"
-        f"{_neighbour_link_html(text.previous, 'prev', '←', 'P')}{_neighbour_link_html(text.next, 'next', '→', 'N')}</header>"
+        f"{_neighbour_link_html(text.previous, 'prev', '←', 'P')}"
+        f"{_neighbour_link_html(text.next, 'next', '→', 'N')}</header>"
     )
     body = (
         f'{top}<div class="cols"><nav class="rail" aria-label="Filters">{_filter_panel_html(text)}</nav>'
-        f'<main class="middle">{_text_sheet_html(text)}{_influences_html(text.influences)}</main>{_mark_list_html(text)}</div>'
+        f'<main class="middle">{_text_sheet_html(text)}{_influences_html(text.influences)}</main>'
+        f"{_mark_list_html(text)}</div>"
     )
     return render_report_page(text.document.id, body, "../")
 
@@ -130,7 +132,8 @@ def _text_sheet_html(text: TextPage) -> str:
     words = len(text.document.text.split())
     about = ", ".join(part for part in (text.system, f"{words:,} words") if part)
     contexts = "".join(
-        f'<div class="context" dir="auto"><div class="cap">{escape(name)}</div>{_marked_part_html(text, name, context)}</div>'
+        f'<div class="context" dir="auto"><div class="cap">{escape(name)}</div>'
+        f"{_marked_part_html(text, name, context)}</div>"
         for name, context in text.document.context.items()
     )
     return (
@@ -231,7 +234,8 @@ def _influences_html(influences: Sequence[TextInfluence]) -> str:
     if not influences:
         return ""
     rows = "".join(
-        f'<tr><td>{escape(one.name)}</td><td class="r">{one.axis.format_value(one.without)}</td><td>{_influence_svg(one)}</td>'
+        f'<tr><td>{escape(one.name)}</td><td class="r">{one.axis.format_value(one.without)}</td><td>'
+        f"{_influence_svg(one)}</td>"
         f'<td class="r val">{one.axis.format_value(one.value)}</td><td class="faint">{escape(one.words)}</td></tr>'
         for one in influences
     )
@@ -247,7 +251,8 @@ def _influence_svg(one: TextInfluence) -> str:
     """The open dot, the filled dot, and the way from one to the other; both numbers stand beside it as words."""
     start, end = (one.axis.position(number, _INFLUENCE_PLOT_WIDTH) for number in (one.without, one.value))
     return (
-        f'<svg class="mv" width="{_INFLUENCE_PLOT_WIDTH}" height="16" aria-hidden="true"><path d="M6 8H{_INFLUENCE_PLOT_WIDTH - 6}"/>'
+        f'<svg class="mv" width="{_INFLUENCE_PLOT_WIDTH}" height="16" aria-hidden="true"><path d="M6 '
+        f'8H{_INFLUENCE_PLOT_WIDTH - 6}"/>'
         f'<path d="M{start:.0f} 8H{end:.0f}"/><circle cx="{start:.0f}" cy="8" r="4"/>'
         f'<circle cx="{end:.0f}" cy="8" r="4"/></svg>'
     )
@@ -267,7 +272,8 @@ def _mark_list_html(text: TextPage) -> str:
 def _replies(replies: Sequence[ModelReply]) -> str:
     """What each language model wrote, folded, with how it was read."""
     return "".join(
-        f'<section class="reply"><b>{escape(reply.name)}</b> {escape(reply.words)}{_raw_reply_html(reply.texts)}</section>'
+        f'<section class="reply"><b>{escape(reply.name)}</b> '
+        f"{escape(reply.words)}{_raw_reply_html(reply.texts)}</section>"
         for reply in replies
     )
 

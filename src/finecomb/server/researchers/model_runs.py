@@ -32,15 +32,15 @@ from finecomb.annotators.llm.run_folder import (
     RUNS_FOLDER,
     RunRecord,
     TextRetry,
-    request_stop,
     clear_stop_request,
-    is_stop_requested,
     is_locked,
+    is_stop_requested,
     read_record,
+    request_stop,
     run_folders,
     write_error,
 )
-from finecomb.annotators.llm.runs import RunPlan, run_folder_name, name_clash, plan_run, save_plan
+from finecomb.annotators.llm.runs import RunPlan, name_clash, plan_run, run_folder_name, save_plan
 from finecomb.collection.database.location import DATABASE_FILENAME
 from finecomb.collection.database.store import Store
 from finecomb.collection.machine_work_storage import put_machine_work

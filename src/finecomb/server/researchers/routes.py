@@ -32,7 +32,7 @@ from finecomb.server.researchers.document_views import DocumentQuery, document_l
 from finecomb.server.researchers.snapshot_cache import SnapshotCache, StudyPages
 from finecomb.server.researchers.study_export import export_study
 from finecomb.statistics.agreement import second_pass_changes
-from finecomb.statistics.measures.counts import meta_names
+from finecomb.statistics.measures.study_counts import meta_names
 
 router = APIRouter(prefix="/api/admin", tags=["researchers"])
 Viewer = Annotated[Session, Depends(require_researcher("viewer"))]

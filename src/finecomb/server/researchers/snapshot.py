@@ -8,7 +8,7 @@ from datetime import datetime
 
 import polars as pl
 
-from finecomb.collection.annotator_progress import AnnotatorMeta
+from finecomb.collection.annotator_meta import AnnotatorMeta
 from finecomb.collection.screening import attention_check_results
 from finecomb.core.frames import parse_json_object
 from finecomb.core.palette import label_styles

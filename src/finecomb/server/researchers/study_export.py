@@ -36,7 +36,10 @@ def available_exports(study: Study) -> Iterator[Export]:
     tally = FeatureCounter()
     deque(tally.count_stream(study.items()), maxlen=0)
     for name, format in writable_formats().items():
-        lost = ", ".join(f"{FEATURE_DESCRIPTIONS[feature]} ({count:,})" for feature, count in tally.lost_feature_counts(format).items())
+        lost = ", ".join(
+            f"{FEATURE_DESCRIPTIONS[feature]} ({count:,})"
+            for feature, count in tally.lost_feature_counts(format).items()
+        )
         yield Export(format=name, title=format.title, file=_download_name(study, format), loses=lost)
 
 

@@ -102,7 +102,8 @@ def _run_on_resamples(measure: AgreementMeasure, source: Source, batches: Iterab
 def most_influential_texts(study: Study | View, name: str = "alpha") -> dict[str, str]:
     """By label, the document without which agreement would differ most; no label where none changes it.
 
-    Every document is left out once, so the work grows with their square: of more than `MAX_LEAVE_ONE_OUT_TEXTS` nothing is said.
+    Every document is left out once, so the work grows with their square: of more than `MAX_LEAVE_ONE_OUT_TEXTS`
+    nothing is said.
     """
     chosen = as_view(study)
     ids = chosen.study.documents["id"].to_list()

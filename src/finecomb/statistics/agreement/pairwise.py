@@ -228,7 +228,9 @@ def cohen_pairs(pairs: AnnotatorPairs, weights: Weights) -> Floats:
 
 
 def mark_confusions(pairs: AnnotatorPairs) -> AnnotatorPairs:
-    """Units marked by both, by one, by neither in place of the sums of `annotator_overlaps` (of depths 0 and 1): K = 4."""
+    """Units marked by both, by one, by neither in place of the sums of `annotator_overlaps` (of depths 0 and 1): K =
+    4.
+    """
     both, one, other, units = np.moveaxis(pairs.sums, -1, 0)
     return AnnotatorPairs(
         pairs.documents,

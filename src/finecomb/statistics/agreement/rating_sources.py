@@ -26,7 +26,7 @@ from finecomb.statistics.agreement.coincidences import (
 from finecomb.statistics.agreement.gamma import pooled_gamma as gammas
 from finecomb.statistics.agreement.gamma.text_gamma import TextGamma
 from finecomb.statistics.agreement.mark_alignment import align
-from finecomb.statistics.agreement.minimal_corrections import apply_repair_mode, refuse_repairs_of_items
+from finecomb.statistics.agreement.minimal_repairs import apply_repair_mode, refuse_repairs_of_items
 from finecomb.statistics.agreement.rating_matrix import (
     NO_ERROR,
     UnitRatings,

@@ -15,7 +15,7 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.study import Study
 from finecomb.statistics.comparisons.human_or_machine import alpha_estimate, unit_coincidences
 from finecomb.statistics.inference.resampling import Sums, estimate_from_sums, ratio
-from finecomb.statistics.measures.counts import annotation_rows
+from finecomb.statistics.measures.study_counts import annotation_rows
 from finecomb.statistics.selection.view import Filters, View, view
 
 QUESTION = "codes"

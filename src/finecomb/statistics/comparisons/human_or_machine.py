@@ -21,9 +21,9 @@ from finecomb.core.frames import meta_entry, parse_json_object
 from finecomb.statistics.agreement.alpha import alpha_from_coincidences, nominal_distance, ordinal_distance
 from finecomb.statistics.comparisons.system_comparison import add_adjusted_p
 from finecomb.statistics.inference.classical_tests import anova, cohen_d, t_test, tukey
-from finecomb.statistics.inference.permutation import Correction
+from finecomb.statistics.inference.permutation_tests import Correction
 from finecomb.statistics.inference.resampling import Sums, estimate_from_sums, ratio
-from finecomb.statistics.measures.counts import annotation_rows, group_sort_key
+from finecomb.statistics.measures.study_counts import annotation_rows, group_sort_key
 from finecomb.statistics.selection.view import View, answer_column
 
 HUMAN = "human"

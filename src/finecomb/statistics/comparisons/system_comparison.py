@@ -19,7 +19,7 @@ from finecomb.core.options import join_names
 from finecomb.core.study import Study
 from finecomb.engine.partitions import Executor
 from finecomb.statistics.comparisons.system_pairs import ComparisonWork, Pairing, SystemPair, compare_systems
-from finecomb.statistics.inference.permutation import Correction, adjust_p_values
+from finecomb.statistics.inference.permutation_tests import Correction, adjust_p_values
 from finecomb.statistics.inference.resampling import ratio
 from finecomb.statistics.measures.annotation_matrix import Overlap, build_annotation_matrix
 from finecomb.statistics.measures.annotation_measures import MEASURES, MeasureOptions

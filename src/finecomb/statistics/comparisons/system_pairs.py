@@ -15,7 +15,7 @@ import polars as pl
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.engine.partitions import Executor, Tables, rows_per_partition
-from finecomb.statistics.inference.permutation import Values, paired_permutation_test, unpaired_permutation_test
+from finecomb.statistics.inference.permutation_tests import Values, paired_permutation_test, unpaired_permutation_test
 from finecomb.version import __version__
 
 Pairing = Literal["auto", "yes", "no"]

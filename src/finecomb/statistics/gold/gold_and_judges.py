@@ -15,7 +15,7 @@ from finecomb.core.frames import json_entry, json_entry_names, meta_entry, parse
 from finecomb.core.protocol import Protocol
 from finecomb.core.study import Study
 from finecomb.core.text_hash import text_hash
-from finecomb.statistics.agreement.minimal_corrections import (
+from finecomb.statistics.agreement.minimal_repairs import (
     AlternativeSets,
     Repairs,
     smallest_repairs,

@@ -21,7 +21,7 @@ from finecomb.core.span import Span, covered_length, covered_token_mask, merge_s
 from finecomb.core.study import Study
 from finecomb.core.tokens import words
 from finecomb.statistics.agreement import mark_alignment as alignment
-from finecomb.statistics.agreement.minimal_corrections import Repairs, apply_repair_mode, refuse_repairs_of_items
+from finecomb.statistics.agreement.minimal_repairs import Repairs, apply_repair_mode, refuse_repairs_of_items
 from finecomb.statistics.gold.decisions import ERROR_COLUMNS, NO_ADJUDICATION, collect_adjudication
 from finecomb.statistics.gold.mark_normalisation import NormalisationChange, NormalisedView, normalise
 from finecomb.statistics.selection.view import NO_TYPE, View, as_view
@@ -85,7 +85,7 @@ def gold(
     widest or narrowest mark, the tokens that more than half of those who marked the error have, or all of them. The
     guidelines that can be checked are applied first, but not to given items, which say already what one error is.
     With `repairs="smallest"` one mark of a reader and several of another that put the same words right are one error,
-    the smaller set, with the other as its alternative: see `finecomb.statistics.agreement.minimal_corrections`.
+    the smaller set, with the other as its alternative: see `finecomb.statistics.agreement.minimal_repairs`.
     A label needs more than half of those who marked the error; without one the label is null and `label_votes` says
     what was given. A text with fewer readers than votes needed gets an annotation set aside, since nothing could pass.
     """

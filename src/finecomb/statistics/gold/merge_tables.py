@@ -16,12 +16,12 @@ from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.frames import meta_entry
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.agreement import agree
-from finecomb.statistics.agreement.minimal_corrections import Repairs
+from finecomb.statistics.agreement.minimal_repairs import Repairs
 from finecomb.statistics.agreement.rating_matrix import CONVENTIONS, NO_ERROR
 from finecomb.statistics.gold.gold_merge import MAJORITY, SPLIT, Gold, MinVotes, SpanSize, gold, required_vote_count
 from finecomb.statistics.gold.scores import Score, bootstrap_ratios, build_score, score
 from finecomb.statistics.inference.resampling import estimate_with_interval, no_interval_reason, ratio, resampled_sums
-from finecomb.statistics.measures.counts import meta_names
+from finecomb.statistics.measures.study_counts import meta_names
 from finecomb.statistics.selection.view import NO_TYPE, View, as_view
 
 Row = dict[str, object]

@@ -16,7 +16,7 @@ from finecomb.core.frames import json_entry
 from finecomb.core.records import Settings
 from finecomb.core.span import TEXT
 from finecomb.core.study import Study
-from finecomb.statistics.agreement.minimal_corrections import REPAIRS, Repairs, with_alternatives
+from finecomb.statistics.agreement.minimal_repairs import REPAIRS, Repairs, with_alternatives
 from finecomb.statistics.gold.gold_and_judges import Ints, Judge, ScoredPair, UnreadPolicy, pair_gold_with_judges
 from finecomb.statistics.gold.mark_matching import (
     RULES,
@@ -158,7 +158,7 @@ def score(
     With `average="micro"` marks are summed over documents before dividing; with `macro` each document has its own
     ratios, of which the mean is taken: 1 where neither side marked anything, 0 where only one did.
     A mark, of gold or of a judge, that nothing matches is found by its `alternatives`: all marks of one of them. With
-    `repairs="smallest"` such sets are also inferred, see `finecomb.statistics.agreement.minimal_corrections`.
+    `repairs="smallest"` such sets are also inferred, see `finecomb.statistics.agreement.minimal_repairs`.
     Intervals resample documents. Recall is NaN without gold marks, precision NaN without marks of the judge.
     """
     choices = (

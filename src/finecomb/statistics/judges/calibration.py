@@ -94,7 +94,8 @@ class Calibration:
         return JudgeContract(
             binding=self.binding, verdict=self.verdict, labels=self.labels, systems=self.systems, texts=self.texts,
             people=len(self.people), epsilon=self.test.epsilon, winning_rate=self.test.winning_rate,
-            agreement=_value_or_zero(find_alpha(self.agreement, "judge")), made=made, days=days, paragraph=self.paragraph,
+            agreement=_value_or_zero(find_alpha(self.agreement, "judge")), made=made, days=days,
+            paragraph=self.paragraph,
             signature=str(self.signature), by=self.by,
         )  # fmt: skip
 
@@ -361,7 +362,8 @@ def write_verdict_paragraph(calibration: Calibration) -> str:
         parts.append(f"By label it agrees no less than people for {', '.join(calibration.labels)}.")
     parts.append(_loss_sentence(calibration))
     parts.append(
-        f"Measured on {calibration.texts} texts and {len(calibration.people)} people.{_small_sample_sentence(calibration)}"
+        f"Measured on {calibration.texts} texts and {len(calibration.people)} "
+        f"people.{_small_sample_sentence(calibration)}"
     )
     return " ".join(part for part in parts if part)
 

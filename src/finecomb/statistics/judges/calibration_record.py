@@ -29,7 +29,8 @@ class RecordedEstimate(Record):
     def from_estimate(cls, estimate: Estimate) -> RecordedEstimate:
         """An estimate with None in place of NaN."""
         return cls(
-            value=finite_or_none(estimate.value), low=finite_or_none(estimate.low), high=finite_or_none(estimate.high), why=estimate.why,
+            value=finite_or_none(estimate.value), low=finite_or_none(estimate.low),
+            high=finite_or_none(estimate.high), why=estimate.why,
             signature=str(estimate.signature),
         )  # fmt: skip
 
@@ -245,7 +246,8 @@ def _record_test(test: AltTest) -> RecordedTest:
 
 def _record_contest(person: PersonResult) -> RecordedContest:
     return RecordedContest(
-        person=person.person, items=person.items, texts=person.texts, advantage=RecordedEstimate.from_estimate(person.advantage),
+        person=person.person, items=person.items, texts=person.texts,
+        advantage=RecordedEstimate.from_estimate(person.advantage),
         p=finite_or_none(person.p), wins=person.wins, why=person.why,
     )  # fmt: skip
 
@@ -271,15 +273,18 @@ def _record_cost(row: Mapping[str, object]) -> RecordedCost:
         who=str(row["who"]), texts=int(str(row["texts read"])),
         confirmed=int(str(row["errors that others marked too"])),
         seconds=finite_or_none(row["seconds"]), cost=finite_or_none(row["cost"]),
-        seconds_per_error=finite_or_none(row["seconds per error"]), cost_per_error=finite_or_none(row["cost per error"]),
+        seconds_per_error=finite_or_none(row["seconds per error"]),
+        cost_per_error=finite_or_none(row["cost per error"]),
     )  # fmt: skip
 
 
 def _record_worth(finding: Finding) -> RecordedWorth:
     columns = finding.columns
     return RecordedWorth(
-        method=str(columns["method"]), value=RecordedEstimate.from_estimate(finding.estimate), read=int(str(columns["read"])),
-        texts=int(str(columns["texts"])), worth=finite_or_none(columns.get("worth")), added=finite_or_none(columns.get("added")),
+        method=str(columns["method"]), value=RecordedEstimate.from_estimate(finding.estimate),
+        read=int(str(columns["read"])),
+        texts=int(str(columns["texts"])), worth=finite_or_none(columns.get("worth")),
+        added=finite_or_none(columns.get("added")),
         added_low=finite_or_none(columns.get("added_low")), added_high=finite_or_none(columns.get("added_high")),
         advice=str(columns.get("advice", "")),
     )  # fmt: skip

@@ -16,8 +16,8 @@ from finecomb.core.frames import json_entry
 from finecomb.core.protocol import Protocol, Weight
 from finecomb.core.study import Study
 from finecomb.core.tokens import tokenizer
-from finecomb.statistics.measures.counts import annotation_rows, group_sort_key
 from finecomb.statistics.measures.numeric_answers import as_numbers, rank_by_word, severity_questions
+from finecomb.statistics.measures.study_counts import annotation_rows, group_sort_key
 from finecomb.statistics.measures.unit_grid import Grid, Ints, Level, build_grid, locate_spans, merge_ranges
 from finecomb.statistics.selection.view import ANY, View
 

@@ -36,8 +36,8 @@ from finecomb.statistics.measures.annotation_matrix import (
     Overlap,
     back_off_to_groups,
 )
-from finecomb.statistics.measures.counts import annotation_rows
 from finecomb.statistics.measures.numeric_answers import answer_values
+from finecomb.statistics.measures.study_counts import annotation_rows
 from finecomb.statistics.measures.unit_grid import Ints, Level, build_grid
 from finecomb.statistics.selection.view import View, as_view
 

@@ -13,7 +13,7 @@ from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.statistics.inference.resampling import draw_resamples, estimate_with_interval, few_documents_reason, ratio
 from finecomb.statistics.measures.annotation_matrix import AnnotationMatrix, Floats, build_annotation_matrix
 from finecomb.statistics.measures.annotation_measures import Amounts, MeasureOptions, find_measure
-from finecomb.statistics.measures.counts import group_sort_key
+from finecomb.statistics.measures.study_counts import group_sort_key
 from finecomb.statistics.measures.unit_grid import Ints
 from finecomb.statistics.selection.view import View
 

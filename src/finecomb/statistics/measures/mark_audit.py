@@ -24,7 +24,7 @@ from finecomb.statistics.inference.resampling import (
     undefined_estimate,
 )
 from finecomb.statistics.measures.annotation_matrix import AnnotationMatrix, Floats, build_annotation_matrix
-from finecomb.statistics.measures.counts import annotation_rows
+from finecomb.statistics.measures.study_counts import annotation_rows
 from finecomb.statistics.measures.unit_grid import Ints
 from finecomb.statistics.selection.view import ANY, View
 

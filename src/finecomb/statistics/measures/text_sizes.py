@@ -8,7 +8,7 @@ import polars as pl
 
 from finecomb.core.frames import meta_entry
 from finecomb.core.study import Study
-from finecomb.statistics.measures.counts import annotation_rows, meta_names, sort_by_groups
+from finecomb.statistics.measures.study_counts import annotation_rows, meta_names, sort_by_groups
 from finecomb.statistics.measures.unit_grid import unit_counts
 
 

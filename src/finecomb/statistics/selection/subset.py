@@ -26,7 +26,7 @@ import polars as pl
 from finecomb.core.errors import did_you_mean
 from finecomb.core.frames import json_entry, json_entry_names, parse_json_object
 from finecomb.core.study import Study
-from finecomb.statistics.measures.counts import FACTOR_PREFIX, factor_names
+from finecomb.statistics.measures.study_counts import FACTOR_PREFIX, factor_names
 from finecomb.statistics.selection.conditions import (
     Combination,
     Condition,

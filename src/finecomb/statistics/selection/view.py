@@ -14,7 +14,7 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.records import AnnotatorKind
 from finecomb.core.stored_marks import StoredMarks
 from finecomb.core.study import Study
-from finecomb.statistics.measures.counts import annotation_rows, group_sort_key
+from finecomb.statistics.measures.study_counts import annotation_rows, group_sort_key
 from finecomb.statistics.selection.subset import (
     Where,
     apply_condition,

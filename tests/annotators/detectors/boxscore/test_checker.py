@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 from finecomb.annotators.detectors import detect, detectors_by_name, find_detector
 from finecomb.annotators.detectors.boxscore.checker import BoxScoreChecker, BoxScoreOptions, find_error_candidates
 from finecomb.annotators.detectors.boxscore.claims import ErrorCandidate
+from finecomb.annotators.detectors.boxscore.game import Game, read_game
 from finecomb.annotators.detectors.boxscore.ranker import shipped_ranker
-from finecomb.annotators.detectors.boxscore.record import Game, read_game
 from finecomb.annotators.detectors.boxscore.report_parser import parse_sentences
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotator, Document
 from finecomb.core.study import Study
 from finecomb.core.study_checks import check
 from finecomb.protocols import load_shipped
-from tests.annotators.detectors.games import PLAYERS, game_document, game_record
+from tests.annotators.detectors.example_game import PLAYERS, game_document, game_record
 
 
 def game(data: Any = None) -> Game:
@@ -34,7 +34,9 @@ def game(data: Any = None) -> Game:
 
 def proved(text: str, data: Any = None) -> list[ErrorCandidate]:
     """What the record contradicts, apart from whom a player is told about among."""
-    return [slip for slip in find_error_candidates(text, game(data)) if slip.basis == "record" and slip.kind != "context"]
+    return [
+        slip for slip in find_error_candidates(text, game(data)) if slip.basis == "record" and slip.kind != "context"
+    ]
 
 
 def marked(text: str, data: Any = None) -> list[tuple[str, str, str]]:
@@ -213,7 +215,11 @@ BEYOND = [
 
 @pytest.mark.parametrize(("text", "expected"), BEYOND, ids=[text for text, _ in BEYOND])
 def test_what_the_record_cannot_decide_is_a_base_rate(text: str, expected: dict[str, str]) -> None:
-    kinds = {text[slip.start : slip.end]: slip.kind for slip in find_error_candidates(text, game()) if slip.basis == "base-rate"}
+    kinds = {
+        text[slip.start : slip.end]: slip.kind
+        for slip in find_error_candidates(text, game())
+        if slip.basis == "base-rate"
+    }
     assert kinds == expected
 
 
@@ -518,7 +524,8 @@ def test_a_report_that_contradicts_the_record_is_trusted_less_elsewhere() -> Non
 
 def test_a_higher_threshold_marks_a_subset() -> None:
     marked = [
-        {mark.spans for mark in checker(threshold=level)(game_document(REPORT)).marks} for level in (0.0, 0.5, 0.95, 1.0)
+        {mark.spans for mark in checker(threshold=level)(game_document(REPORT)).marks}
+        for level in (0.0, 0.5, 0.95, 1.0)
     ]
     assert marked[0] >= marked[1] >= marked[2] >= marked[3]
     assert marked[0] > marked[2]

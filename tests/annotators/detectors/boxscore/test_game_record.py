@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from finecomb.annotators.detectors.boxscore.game_record import Season, game_problem, add_season
+from finecomb.annotators.detectors.boxscore.game_record import Season, add_season, game_problem
 from finecomb.core.record_links import with_links
 
 BOX = {"PLAYER_NAME": {"0": "Lena Brandt"}, "PTS": {"0": "17"}}

@@ -21,7 +21,9 @@ from finecomb.annotators.detectors.boxscore.ranker import (
 from finecomb.core.errors import FinecombError
 
 
-def slip(start: int, length: int, kind: str, flags: frozenset[str] = frozenset(), basis: Basis = "record") -> ErrorCandidate:
+def slip(
+    start: int, length: int, kind: str, flags: frozenset[str] = frozenset(), basis: Basis = "record"
+) -> ErrorCandidate:
     return ErrorCandidate(start, start + length, "number", kind, "claim", basis=basis, flags=flags)
 
 

@@ -12,10 +12,14 @@ import finecomb as fc
 from finecomb.annotators.detectors import detect, find_detector
 from finecomb.annotators.detectors.boxscore.checker import BoxScoreOptions
 from finecomb.annotators.detectors.boxscore.ranker import calibration_line
-from finecomb.annotators.detectors.boxscore.ranker_training import cross_validate, build_reference_texts, validation_rows
+from finecomb.annotators.detectors.boxscore.ranker_training import (
+    build_reference_texts,
+    cross_validate,
+    validation_rows,
+)
 from finecomb.core.records import Annotator
 from finecomb.core.study import Study
-from tests.annotators.detectors.games import game_document
+from tests.annotators.detectors.example_game import game_document
 
 EVALUATION = runpy.run_path(str(Path(__file__).parents[4] / "benchmarks" / "boxscore.py"))
 

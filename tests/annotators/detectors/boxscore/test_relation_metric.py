@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from finecomb.annotators.detectors import find_detector
-from finecomb.annotators.detectors.boxscore.record import read_game
+from finecomb.annotators.detectors.boxscore.game import read_game
 from finecomb.annotators.detectors.boxscore.relation_metric import RelationMetric, RelationOptions, extract_relations
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.protocols import load_shipped
-from tests.annotators.detectors.games import game_document, game_record
+from tests.annotators.detectors.example_game import game_document, game_record
 
 
 def tuples(text: str) -> list[tuple[str, str, str, bool]]:

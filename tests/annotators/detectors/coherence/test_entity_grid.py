@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from finecomb.annotators.detectors.coherence.entity_grid import ROLES, EntityGrid, entity_roles, fit_entity_grid
-from tests.annotators.detectors.coherence.parses import EMIL, GARDEN, NORA, make_parsed_story
+from tests.annotators.detectors.coherence.example_parses import EMIL, GARDEN, NORA, make_parsed_story
 
 
 def test_roles_of_entities() -> None:

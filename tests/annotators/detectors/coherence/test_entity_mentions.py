@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from finecomb.annotators.detectors.coherence.entity_mentions import names, nouns
-from tests.annotators.detectors.coherence.parses import EMIL, GARDEN, NORA, SISTER, make_parsed_sentence
+from tests.annotators.detectors.coherence.example_parses import EMIL, GARDEN, NORA, SISTER, make_parsed_sentence
 
 
 def test_a_name_alone_is_not_described() -> None:

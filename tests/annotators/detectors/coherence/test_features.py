@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from finecomb.annotators.detectors.coherence.features import (
+    extract_sentence_facts,
     feature_matrix,
     last_sentence_features,
-    extract_sentence_facts,
     sentence_features,
 )
-from tests.annotators.detectors.coherence.parses import DIED, EMIL, GARDEN, NORA, SISTER, make_parsed_story
+from tests.annotators.detectors.coherence.example_parses import DIED, EMIL, GARDEN, NORA, SISTER, make_parsed_story
 
 
 def test_a_person_is_new_and_bare_only_once() -> None:
@@ -48,7 +48,10 @@ def test_nothing_that_follows_changes_a_sentence() -> None:
 
 def test_the_last_sentence_alone_has_the_same_numbers() -> None:
     text, parses = make_parsed_story(NORA, EMIL, GARDEN)
-    assert last_sentence_features(text, [extract_sentence_facts(parse) for parse in parses]) == sentence_features(text, parses)[-1]
+    assert (
+        last_sentence_features(text, [extract_sentence_facts(parse) for parse in parses])
+        == sentence_features(text, parses)[-1]
+    )
 
 
 def test_a_matrix_has_the_columns_asked_for() -> None:

@@ -21,7 +21,7 @@ from finecomb.annotators.detectors.coherence.sequences import (
 from finecomb.annotators.detectors.coherence.surprisal import SurprisalScorer, sentence_surprisals, surprisal_features
 from finecomb.annotators.detectors.coherence.tagger import SentenceTagger, TaggerSettings, fit_tagger
 from finecomb.annotators.detectors.coherence.text_windows import SpecialTokens, build_windows
-from finecomb.annotators.model_loading import locate_model, load_pretrained
+from finecomb.annotators.model_loading import load_pretrained, locate_model
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document, Segment
 from tests.annotators.detectors import tiny_models
@@ -131,7 +131,13 @@ def test_an_encoder_by_name_learns_verdicts_and_comes_back(tmp_path: Path, label
 @pytest.mark.long
 def test_a_sequence_to_sequence_model_writes_verdicts(tmp_path: Path) -> None:
     settings = SequenceSettings(
-        tiny_models.save_seq2seq(tmp_path / "t5"), "seq2seq", ("char", "scene"), epochs=15, rate=2e-2, length=128, output=8
+        tiny_models.save_seq2seq(tmp_path / "t5"),
+        "seq2seq",
+        ("char", "scene"),
+        epochs=15,
+        rate=2e-2,
+        length=128,
+        output=8,
     )
     model = fit_sequences([text()] * 4, settings)
     (scores,) = model([text()])

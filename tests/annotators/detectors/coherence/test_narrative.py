@@ -7,9 +7,9 @@ import numpy as np
 from finecomb.annotators.detectors.coherence.narrative import (
     MAX_SENTENCE_LENGTH,
     Narrative,
-    dev_split,
     build_narrative,
     build_narratives,
+    dev_split,
     splits,
 )
 from finecomb.core.records import Annotation, Document, Mark, Segment

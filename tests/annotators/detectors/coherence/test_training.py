@@ -137,7 +137,9 @@ def test_a_threshold_of_zero_marks_every_sentence(tmp_path: Path) -> None:
 )
 def test_detectors_of_verdicts_mark_without_a_type(tmp_path: Path, name: str, options: SplitOptions) -> None:
     result = fitted(name, options)
-    detector = find_detector(name).make(load_shipped("snac"), SentenceDetectorOptions(written(result, tmp_path / "model"), 0.0))
+    detector = find_detector(name).make(
+        load_shipped("snac"), SentenceDetectorOptions(written(result, tmp_path / "model"), 0.0)
+    )
     annotation = detector(Document(id="x", text="Nora waits. Emil waits."))
     assert [(mark.label, mark.label_votes) for mark in annotation.marks] == [(None, {"no type": 1})] * 2
     assert [set(unit.scores) for unit in annotation.units] == [{"any"}] * 2

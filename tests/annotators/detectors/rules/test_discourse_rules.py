@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from finecomb.annotators.detectors.rules import DEFAULT_RULES, OPT_IN_RULES, RULES, RuleDetector, RulesOptions, package_rules
+from finecomb.annotators.detectors.rules import (
+    DEFAULT_RULES,
+    OPT_IN_RULES,
+    RULES,
+    RuleDetector,
+    RulesOptions,
+    package_rules,
+)
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.protocols import load_shipped

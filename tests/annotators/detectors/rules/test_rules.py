@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finecomb.annotators.detectors.rules import DEFAULT_RULES, RULES, RuleDetector, RulesOptions
-from finecomb.annotators.detectors.rules.repetition import MIN_WORDS, MIN_SIMILARITY, EarlierSentences, fold_sentences
+from finecomb.annotators.detectors.rules.repetition import MIN_SIMILARITY, MIN_WORDS, EarlierSentences, fold_sentences
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.protocols import load_shipped
@@ -100,7 +100,8 @@ def test_near_repetitions_equal_their_definition(parts: list[list[str]]) -> None
         same = [
             first
             for first in folded[:number]
-            if len(set(first.folded) & set(sentence.folded)) >= MIN_SIMILARITY * len(set(first.folded) | set(sentence.folded))
+            if len(set(first.folded) & set(sentence.folded))
+            >= MIN_SIMILARITY * len(set(first.folded) | set(sentence.folded))
             and len(first.folded) >= MIN_WORDS
         ]
         match = earlier.find_similar(sentence) if len(sentence.folded) >= MIN_WORDS else None

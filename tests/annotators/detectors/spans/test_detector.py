@@ -39,7 +39,9 @@ def study(texts: int = 9) -> Study:
 @pytest.mark.long
 @pytest.mark.parametrize("tune", [False, True])
 def test_it_learns_is_stored_and_marks(tmp_path: Path, tune: bool) -> None:
-    options = SpanTrainingOptions(encoder=tiny_models.save_encoder(tmp_path / "encoder"), epochs=60, test_folds=2, tune=tune)
+    options = SpanTrainingOptions(
+        encoder=tiny_models.save_encoder(tmp_path / "encoder"), epochs=60, test_folds=2, tune=tune
+    )
     training = find_detector("spans").training
     assert training is not None
     fitted = training.fit(study(), list(study().iter_annotations()), "", options)

@@ -88,7 +88,7 @@ def test_the_first_layer_is_applied_to_words_and_not_to_spans() -> None:
 def test_the_factored_network_is_the_one_that_was_fitted() -> None:
     """[start; end; length] through the layers as they are learnt, against their sum of three products."""
     torch = pytest.importorskip("torch")
-    from finecomb.annotators.detectors.spans.classifier import SpanSettings, _extract_span_head, _build_network
+    from finecomb.annotators.detectors.spans.classifier import SpanSettings, _build_network, _extract_span_head
 
     torch.manual_seed(0)
     network = _build_network(torch, SpanSettings(labels=("x", "y"), hidden=7, lengths=4, longest=5), 6)

@@ -18,7 +18,7 @@ from finecomb.statistics.agreement.gamma.continuum import Continuum
 from finecomb.statistics.agreement.gamma.dissimilarity import Dissimilarity
 from finecomb.statistics.agreement.gamma.set_partitioning import build_alignment_problem
 from finecomb.statistics.agreement.gamma.work_budget import BudgetExceededError, WorkBudget
-from tests.statistics.agreement.gamma_worlds import (
+from tests.statistics.agreement.gamma_continua import (
     make_continuum,
     random_continuum,
     slow_disorder,

@@ -27,8 +27,8 @@ from finecomb.statistics.agreement.gamma.pooled_gamma import gamma_gap, measure_
 from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings, Job, TextGamma, measure_text_gamma
 from finecomb.statistics.agreement.mark_alignment import align
 from finecomb.statistics.selection.view import view
-from tests.statistics.agreement.gamma_worlds import make_continuum, random_continuum, slow_distance, small_continua
-from tests.statistics.agreement.worlds import PROTOCOL, TEXT, make_marked_study
+from tests.statistics.agreement.agreement_studies import PROTOCOL, TEXT, make_marked_study
+from tests.statistics.agreement.gamma_continua import make_continuum, random_continuum, slow_distance, small_continua
 
 QUICK = GammaSettings(samples=5)
 

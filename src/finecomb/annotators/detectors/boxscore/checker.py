@@ -10,9 +10,15 @@ from typing import Literal
 from finecomb.annotators.detectors.base import detector_signature
 from finecomb.annotators.detectors.boxscore import game_claims, offrecord_claims, player_claims, stat_claims
 from finecomb.annotators.detectors.boxscore.claims import Claim, ErrorCandidate, interpret_claims
-from finecomb.annotators.detectors.boxscore.discourse import SentenceContext, DiscourseState, update_discourse
-from finecomb.annotators.detectors.boxscore.ranker import Ranker, RatedCandidate, rate_candidates, read_ranker, shipped_ranker
-from finecomb.annotators.detectors.boxscore.record import Game, read_game
+from finecomb.annotators.detectors.boxscore.discourse import DiscourseState, SentenceContext, update_discourse
+from finecomb.annotators.detectors.boxscore.game import Game, read_game
+from finecomb.annotators.detectors.boxscore.ranker import (
+    Ranker,
+    RatedCandidate,
+    rate_candidates,
+    read_ranker,
+    shipped_ranker,
+)
 from finecomb.annotators.detectors.boxscore.report_parser import Sentence, parse_sentences
 from finecomb.core.errors import FinecombError
 from finecomb.core.options import option
@@ -61,7 +67,13 @@ def find_error_candidates(text: str, game: Game) -> list[ErrorCandidate]:
     found = list(_check_sentences(text, game, parsed))
     proved = {(slip.start, slip.end) for slip in found if slip.contradicts_record}
     share = len(proved) / max(len(parsed), 1)
-    care = "no contradiction" if not proved else "few contradictions" if share < FEW_CONTRADICTIONS_RATE else "many contradictions"
+    care = (
+        "no contradiction"
+        if not proved
+        else "few contradictions"
+        if share < FEW_CONTRADICTIONS_RATE
+        else "many contradictions"
+    )
     return [slip if slip.contradicts_record else replace(slip, flags=slip.flags | {care}) for slip in found]
 
 
@@ -125,8 +137,14 @@ class BoxScoreChecker:
         return self._annotation(document, tuple(marks), problems=game.problems)
 
     def _select_candidates(self, document: Document, game: Game) -> list[RatedCandidate]:
-        candidates = [slip for slip in find_error_candidates(document.text, game) if self.basis == "all" or slip.basis == "record"]
-        return [rated_slip for rated_slip in rate_candidates(candidates, self.ranker) if rated_slip.confidence >= self.threshold]
+        candidates = [
+            slip for slip in find_error_candidates(document.text, game) if self.basis == "all" or slip.basis == "record"
+        ]
+        return [
+            rated_slip
+            for rated_slip in rate_candidates(candidates, self.ranker)
+            if rated_slip.confidence >= self.threshold
+        ]
 
     def _annotation(
         self,

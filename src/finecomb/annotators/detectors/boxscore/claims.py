@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from finecomb.annotators.detectors.boxscore.record import Game, Player, Team
+from finecomb.annotators.detectors.boxscore.game import Game, Player, Team
 
 Entity = Player | Team | str  # a team that does not play is its name
 Basis = Literal["record", "base-rate"]
@@ -113,7 +113,9 @@ def interpret_claims(claims: Sequence[Claim], game: Game) -> tuple[list[ErrorCan
     meant: dict[Mention, Entity] = {}
     for group in _group_connected_claims(claims):
         names = list(dict.fromkeys(name for claim in group for name in claim.names))
-        is_searched = len(names) <= _MAX_NAMES and math.prod(len(name.options) for name in names) <= _MAX_INTERPRETATIONS
+        is_searched = (
+            len(names) <= _MAX_NAMES and math.prod(len(name.options) for name in names) <= _MAX_INTERPRETATIONS
+        )
         options = [name.options if is_searched else name.options[:1] for name in names]
         plain = min(_iter_interpretations(group, names, options), key=lambda reading: reading.cost)
         best = _best_interpretation(group, names, plain, game) if is_searched else plain
@@ -153,14 +155,18 @@ def _iter_interpretations(
         yield Interpretation(meant, new, tuple(slips), tuple(about))
 
 
-def _best_interpretation(claims: Sequence[Claim], names: Sequence[Mention], plain: Interpretation, game: Game) -> Interpretation:
+def _best_interpretation(
+    claims: Sequence[Claim], names: Sequence[Mention], plain: Interpretation, game: Game
+) -> Interpretation:
     """The reading with fewest changes; names as written win ties, since changing them explains nothing."""
     best = plain
     clashing = _conflicting_names(claims, plain)
     if plain.cost < 2 and not clashing:
         return best
     for changed in _name_changes(names):
-        options = [_replacement_entities(name, names, game) if name in changed else [plain.meant[name]] for name in names]
+        options = [
+            _replacement_entities(name, names, game) if name in changed else [plain.meant[name]] for name in names
+        ]
         free = any(name in clashing for name in changed)
         for reading in _iter_interpretations(claims, names, options, changed):
             if reading.cost < best.cost and (free or _location_count(reading.about) <= _MAX_REMAINING_ERRORS):

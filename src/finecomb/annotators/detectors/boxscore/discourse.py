@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from finecomb.annotators.detectors.boxscore.claims import Entity, Mention, ErrorCandidate
-from finecomb.annotators.detectors.boxscore.record import Game, Player, Team
+from finecomb.annotators.detectors.boxscore.claims import Entity, ErrorCandidate, Mention
+from finecomb.annotators.detectors.boxscore.game import Game, Player, Team
 from finecomb.annotators.detectors.boxscore.report_parser import Sentence, Word, compile_pattern
 
 # Words before a team that is a subject; before a player who is not: `right behind X`; and after one: `X's absence`.
@@ -166,7 +166,9 @@ class SentenceContext:
             self.coded_text[: self.sentence.starts[number]]
         ):  # `the key for the Ts was ... , as they`
             return True
-        return before == ["X", "'s"] or (before[1:] == ["of"] and before[0] in _TEAM_PARTS)  # a coach 's Ts , the bench of
+        return before == ["X", "'s"] or (
+            before[1:] == ["of"] and before[0] in _TEAM_PARTS
+        )  # a coach 's Ts , the bench of
 
     # --- subjects -------------------------------------------------------------------------------------------------
 
@@ -210,7 +212,9 @@ class SentenceContext:
 
         `beat the Ts , who shot 44 percent`, `the Ts , led by X , won`, `the rest of the team`, `the star guard`.
         """
-        nobody: dict[int | None, Mentions] = {match.word_index("w"): () for match in self.find_patterns("of_others", "described")}
+        nobody: dict[int | None, Mentions] = {
+            match.word_index("w"): () for match in self.find_patterns("of_others", "described")
+        }
         resumed = {match.word_index("w"): self._team_mentions(match) for match in self.find_patterns("aside_of_team")}
         relative = {match.word_index("t"): self._team_mentions(match) for match in self.find_patterns("tells_on")}
         return nobody | resumed | relative
@@ -259,7 +263,9 @@ class SentenceContext:
         after = [word.code for word in self.words[number + 1 : number + 3]]
         if now and now[0].is_player:
             lead_in = " ".join(before[-2:])
-            aside = lead_in in _PASSIVE_PHRASES or (before[-1:] and before[-1] in _WORDS_BEFORE_NON_SUBJECT and lead_in not in _GROUP_PHRASES)
+            aside = lead_in in _PASSIVE_PHRASES or (
+                before[-1:] and before[-1] in _WORDS_BEFORE_NON_SUBJECT and lead_in not in _GROUP_PHRASES
+            )
             tells_on = after == [",", "who"]
             if (aside and not tells_on) or (after[:1] == ["'s"] and after[1:] and after[1] in _POSSESSED_NOUNS):
                 return now
@@ -274,7 +280,9 @@ class SentenceContext:
     ) -> Iterator[ErrorCandidate]:
         """A slip for the number at a word, unless the number is right."""
         if self.words[at].value != right:
-            yield ErrorCandidate(*self.span(at), "number", kind, claim, str(right), where, unit=unit, flags=frozenset(flags))
+            yield ErrorCandidate(
+                *self.span(at), "number", kind, claim, str(right), where, unit=unit, flags=frozenset(flags)
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from finecomb.annotators.detectors.boxscore.claims import ClaimCheck, Claim, Entity, Mention, ErrorCandidate
+from finecomb.annotators.detectors.boxscore.claims import Claim, ClaimCheck, Entity, ErrorCandidate, Mention
 from finecomb.annotators.detectors.boxscore.discourse import Mentions, PatternMatch, SentenceContext, implicit_mention
-from finecomb.annotators.detectors.boxscore.record import QUARTERS, Game, Team
+from finecomb.annotators.detectors.boxscore.game import QUARTERS, Game, Team
 from finecomb.annotators.detectors.boxscore.report_parser import DAYS, compile_pattern, load_table
 from finecomb.annotators.detectors.boxscore.stat_claims import format_count, record_field, record_value
 
@@ -56,7 +56,9 @@ def find_result_claims(scene: SentenceContext) -> Iterator[Claim]:
             yield Claim((one,), partial(_check_unknown_opponent, match))
 
 
-def _check_result(match: PatternMatch, one: Mention, two: Mention, first: Entity, second: Entity) -> Iterator[ErrorCandidate]:
+def _check_result(
+    match: PatternMatch, one: Mention, two: Mention, first: Entity, second: Entity
+) -> Iterator[ErrorCandidate]:
     game, lost = match.scene.game, bool(match["fell"])
     if not isinstance(first, Team) or not isinstance(second, Team) or game.winner is None:
         return
@@ -208,7 +210,9 @@ def _check_outscored(match: PatternMatch, quarters: Quarters, team: Entity) -> I
     values = game.quarter_points(team, quarters), game.quarter_points(other, quarters)
     if ahead <= 0:
         claim = f"the {team} outscored the {other}"
-        yield ErrorCandidate(*match.span("w"), "word", "outscored", claim, f"it was {values[0]}-{values[1]}", quarter_fields(quarters))
+        yield ErrorCandidate(
+            *match.span("w"), "word", "outscored", claim, f"it was {values[0]}-{values[1]}", quarter_fields(quarters)
+        )
     one, two = match.word_index("a"), match.word_index("b")
     yield from check_number_pair(scene, (one, two), values, "period score", quarter_fields(quarters), either=passive)
     if one is not None and two is None:
@@ -221,7 +225,9 @@ def _check_period_score(match: PatternMatch, quarters: Quarters, team: Entity) -
         game = match.scene.game
         values = game.quarter_points(team, quarters), game.quarter_points(game.opponent(team), quarters)
         numbers = match.word_index("a"), match.word_index("b")
-        yield from check_number_pair(match.scene, numbers, values, "period score", quarter_fields(quarters), either=True)
+        yield from check_number_pair(
+            match.scene, numbers, values, "period score", quarter_fields(quarters), either=True
+        )
 
 
 def _check_period_points(match: PatternMatch, quarters: Quarters, team: Entity) -> Iterator[ErrorCandidate]:
@@ -260,7 +266,9 @@ def _check_rebounds(match: PatternMatch, team: Entity) -> Iterator[ErrorCandidat
         yield from check_number_pair(match.scene, numbers, values, "rebounding battle", "TEAM-REB", either=True)
 
 
-def _check_team_statistic(scene: SentenceContext, number: int, statistic: str, team: Entity) -> Iterator[ErrorCandidate]:
+def _check_team_statistic(
+    scene: SentenceContext, number: int, statistic: str, team: Entity
+) -> Iterator[ErrorCandidate]:
     field = record_field(team, statistic)
     value = record_value(team, field)
     if value is not None:
@@ -278,7 +286,9 @@ def find_venue_claims(scene: SentenceContext) -> Iterator[Claim]:
     for match in scene.find_patterns("side"):
         team = match.team("t")
         if team:
-            yield Claim((team,), partial(_check_home_or_road, match.span("w"), "home" if match["home"] else "vis", "side"))
+            yield Claim(
+                (team,), partial(_check_home_or_road, match.span("w"), "home" if match["home"] else "vis", "side")
+            )
     flags = ("elsewhere",) if scene.is_about_other_games else ()
     for side, name in (("home", "home_crowd"), ("home", "at_home"), ("vis", "on_road")):
         for match in scene.find_patterns(name):
@@ -297,7 +307,9 @@ def _find_arena_claims(scene: SentenceContext) -> Iterator[Claim]:
                 yield Claim((implicit_mention(home),), partial(_check_venue, scene, at, kind))
 
 
-def _check_home_or_road(span: Span, wanted: str, kind: str, team: Entity, flags: Iterable[str] = ()) -> Iterator[ErrorCandidate]:
+def _check_home_or_road(
+    span: Span, wanted: str, kind: str, team: Entity, flags: Iterable[str] = ()
+) -> Iterator[ErrorCandidate]:
     if isinstance(team, Team) and team.side != wanted:
         claim = f"the {team} {'were at home' if wanted == 'home' else 'were on the road'}"
         right, where = "home" if team.side == "home" else "road", f"{team.side}_name"
@@ -386,7 +398,9 @@ def _check_form_of_both(span: Span, group: str, *teams: Entity) -> Iterator[Erro
     if len(shares) == len(teams) and any(wrong):
         claim, where = f"both teams were in {group} form", "TEAM-WINS, TEAM-LOSSES"
         flags = frozenset({"all" if all(wrong) else "one"})
-        yield ErrorCandidate(*span, "word", f"form.both.{group}", claim, "wins and losses say otherwise", where, flags=flags)
+        yield ErrorCandidate(
+            *span, "word", f"form.both.{group}", claim, "wins and losses say otherwise", where, flags=flags
+        )
 
 
 def _check_form(scene: SentenceContext, span: Span, group: str, team: Entity) -> Iterator[ErrorCandidate]:
@@ -399,7 +413,9 @@ def _check_form(scene: SentenceContext, span: Span, group: str, team: Entity) ->
         flags = frozenset({far, "won" if team is scene.game.winner else "lost"})
         right = f"they have {team.line['TEAM-WINS']} wins, {team.line['TEAM-LOSSES']} losses"
         where = f"TEAM-WINS, TEAM-LOSSES of {team}"
-        yield ErrorCandidate(*span, "word", f"form.{group}", f"the {team} were in {group} form", right, where, flags=flags)
+        yield ErrorCandidate(
+            *span, "word", f"form.{group}", f"the {team} were in {group} form", right, where, flags=flags
+        )
 
 
 def find_game_flow_claims(scene: SentenceContext) -> Iterator[Claim]:
@@ -420,7 +436,9 @@ def _check_led_throughout(match: PatternMatch, team: Entity) -> Iterator[ErrorCa
     behind = [ahead for ahead in leads if ahead <= 0]
     if len(leads) == len(marks) and len(behind) > (len(leads) / 2 if match["mostly"] else 0):
         right = f"they trailed by {-min(behind)}" if min(behind) else "the score was level"
-        yield ErrorCandidate(*match.span("w"), "word", "ahead", f"the {team} led all along", right, "TEAM-PTS_QTR1 to 4")
+        yield ErrorCandidate(
+            *match.span("w"), "word", "ahead", f"the {team} led all along", right, "TEAM-PTS_QTR1 to 4"
+        )
 
 
 def _check_period_lead(kind: str, match: PatternMatch, team: Entity) -> Iterator[ErrorCandidate]:
@@ -431,7 +449,9 @@ def _check_period_lead(kind: str, match: PatternMatch, team: Entity) -> Iterator
     ahead = point_lead(match.scene.game, team, quarters) if isinstance(team, Team) else None
     if ahead is not None and (ahead < 0 or (ahead == 0 and kind == "pulled")):
         right = f"they were outscored by {-ahead}" if ahead else "both scored as much"
-        yield ErrorCandidate(*match.span("w"), "word", kind, f"the {team} were better then", right, quarter_fields(quarters))
+        yield ErrorCandidate(
+            *match.span("w"), "word", kind, f"the {team} were better then", right, quarter_fields(quarters)
+        )
 
 
 def _check_comeback(match: PatternMatch, team: Entity) -> Iterator[ErrorCandidate]:
@@ -443,7 +463,9 @@ def _check_comeback(match: PatternMatch, team: Entity) -> Iterator[ErrorCandidat
     leads = [ahead for quarters in marks if (ahead := point_lead(match.scene.game, team, quarters)) is not None]
     if len(leads) == len(marks) and min(leads) > 0:
         right = f"they were ahead by {min(leads)} or more"
-        yield ErrorCandidate(*match.span("w"), "word", "comeback", f"the {team} had been behind", right, "TEAM-PTS_QTR1 to 3")
+        yield ErrorCandidate(
+            *match.span("w"), "word", "comeback", f"the {team} had been behind", right, "TEAM-PTS_QTR1 to 3"
+        )
 
 
 _COMPARED_STATISTICS = {"TEAM-FG_PCT": "percent of their shots", "TEAM-REB": "rebounds"}
@@ -466,4 +488,16 @@ GAME_FLOW_CHECKS: dict[str, ClaimCheck] = {
     "key": partial(_check_better_statistic, "key", "TEAM-REB"),
     "key_for": partial(_check_better_statistic, "key", "TEAM-REB"),
 }
-CLAIM_FINDERS = (find_result_claims, find_opponent_claims, find_period_claims, check_margins, find_team_comparison_claims, find_venue_claims, check_days, check_overtime, find_outcome_claims, find_form_claims, find_game_flow_claims)
+CLAIM_FINDERS = (
+    find_result_claims,
+    find_opponent_claims,
+    find_period_claims,
+    check_margins,
+    find_team_comparison_claims,
+    find_venue_claims,
+    check_days,
+    check_overtime,
+    find_outcome_claims,
+    find_form_claims,
+    find_game_flow_claims,
+)

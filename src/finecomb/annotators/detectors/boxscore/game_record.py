@@ -127,7 +127,9 @@ class Season:
 
     def game(self, day: datetime.date | None, home: str, vis: str) -> SeasonGame | None:
         """The game of two teams on a day."""
-        return next((game for game in self.games if game.day == day and game.has_team(home) and game.has_team(vis)), None)
+        return next(
+            (game for game in self.games if game.day == day and game.has_team(home) and game.has_team(vis)), None
+        )
 
     def neighbouring_games(self, team: str, day: datetime.date) -> dict[SeasonKey, Any]:
         """The records of a team's last game before a day and of its next game after it; None where there is none.
@@ -139,7 +141,10 @@ class Season:
         after = [game.record for game in games if game.day > day]
         known = itertools.takewhile(bool, (game.result(team) for game in reversed(before)))
         results = "".join(known)[::-1]
-        around: dict[SeasonKey, Any] = {"last": before[-1].record if before else None, "next": after[0] if after else None}
+        around: dict[SeasonKey, Any] = {
+            "last": before[-1].record if before else None,
+            "next": after[0] if after else None,
+        }
         return around | {"results": results} if results else around
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from finecomb.annotators.detectors.boxscore import stat_claims
 from finecomb.annotators.detectors.boxscore.claims import ErrorCandidate
 from finecomb.annotators.detectors.boxscore.discourse import PatternMatch, SentenceContext
-from finecomb.annotators.detectors.boxscore.record import Team, TeamSeason
+from finecomb.annotators.detectors.boxscore.game import Team, TeamSeason
 from finecomb.annotators.detectors.boxscore.report_parser import DAYS, compile_pattern
 
 # Pattern, label and kind of short statements that stand for themselves.
@@ -62,7 +62,9 @@ def _check_next_opponents(scene: SentenceContext) -> Iterator[ErrorCandidate]:
         meanings, words = scene.words[at].value, scene.quote(at)
         if _is_next_game_subject(scene, at):
             if meanings[0] in before and isinstance(meanings[0], Team):
-                yield make_base_rate_candidate(scene.span(at), "name", "next.subject", f"{words} play next, as was said before")
+                yield make_base_rate_candidate(
+                    scene.span(at), "name", "next.subject", f"{words} play next, as was said before"
+                )
             subject = meanings[0]
             before.append(subject)
         elif scene.words[at].code == "C":
@@ -70,7 +72,9 @@ def _check_next_opponents(scene: SentenceContext) -> Iterator[ErrorCandidate]:
             if host := _team_season(scene, subject).host:
                 if not _is_among_teams(host, meanings):
                     claim = f"the next game is in {words}"
-                    yield ErrorCandidate(*scene.span(at), "name", "season.city", claim, f"the {host} are at home then", "season")
+                    yield ErrorCandidate(
+                        *scene.span(at), "name", "season.city", claim, f"the {host} are at home then", "season"
+                    )
                 continue
             yield make_base_rate_candidate(scene.span(at), "name", "next.city", f"the next game is in {words}", whose)
         elif subject in meanings:
@@ -82,7 +86,9 @@ def _check_next_opponents(scene: SentenceContext) -> Iterator[ErrorCandidate]:
                 yield ErrorCandidate(*scene.span(at), "name", "season.opponent", claim, opponent, "season")
         else:
             whose = "same opponent" if isinstance(meanings[0], Team) else "third"
-            yield make_base_rate_candidate(scene.span(at), "name", "next.opponent", f"the next opponent is {words}", whose)
+            yield make_base_rate_candidate(
+                scene.span(at), "name", "next.opponent", f"the next opponent is {words}", whose
+            )
 
 
 def _is_next_game_subject(scene: SentenceContext, at: int) -> bool:
@@ -134,7 +140,11 @@ def _check_next_venue(scene: SentenceContext) -> Iterator[ErrorCandidate]:
 def check_streaks(scene: SentenceContext) -> Iterator[ErrorCandidate]:
     """`won four of their last five`, `lost three straight`, `six road wins in 17 tries`."""
     for match in scene.find_patterns("of_last"):
-        at, size = (match.word_index("n"), match.word_index("m")) if match["n"] else (match.word_index("k"), match.word_index("j"))
+        at, size = (
+            (match.word_index("n"), match.word_index("m"))
+            if match["n"]
+            else (match.word_index("k"), match.word_index("j"))
+        )
         if at is not None and size is not None:
             many, of = scene.words[at].value, scene.words[size].value
             true = _recent_result_count(match, at, of)
@@ -143,7 +153,9 @@ def check_streaks(scene: SentenceContext) -> Iterator[ErrorCandidate]:
                 yield from scene.check_number(at, "season.last", claim, true, "season")
                 continue
             flags = [f"of {min(of, 7)}", f"n {many}", *_impossible_streak_flags(match, at, many, of)]
-            yield make_base_rate_candidate(scene.span(at), "number", "streak.last", f"{many} of the last {of} games", *flags)
+            yield make_base_rate_candidate(
+                scene.span(at), "number", "streak.last", f"{many} of the last {of} games", *flags
+            )
     for match in scene.find_patterns("in_a_row"):
         flags = ["won" if match["won"] else "lost", *_streak_outcome_flags(match)]
         row = _streak_length(match)

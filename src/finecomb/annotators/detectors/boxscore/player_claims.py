@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from finecomb.annotators.detectors.boxscore.claims import Claim, Entity, Mention, ErrorCandidate
+from finecomb.annotators.detectors.boxscore.claims import Claim, Entity, ErrorCandidate, Mention
 from finecomb.annotators.detectors.boxscore.discourse import Mentions, PatternMatch, SentenceContext, implicit_mention
-from finecomb.annotators.detectors.boxscore.record import Game, Player, Team
+from finecomb.annotators.detectors.boxscore.game import Game, Player, Team
 from finecomb.annotators.detectors.boxscore.report_parser import compile_pattern, load_table
 
 Span = tuple[int, int]
@@ -95,7 +95,9 @@ def _check_membership(names: Mentions, blame_player: bool, team: Entity, *player
 def _flag_wrong_team_players(team: Entity, strangers: Sequence[tuple[Mention, Player]]) -> Iterator[ErrorCandidate]:
     for name, player in strangers:
         claim, where = f"{player} plays for the {team}", f"TEAM_CITY of {player}"
-        yield ErrorCandidate(name.start, name.end, "context", "plays_for.player", claim, f"he plays for {player.team}", where)
+        yield ErrorCandidate(
+            name.start, name.end, "context", "plays_for.player", claim, f"he plays for {player.team}", where
+        )
 
 
 def find_context_claims(scene: SentenceContext) -> Iterator[Claim]:
@@ -115,18 +117,28 @@ def find_context_claims(scene: SentenceContext) -> Iterator[Claim]:
 def _is_named_as_opponent(scene: SentenceContext, position: int) -> bool:
     """Whether a player is named as somebody's opponent: `often matched up against X`."""
     return bool(
-        compile_pattern("against_player").search(" ".join(word.code for word in scene.words[max(0, position - 4) : position]))
+        compile_pattern("against_player").search(
+            " ".join(word.code for word in scene.words[max(0, position - 4) : position])
+        )
     )
 
 
 def _following_subject_team(scene: SentenceContext, position: int) -> Entity | None:
     """The team that a sentence goes on with: `Despite 22 points from X , the Ts fell short`."""
-    ahead = [number for number in scene.subject_team_indices if number > position] if scene.has_pattern("fronted") else []
+    ahead = (
+        [number for number in scene.subject_team_indices if number > position] if scene.has_pattern("fronted") else []
+    )
     return scene.mentions_by_word[ahead[0]].options[0] if ahead else None
 
 
-def _check_context(scene: SentenceContext, position: int, section: Team, last: Team | None, player: Entity) -> Iterator[ErrorCandidate]:
-    if not isinstance(player, Player) or player.team in (None, scene.story.fresh, _following_subject_team(scene, position)):
+def _check_context(
+    scene: SentenceContext, position: int, section: Team, last: Team | None, player: Entity
+) -> Iterator[ErrorCandidate]:
+    if not isinstance(player, Player) or player.team in (
+        None,
+        scene.story.fresh,
+        _following_subject_team(scene, position),
+    ):
         return
     strange, switched = player.team is not section, last is not None and player.team is not last
     if strange or switched:
@@ -135,7 +147,9 @@ def _check_context(scene: SentenceContext, position: int, section: Team, last: T
         around = [*_context_flags(scene, position), *told]
         flags = frozenset({state, *around, *(f"{state}, {flag}" for flag in around)})
         claim, right = f"{player} is one of the {section.name}", f"he plays for {player.team}"
-        yield ErrorCandidate(*scene.span(position), "context", "context", claim, right, f"TEAM_CITY of {player}", flags=flags)
+        yield ErrorCandidate(
+            *scene.span(position), "context", "context", claim, right, f"TEAM_CITY of {player}", flags=flags
+        )
 
 
 def _context_flags(scene: SentenceContext, position: int) -> list[str]:
@@ -158,7 +172,10 @@ def find_leader_claims(scene: SentenceContext) -> Iterator[Claim]:
         if match.match_after("of_season"):
             continue
         if len(whose) == 1 and whose[0].is_player:
-            yield Claim(whose, partial(_check_leader, scene, match.span("w"), _leader_statistic(match), _leader_scope(match), "led"))
+            yield Claim(
+                whose,
+                partial(_check_leader, scene, match.span("w"), _leader_statistic(match), _leader_scope(match), "led"),
+            )
     for match in scene.find_patterns("top_scorer"):
         whose = match.group_subjects("w")[-1:]
         if whose and whose[0].is_player and not match.match_after("of_season"):
@@ -210,7 +227,9 @@ def comparable_players(player: Player, game: Game, scope: str) -> list[Player]:
     return mates if wanted is None else [other for other in mates if other.starter is wanted]
 
 
-def _check_leader(scene: SentenceContext, span: Span, statistic: str, scope: str, kind: str, player: Entity) -> Iterator[ErrorCandidate]:
+def _check_leader(
+    scene: SentenceContext, span: Span, statistic: str, scope: str, kind: str, player: Entity
+) -> Iterator[ErrorCandidate]:
     field = load_table("statistics")["counts"][statistic]["player"]
     value = player.count(field) if isinstance(player, Player) and player.team else None
     others = comparable_players(player, scene.game, scope) if isinstance(player, Player) else []
@@ -262,12 +281,19 @@ def _check_rank(scene: SentenceContext, ordinal: int, entity: Entity) -> Iterato
     if not best <= scene.words[ordinal].value <= worst:
         claim = f"{player} was number {scene.words[ordinal].value} of his team in points"
         flags = frozenset({f"rank {min(best, 4)}"})
-        yield ErrorCandidate(*scene.span(ordinal), "number", "rank", claim, str(best), f"PTS of {player.team}", flags=flags)
+        yield ErrorCandidate(
+            *scene.span(ordinal), "number", "rank", claim, str(best), f"PTS of {player.team}", flags=flags
+        )
 
 
 def _check_next_in_rank(scene: SentenceContext, span: Span, how: str, entity: Entity) -> Iterator[ErrorCandidate]:
-    named = [option for name in scene.mentions_by_word.values() for option in name.options if isinstance(option, Player)]
-    player, earlier = _known_scorer(entity), (*scene.story.recent_players, *(other for other in named if other is not entity))
+    named = [
+        option for name in scene.mentions_by_word.values() for option in name.options if isinstance(option, Player)
+    ]
+    player, earlier = (
+        _known_scorer(entity),
+        (*scene.story.recent_players, *(other for other in named if other is not entity)),
+    )
     if not player:
         return
     better = [other for other in comparable_players(player, scene.game, "team") if points(other) > points(player)]
@@ -290,7 +316,9 @@ def find_double_double_claims(scene: SentenceContext) -> Iterator[Claim]:
     for match in scene.find_patterns("double"):
         whose = match.group_subjects("w")[-1:] or (() if scene.has_pattern("described") else _following_player(match))
         if whose and whose[0].is_player and not match.is_preceded_by("double_missed", 40):
-            yield Claim(whose, partial(_check_double_double, scene, match.span("w"), match["size"], _ordinal_index(match)))
+            yield Claim(
+                whose, partial(_check_double_double, scene, match.span("w"), match["size"], _ordinal_index(match))
+            )
 
 
 def _following_player(match: PatternMatch) -> Mentions:
@@ -306,7 +334,9 @@ def _ordinal_index(match: PatternMatch) -> int | None:
     return first - 1 if first and match.scene.words[first - 1].code == "O" else None
 
 
-def _check_double_double(scene: SentenceContext, span: Span, size: str, ordinal: int | None, player: Entity) -> Iterator[ErrorCandidate]:
+def _check_double_double(
+    scene: SentenceContext, span: Span, size: str, ordinal: int | None, player: Entity
+) -> Iterator[ErrorCandidate]:
     values = [player.count(field) for field in _DOUBLE_DOUBLE_FIELDS] if isinstance(player, Player) else [None]
     reached = sum((value or 0) >= 10 for value in values)
     right = reached == 2 if size == "double" else reached >= 3
@@ -374,9 +404,13 @@ def _check_only_other(match: PatternMatch, *players: Entity) -> Iterator[ErrorCa
         yield from _check_no_others(match, player, role, players)
 
 
-def _check_no_others(match: PatternMatch, player: Player, role: bool | None, players: tuple[Entity, ...]) -> Iterator[ErrorCandidate]:
+def _check_no_others(
+    match: PatternMatch, player: Player, role: bool | None, players: tuple[Entity, ...]
+) -> Iterator[ErrorCandidate]:
     scene = match.scene
-    mates = [mate for mate in comparable_players(player, scene.game, "team") if points(mate) >= 10 and mate not in players]
+    mates = [
+        mate for mate in comparable_players(player, scene.game, "team") if points(mate) >= 10 and mate not in players
+    ]
     mates = [mate for mate in mates if role is None or mate.starter == role]
     others = [mate for mate in mates if mate not in scene.story.recent_players]
     if others:
@@ -421,7 +455,9 @@ def _check_included_player(scene: SentenceContext, position: int, _: Entity) -> 
     player = _known_scorer(scene.mentions_by_word[position].options[0])
     if player and len(scene.mentions_by_word[position].options) == 1 and points(player) < 10:
         claim, where = f"{player} scored in double figures", f"PTS of {player}"
-        yield ErrorCandidate(*scene.span(position), "name", "figures.included", claim, f"he scored {points(player)}", where)
+        yield ErrorCandidate(
+            *scene.span(position), "name", "figures.included", claim, f"he scored {points(player)}", where
+        )
 
 
 def find_absence_claims(scene: SentenceContext) -> Iterator[Claim]:
@@ -459,7 +495,9 @@ def _is_participant(scene: SentenceContext, position: int) -> bool:
 def _flag_unknown_player(scene: SentenceContext, position: int, _: Entity) -> Iterator[ErrorCandidate]:
     word = scene.words[position]
     kind, correction = ("name.odd", str(word.value[0])) if word.code == "P" else ("name.unknown", "")
-    yield ErrorCandidate(*scene.span(position), "name", kind, f"{scene.quote(position)} took part", correction, "PLAYER_NAME")
+    yield ErrorCandidate(
+        *scene.span(position), "name", kind, f"{scene.quote(position)} took part", correction, "PLAYER_NAME"
+    )
 
 
 def last_paired_team(scene: SentenceContext) -> Mention | None:
@@ -468,4 +506,16 @@ def last_paired_team(scene: SentenceContext) -> Mention | None:
     return scene.mentions_by_word[team_pairs[-1].team] if team_pairs else None
 
 
-CLAIM_FINDERS = (find_membership_claims, find_context_claims, find_leader_claims, find_game_high_claims, find_rank_claims, find_double_double_claims, find_bench_claims, find_only_other_claims, find_double_figure_claims, find_absence_claims, find_unknown_player_claims)
+CLAIM_FINDERS = (
+    find_membership_claims,
+    find_context_claims,
+    find_leader_claims,
+    find_game_high_claims,
+    find_rank_claims,
+    find_double_double_claims,
+    find_bench_claims,
+    find_only_other_claims,
+    find_double_figure_claims,
+    find_absence_claims,
+    find_unknown_player_claims,
+)

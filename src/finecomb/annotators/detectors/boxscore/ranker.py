@@ -120,7 +120,9 @@ def rate_candidates(slips: Iterable[ErrorCandidate], ranker: Ranker) -> list[Rat
 # --- fitting ------------------------------------------------------------------------------------------------------
 
 
-def fit_ranker_weights(slips: Sequence[ErrorCandidate], wrong: Sequence[bool], games: int, penalty: float = PENALTY) -> Ranker:
+def fit_ranker_weights(
+    slips: Sequence[ErrorCandidate], wrong: Sequence[bool], games: int, penalty: float = PENALTY
+) -> Ranker:
     """A ranker by penalised logistic regression (Newton's method); the intercept is free, the threshold one half."""
     totals = Counter(tuple(features(slip)) for slip in slips)  # many are alike: one row for each sort
     hits = Counter(tuple(features(slip)) for slip, hit in zip(slips, wrong, strict=True) if hit)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from finecomb.annotators.detectors.base import FittedDetector
 from finecomb.annotators.detectors.boxscore.checker import NAME, Basis, BoxScoreChecker, find_error_candidates
 from finecomb.annotators.detectors.boxscore.claims import ErrorCandidate
+from finecomb.annotators.detectors.boxscore.game import Game, read_game
 from finecomb.annotators.detectors.boxscore.ranker import (
     Ranker,
     best_threshold,
@@ -21,7 +22,6 @@ from finecomb.annotators.detectors.boxscore.ranker import (
     kind_counts,
     rate_candidates,
 )
-from finecomb.annotators.detectors.boxscore.record import Game, read_game
 from finecomb.core.errors import FinecombError
 from finecomb.core.options import option
 from finecomb.core.records import Annotation, Annotator, Document, Mark
@@ -106,7 +106,11 @@ def build_reference_texts(documents: Iterable[Document]) -> list[TrainingText]:
     for document in documents:
         game = read_game(document.data)
         for reference in document.references if game else ():
-            soft = tuple(slip for slip in find_error_candidates(reference, game) if not slip.contradicts_record) if game else ()
+            soft = (
+                tuple(slip for slip in find_error_candidates(reference, game) if not slip.contradicts_record)
+                if game
+                else ()
+            )
             name = _game_name(game) if game else ""
             texts.append(TrainingText(document.id, name, soft, (False,) * len(soft), 0, is_reference=True))
     return texts
@@ -137,7 +141,9 @@ def train_ranker(texts: Sequence[TrainingText], folds: int = FOLDS, seed: int = 
 ScoredCandidate = tuple[float, bool]  # the score before the logistic function, and whether people marked it
 
 
-def left_out_scores(texts: Sequence[TrainingText], seed: int = 0) -> tuple[list[ScoredCandidate], list[ScoredCandidate]]:
+def left_out_scores(
+    texts: Sequence[TrainingText], seed: int = 0
+) -> tuple[list[ScoredCandidate], list[ScoredCandidate]]:
     """Scores of slips in games left out of fitting; and with their kind of wording left out as well."""
     by_games: list[ScoredCandidate] = []
     by_kinds: list[ScoredCandidate] = []
@@ -226,7 +232,9 @@ def validation_rows(gold: Study, folds: Sequence[Fold], annotator: str = "") -> 
     for basis in BASES:
         parts = [_scores_by_label(gold, [fold], basis, annotator) for fold in folds]
         for key, row in _scores_by_label(gold, folds, basis, annotator).items():
-            spread = {f"{name}_sd": _standard_deviation([part[key][name] for part in parts if key in part]) for name in RATIOS}
+            spread = {
+                f"{name}_sd": _standard_deviation([part[key][name] for part in parts if key in part]) for name in RATIOS
+            }
             counts = {name: row[name] for name in ("gold", "predicted", "matched")}
             ratios = {name: row[name] for name in (*RATIOS, "f1")}
             rows.append({"basis": basis, "label": key, **counts, **ratios, **spread, "why": row["why"]})
@@ -249,7 +257,9 @@ def _scores_by_label(gold: Study, folds: Sequence[Fold], basis: Basis, annotator
     held = {name: fold.ranker for fold in folds for name in fold.documents}
     texts = [document for document in gold.iter_documents() if document.id in held]
     protocol = gold.protocol()
-    annotations = [_drop_alternatives(BoxScoreChecker(protocol, held[document.id], basis=basis)(document)) for document in texts]
+    annotations = [
+        _drop_alternatives(BoxScoreChecker(protocol, held[document.id], basis=basis)(document)) for document in texts
+    ]
     truth = [annotation for annotation in gold.iter_annotations() if annotation.document in held]
     people = list(gold.iter_annotators())
     true = Study.from_items([gold.settings, protocol, *texts, *people, *truth])

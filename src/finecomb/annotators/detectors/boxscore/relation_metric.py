@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from finecomb.annotators.detectors.base import Factory, detector_signature
-from finecomb.annotators.detectors.boxscore.record import Game, Player, Team, read_game
+from finecomb.annotators.detectors.boxscore.game import Game, Player, Team, read_game
 from finecomb.annotators.detectors.boxscore.report_parser import DAYS, Sentence, compile_pattern, parse_sentences
 from finecomb.annotators.detectors.boxscore.stat_claims import format_count, record_field, record_value
 from finecomb.core.errors import FinecombError

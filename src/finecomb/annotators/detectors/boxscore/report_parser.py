@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from finecomb.annotators.detectors.boxscore.record import Game, Player, Team
+from finecomb.annotators.detectors.boxscore.game import Game, Player, Team
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _UNIT_WORDS = (
@@ -29,7 +29,9 @@ NUMBERS |= {"dozen": 12}
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 ORDINALS = {word: value for value, word in enumerate(_ORDINALS, 1)}
 NUMBER_BY_ARTICLE = {"a": 1, "an": 1, "pair": 2, "couple": 2, "no": 0, "single": 1, "lone": 1}
-_MAX_SENTENCE_WORDS = 300  # words of a sentence; what goes on longer is cut, so that time grows with the text and no faster
+_MAX_SENTENCE_WORDS = (
+    300  # words of a sentence; what goes on longer is cut, so that time grows with the text and no faster
+)
 _ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)")
 _SUFFIXES = {"jr", "sr", "ii", "iii", "iv"}
 _SIDES = {
@@ -151,7 +153,10 @@ def _statistic_phrases() -> tuple[Phrase, ...]:
     result = []
     for code, group in (("L", "lines"), ("S", "counts")):
         for name, entry in load_table("statistics")[group].items():
-            result += [Phrase(_normalised_words(say), code + re.sub(r"\W", "", name), name, proper=False) for say in entry["say"]]
+            result += [
+                Phrase(_normalised_words(say), code + re.sub(r"\W", "", name), name, proper=False)
+                for say in entry["say"]
+            ]
     return tuple(result)
 
 
@@ -197,7 +202,9 @@ def _known_teams(game: Game) -> Iterator[Phrase]:
         says = [say for say in (f"{team.city} {team.name}", team.name, singular) if say.strip()]
         yield from (Phrase(_normalised_words(say), "T", (team,)) for say in says)
         if team.city:
-            yield Phrase(_normalised_words(team.city), "C", tuple(other for other in game.teams if other.city == team.city))
+            yield Phrase(
+                _normalised_words(team.city), "C", tuple(other for other in game.teams if other.city == team.city)
+            )
         yield from (Phrase(_normalised_words(say), "H", (team,), proper=False) for say in _SIDES[team.side])
     for phrase in _league_phrases():
         names = [teams.get(name, name) for name in phrase.value]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from finecomb.annotators.detectors.boxscore.claims import Claim, Entity, Mention, ErrorCandidate
+from finecomb.annotators.detectors.boxscore.claims import Claim, Entity, ErrorCandidate, Mention
 from finecomb.annotators.detectors.boxscore.discourse import PatternMatch, SentenceContext
-from finecomb.annotators.detectors.boxscore.record import Player, Team
+from finecomb.annotators.detectors.boxscore.game import Player, Team
 from finecomb.annotators.detectors.boxscore.report_parser import load_table
 
 _MIN_TEAM_POINTS = 60  # fewer are never a team's total
@@ -67,7 +67,11 @@ _NON_TOTAL_PATTERNS = (
 
 def _is_game_total(match: PatternMatch) -> bool:
     """Whether a count is somebody's total in this game, and not a share of it, a bound, a lead, or another game's."""
-    if aggregation_kind(match) or match.match_after("not_a_total") or any(match.is_preceded_by(name) for name in _NON_TOTAL_PATTERNS):
+    if (
+        aggregation_kind(match)
+        or match.match_after("not_a_total")
+        or any(match.is_preceded_by(name) for name in _NON_TOTAL_PATTERNS)
+    ):
         return False
     if match.is_preceded_by("not_exact", 24) and not match.is_preceded_by("exact", 30):
         return False
@@ -93,7 +97,9 @@ def _count_subjects(match: PatternMatch, number: int) -> tuple[Mention, ...]:
         return scene.opposing_team(subject)
     if after is None or at is None or (scene.words[at].code != "P" and not scene.team(at)):
         return subject
-    named = (scene.mentions_by_word[at], scene.mentions_by_word[at + 2]) if after["q"] else (scene.mentions_by_word[at],)
+    named = (
+        (scene.mentions_by_word[at], scene.mentions_by_word[at + 2]) if after["q"] else (scene.mentions_by_word[at],)
+    )
     return named if after["by"] != "for" else subject or named
 
 
@@ -163,7 +169,9 @@ def _check_bench_count(scene: SentenceContext, number: int, statistic: str, team
         yield from scene.check_number(number, "bench.sum", claim, total, f"{field} of those without START_POSITION")
 
 
-def _check_combined_count(scene: SentenceContext, number: int, statistic: str, *players: Entity) -> Iterator[ErrorCandidate]:
+def _check_combined_count(
+    scene: SentenceContext, number: int, statistic: str, *players: Entity
+) -> Iterator[ErrorCandidate]:
     """`X and Y combined for 42 points`."""
     field = record_field(players[0], statistic)
     total = _players_total([player for player in players if isinstance(player, Player)], field)
@@ -211,7 +219,9 @@ def _is_shooting_line(match: PatternMatch, line: str | None) -> bool:
     return line is not None or (not match["where"] and match.match_after("shooting_alone") is not None)
 
 
-def _check_shooting_line(scene: SentenceContext, hits: int, tried: int, line: str, player: Entity) -> Iterator[ErrorCandidate]:
+def _check_shooting_line(
+    scene: SentenceContext, hits: int, tried: int, line: str, player: Entity
+) -> Iterator[ErrorCandidate]:
     if isinstance(player, Player):
         claim = f"{player} made {scene.quote(hits)} of {scene.quote(tried)} {line}"
         for number, field in zip((hits, tried), load_table("statistics")["lines"][line]["player"], strict=True):
@@ -235,7 +245,11 @@ def find_percentage_claims(scene: SentenceContext) -> Iterator[Claim]:
 
 def _is_unclear_percentage(match: PatternMatch) -> bool:
     """Whether a percentage is a bound, a season's, or that of a team without one of its players."""
-    return match.is_preceded_by("percent_unclear") or match.is_preceded_by("besides") or match.match_after("percent_of_season") is not None
+    return (
+        match.is_preceded_by("percent_unclear")
+        or match.is_preceded_by("besides")
+        or match.match_after("percent_of_season") is not None
+    )
 
 
 def _check_percentage(scene: SentenceContext, number: int, line: str, entity: Entity) -> Iterator[ErrorCandidate]:
@@ -268,4 +282,10 @@ def _check_win_loss(scene: SentenceContext, won: int, lost: int, team: Entity) -
             yield from scene.check_number(number, "team.record", claim, value, where, unit=f"record {won}")
 
 
-CLAIM_FINDERS = (find_count_claims, find_implicit_point_claims, find_shooting_claims, find_percentage_claims, find_win_loss_claims)
+CLAIM_FINDERS = (
+    find_count_claims,
+    find_implicit_point_claims,
+    find_shooting_claims,
+    find_percentage_claims,
+    find_win_loss_claims,
+)

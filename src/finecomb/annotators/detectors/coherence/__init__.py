@@ -75,9 +75,13 @@ def _make_factory(name: str, title: str, options: type, real: bool = False) -> F
 
 
 SNAC_DETECTORS = (
-    _make_factory("coherence", "coherence errors of stories, by features and a small fine-tuned encoder", CoherenceOptions),
+    _make_factory(
+        "coherence", "coherence errors of stories, by features and a small fine-tuned encoder", CoherenceOptions
+    ),
     _make_factory("surprisal", "sentences that a causal language model finds unlikely", SurprisalOptions),
     _make_factory("entity-grid", "sentences whose entities change roles in unusual ways", EntityGridOptions, real=True),
-    _make_factory("synthetic", "sentences like those whose context was damaged on purpose", SyntheticOptions, real=True),
+    _make_factory(
+        "synthetic", "sentences like those whose context was damaged on purpose", SyntheticOptions, real=True
+    ),
     _make_factory("transformer", "coherence errors by any Hugging Face model, in SNaC's format", SequenceOptions),
 )

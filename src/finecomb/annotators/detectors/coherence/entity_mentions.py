@@ -104,7 +104,8 @@ def _build_name_mention(sentence: ParsedSentence, first: int, last: int) -> Name
     listed = token.dep == "conj" or any(other.dep == "conj" and other.head == head for other in sentence)
     kind = _name_kind(sentence, first, last, head)
     return NameMention(
-        words, sentence[first].start, sentence[last - 1].end, head, kind, grid_role(_dependency_relation(sentence, head)), nouns, described,
+        words, sentence[first].start, sentence[last - 1].end, head, kind, grid_role(_dependency_relation(sentence,
+        head)), nouns, described,
         owns, listed, any(word.entity == "PERSON" for word in sentence[first:last]),
     )  # fmt: skip
 
@@ -157,7 +158,8 @@ def nouns(sentence: ParsedSentence) -> Iterator[NounMention]:
         start = min([token.start, *(other.start for place, other in children if place < at)])
         explained = any(other.dep in _DESCRIBING or other.lemma == "of" for place, other in children if place > at)
         yield NounMention(
-            token.lemma, start, token.end, _determiner([other for _, other in children]), grid_role(_dependency_relation(sentence, at)),
+            token.lemma, start, token.end, _determiner([other for _, other in children]),
+            grid_role(_dependency_relation(sentence, at)),
             explained,
         )  # fmt: skip
 

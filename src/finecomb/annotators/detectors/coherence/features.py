@@ -80,7 +80,12 @@ class SentenceFacts:
 def extract_sentence_facts(sentence: ParsedSentence) -> SentenceFacts:
     """The facts of one sentence."""
     return SentenceFacts(
-        sentence, names(sentence), list(nouns(sentence)), _content_lemmas(sentence), _subjects(sentence), _events(sentence)
+        sentence,
+        names(sentence),
+        list(nouns(sentence)),
+        _content_lemmas(sentence),
+        _subjects(sentence),
+        _events(sentence),
     )
 
 
@@ -106,7 +111,9 @@ def last_sentence_features(text: Narrative, facts: Sequence[SentenceFacts]) -> d
     return _feature_row(text, facts, len(facts) - 1, memory)
 
 
-def _feature_row(text: Narrative, facts: Sequence[SentenceFacts], at: int, memory: _DiscourseMemory) -> dict[str, float]:
+def _feature_row(
+    text: Narrative, facts: Sequence[SentenceFacts], at: int, memory: _DiscourseMemory
+) -> dict[str, float]:
     sentence, before = facts[at], facts[at - 1] if at else NO_FACTS
     return {
         **_shape_features(text, at, sentence.tokens, before.tokens), **_name_features(sentence.people, memory, at),
@@ -243,7 +250,9 @@ def _events(sentence: ParsedSentence) -> list[tuple[tuple[str, str, str], bool]]
         subject = _child_word(children, SUBJECT_RELATIONS)
         if subject or token.pos == "VERB":
             negated = any(child.dep == "neg" for child in children)
-            events.append(((subject, token.lemma, _child_word(children, OBJECT_RELATIONS | {"attr", "acomp"})), negated))
+            events.append(
+                ((subject, token.lemma, _child_word(children, OBJECT_RELATIONS | {"attr", "acomp"})), negated)
+            )
     return events
 
 

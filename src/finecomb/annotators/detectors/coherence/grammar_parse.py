@@ -34,7 +34,9 @@ class ParsedToken:
 ParsedSentence = tuple[ParsedToken, ...]
 
 
-def parse_narratives(texts: Sequence[Narrative], user: str, name: str = DEFAULT_PARSER) -> Iterator[list[ParsedSentence]]:
+def parse_narratives(
+    texts: Sequence[Narrative], user: str, name: str = DEFAULT_PARSER
+) -> Iterator[list[ParsedSentence]]:
     """The sentences of each text as tokens with grammar; sentence ends are ours and not the parser's."""
     pipeline = spacy_pipeline(name, user)
     for text in texts:

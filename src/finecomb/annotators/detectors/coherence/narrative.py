@@ -74,7 +74,9 @@ class Narrative:
         return np.array(rows, dtype=bool).reshape(len(rows), len(labels) + 1)
 
 
-def build_narrative(document: Document, marks: Iterable[Mark] = (), group: str = "", segments: bool = True) -> Narrative:
+def build_narrative(
+    document: Document, marks: Iterable[Mark] = (), group: str = "", segments: bool = True
+) -> Narrative:
     """A document in sentences; `segments=False` forgets where its segments begin."""
     spans = [MarkedSpan(span.start, span.end, mark.label or "") for mark in marks for span in mark.spans]
     starts = sorted(segment.start for segment in document.segments) if segments else []

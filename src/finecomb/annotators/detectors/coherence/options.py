@@ -45,8 +45,12 @@ class CoherenceOptions(SplitOptions):
     """Options of fitting the embedded detector."""
 
     spans: bool = option(True, "Learn types and spans too; without, only whether a sentence is coherent.")
-    encoder: str = option(DEFAULT_ENCODER, "The encoder that is fine-tuned, by public name or folder; none: features alone.")
-    surprisal: str = option(NO_MODEL, f"A causal language model whose surprisal is a feature, e.g. {DEFAULT_CAUSAL_MODEL}.")
+    encoder: str = option(
+        DEFAULT_ENCODER, "The encoder that is fine-tuned, by public name or folder; none: features alone."
+    )
+    surprisal: str = option(
+        NO_MODEL, f"A causal language model whose surprisal is a feature, e.g. {DEFAULT_CAUSAL_MODEL}."
+    )
     segments: bool = option(True, "Let it know where segments begin.")
     epochs: int = option(3, "How often the encoder sees each text.", minimum=1)
 

@@ -13,9 +13,9 @@ from finecomb.annotators.detectors.coherence.entity_grid import EntityGrid, fit_
 from finecomb.annotators.detectors.coherence.features import (
     POSITIONAL,
     SentenceFacts,
+    extract_sentence_facts,
     feature_matrix,
     last_sentence_features,
-    extract_sentence_facts,
     sentence_features,
 )
 from finecomb.annotators.detectors.coherence.grammar_parse import ParsedSentence, parse_narratives

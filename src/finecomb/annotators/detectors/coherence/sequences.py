@@ -188,7 +188,8 @@ def _generated_scores(model: SequenceModel, text: Narrative) -> TextScores:
     with torch.inference_mode():
         for at in range(len(text.sentences)):
             made = model.network.generate(
-                **_encode_sources(model, [source_text(text, at)]), max_new_tokens=model.settings.output, do_sample=False,
+                **_encode_sources(model, [source_text(text, at)]), max_new_tokens=model.settings.output,
+                do_sample=False,
                 output_scores=True, return_dict_in_generate=True,
             )  # fmt: skip
             first = torch.log_softmax(made.scores[0][0].double(), dim=-1)
@@ -208,7 +209,9 @@ def _locate_words(text: Narrative, at: int, words: str, column: int) -> list[tup
     return [(sentence.start + place, sentence.start + place + len(words), column)] if place >= 0 else []
 
 
-def _scores_with_tokens(text: Narrative, chances: Floats, spans: Sequence[tuple[int, int, int]], labels: int) -> TextScores:
+def _scores_with_tokens(
+    text: Narrative, chances: Floats, spans: Sequence[tuple[int, int, int]], labels: int
+) -> TextScores:
     offsets = tokenised(text.text)
     tokens = np.zeros((len(offsets), labels))
     for start, end, column in spans:

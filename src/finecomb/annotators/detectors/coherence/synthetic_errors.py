@@ -59,7 +59,9 @@ def synthetic_examples(
     return [
         (text, example)
         for text in texts
-        for example in (coreference_removals(text) if negatives == "coreference" else next_sentence_replacements(text, rng))
+        for example in (
+            coreference_removals(text) if negatives == "coreference" else next_sentence_replacements(text, rng)
+        )
     ]
 
 

@@ -18,8 +18,8 @@ from finecomb.annotators.detectors.coherence.narrative import (
     LABELS,
     GroupedText,
     Narrative,
-    dev_split,
     build_narratives,
+    dev_split,
     splits,
 )
 from finecomb.annotators.detectors.coherence.options import DEV_SHARE, SplitOptions
@@ -50,7 +50,9 @@ def training_texts(
     counts = Counter(label for text in texts for sentence in text.sentences for label in sentence.labels)
     labels = tuple(label for label in LABELS if counts[label] >= MIN_LABEL_COUNT)
     if not labels:
-        raise FinecombError(f"gold marks none of {', '.join(LABELS)} often enough to learn from ({MIN_LABEL_COUNT} sentences)")
+        raise FinecombError(
+            f"gold marks none of {', '.join(LABELS)} often enough to learn from ({MIN_LABEL_COUNT} sentences)"
+        )
     others = Counter(mark.label for annotation in gold for mark in annotation.marks if mark.label not in LABELS)
     notes = copies + [
         f"label {label!r} is in only {counts[label]} sentences and is not learnt"
@@ -166,7 +168,8 @@ def fold_score_rows(texts: Sequence[Narrative], fitted: FittedScorer, labels: Se
     marked = chances >= fitted.thresholds[ANY_ERROR]
     right = int((marked & truth).sum())
     whole: dict[str, object] = {
-        "label": ANY_ERROR, "sentences": int(truth.sum()), "precision": right / marked.sum() if marked.any() else math.nan,
+        "label": ANY_ERROR, "sentences": int(truth.sum()), "precision": right / marked.sum() if marked.any() else
+        math.nan,
         "recall": right / truth.sum() if truth.any() else math.nan,
         "f1": 2 * right / max(int(marked.sum() + truth.sum()), 1), "auc": area_under_curve(chances, truth),
     }  # fmt: skip

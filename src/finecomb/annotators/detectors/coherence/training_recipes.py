@@ -85,7 +85,9 @@ class CoherenceRecipe:
             options.segments,
         )
         if self.settings.tagger:
-            load_pretrained("AutoModel", options.encoder, "coherence")  # one that is missing is said before the long work
+            load_pretrained(
+                "AutoModel", options.encoder, "coherence"
+            )  # one that is missing is said before the long work
         self.texts = prepare_texts(list(texts), surprisal)
 
     def __call__(self, split: TextSplit) -> FittedScorer:
@@ -109,7 +111,9 @@ class SurprisalRecipe:
         nats = [self.nats[index] for index in split.dev]
         model = sentence_verdicts.fit_surprisal(self.options.model, self.options.per == "sentence", dev, nats)
         return FittedScorer(
-            model, model.calibration.thresholds, model.score_surprisals(test, [self.nats[index] for index in split.test])
+            model,
+            model.calibration.thresholds,
+            model.score_surprisals(test, [self.nats[index] for index in split.test]),
         )
 
 

@@ -13,7 +13,7 @@ from finecomb.annotators.detectors.rules import (
     numbers,
     package_rules,
     repetition,
-    surface,
+    surface_rules,
 )
 from finecomb.annotators.detectors.rules.rule_finding import Rule, RuleFinding
 from finecomb.core.errors import FinecombError, did_you_mean
@@ -25,9 +25,9 @@ from finecomb.core.span import Span
 NAME = "rules"
 RULES: dict[str, Rule] = {
     "repetition": repetition.find_repetitions,
-    "doubled-words": surface.find_doubled_words,
-    "unbalanced": surface.find_unbalanced_signs,
-    "broken-ending": surface.find_broken_ending,
+    "doubled-words": surface_rules.find_doubled_words,
+    "unbalanced": surface_rules.find_unbalanced_signs,
+    "broken-ending": surface_rules.find_broken_ending,
     "arithmetic": numbers.find_arithmetic_errors,
     "conversions": numbers.find_conversion_errors,
     "currency": currency.find_currency_errors,

@@ -38,7 +38,9 @@ _PLURALS = {
     "yen": "yen", "yuan": "yuan", "yen or yuan": "yen or yuan", "won": "won", "krone": "kroner", "rand": "rand",
     "real": "reais",
 }  # fmt: skip
-_CURRENCY_BY_SPELLING = {spelling.casefold(): name for name, list_ in _SPELLINGS.items() for spelling in list_.split("|")}
+_CURRENCY_BY_SPELLING = {
+    spelling.casefold(): name for name, list_ in _SPELLINGS.items() for spelling in list_.split("|")
+}
 _ANY_CURRENCY = "|".join(sorted((re.escape(spelling) for spelling in _CURRENCY_BY_SPELLING), key=len, reverse=True))
 _MAGNITUDES = {
     "thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "m": 1e6, "billion": 1e9, "bn": 1e9, "trillion": 1e12,
@@ -109,7 +111,9 @@ def find_currency_errors(document: Document) -> Iterator[RuleFinding]:
         pair = frozenset((conversion.first.currency, conversion.second.currency))
         before = earlier.setdefault((pair, conversion.years), conversion)
         if _has_conflicting_rates(before, conversion):
-            yield RuleFinding(*conversion.span, "self-contradiction", _conflicting_rates_reason(before, conversion), before.span)
+            yield RuleFinding(
+                *conversion.span, "self-contradiction", _conflicting_rates_reason(before, conversion), before.span
+            )
 
 
 def find_money_conversions(text: str) -> Iterator[MoneyConversion]:
@@ -128,7 +132,9 @@ def _parse_amount(match: re.Match[str]) -> MoneyAmount:
     sign, number, magnitude = (match[name] or match[f"{name}2"] for name in ("sign", "number", "magnitude"))
     digits = number.replace(",", "")
     times = _MAGNITUDES[magnitude.casefold()] if magnitude else 1.0
-    return MoneyAmount(_CURRENCY_BY_SPELLING[sign.casefold()], float(digits) * times, _rounding_half_unit(digits) * times)
+    return MoneyAmount(
+        _CURRENCY_BY_SPELLING[sign.casefold()], float(digits) * times, _rounding_half_unit(digits) * times
+    )
 
 
 def _rounding_half_unit(digits: str) -> float:
@@ -157,7 +163,8 @@ def _impossible_rate_reason(conversion: MoneyConversion) -> str:
         one, other, low, high = other, one, 1 / high, 1 / low
     rate = conversion.rate(one)
     return (
-        f"One {one} would be {_format_rate(rate)} {_plural(other)}; rates have been between {_format_rate(low)} and {_format_rate(high)}."
+        f"One {one} would be {_format_rate(rate)} {_plural(other)}; rates have been between "
+        f"{_format_rate(low)} and {_format_rate(high)}."
     )
 
 

@@ -13,7 +13,9 @@ _PERSON_NOUNS = (
     "man|woman|boy|girl|stranger|officer|doctor|nurse|soldier|captain|detective|killer|murderer|thief|driver|priest|"
     "lawyer|king|queen|prince|princess|teacher|maid|servant|guard|couple|brothers|sisters|twins|child|baby|old man"
 )
-_DEFINITE_PERSON = re.compile(rf"\b[Tt]he (?P<who>{_PERSON_NOUNS})\b(?!\s+(?:who|whom|whose|that|of|in|with|from|at)\b)")
+_DEFINITE_PERSON = re.compile(
+    rf"\b[Tt]he (?P<who>{_PERSON_NOUNS})\b(?!\s+(?:who|whom|whose|that|of|in|with|from|at)\b)"
+)
 _FOLLOWING_VERB = re.compile(
     r"^\s+(?:is|was|has|had|tells?|told|says?|said|asks?|asked|goes|went|comes?|came|takes?|took|finds?|found|decides?|"
     r"decided|tries|tried|wants?|wanted|runs?|ran|sees?|saw|gives?|gave|leaves?|left|kills?|killed|returns?|returned)\b"
@@ -49,7 +51,13 @@ def find_unintroduced_people(document: Document) -> Iterator[RuleFinding]:
         known, seen = seen & set(words), seen | set(words)
         before = text[max(0, match.start() - 40) : match.start()]
         opens = not before.strip() or before.rstrip()[-1] in '.!?”"'
-        if known or match.start() < first_end or not opens or words[0] in _SENTENCE_OPENERS or _INTRODUCING_WORD.search(before):
+        if (
+            known
+            or match.start() < first_end
+            or not opens
+            or words[0] in _SENTENCE_OPENERS
+            or _INTRODUCING_WORD.search(before)
+        ):
             continue
         if _FOLLOWING_VERB.match(text[match.end() : match.end() + 12]):
             yield RuleFinding(*match.span(), "incoherent", f"Nothing was said before of who {match[0]} is.")

@@ -74,7 +74,10 @@ def find_arithmetic_errors(document: Document) -> Iterator[RuleFinding]:
     """`12 plus 9 is 22`: sums, differences, products and quotients that do not come out."""
     for match in _SUM.finditer(document.text):
         sign = _OPERATION_BY_SIGN.get(match["sign"], match["sign"])
-        right, stated = _OPERATIONS[sign](_parse_number(match["a"]), _parse_number(match["b"])), _parse_number(match["c"])
+        right, stated = (
+            _OPERATIONS[sign](_parse_number(match["a"]), _parse_number(match["b"])),
+            _parse_number(match["c"]),
+        )
         if right == right and abs(right - stated) > max(0.01 * abs(right), 0.5 * 10 ** -_decimal_count(match["c"])):
             reason = f"{match['a']} {sign} {match['b']} is {right:g}, not {match['c']}."
             yield RuleFinding(*match.span("c"), "bad-math", reason)

@@ -13,7 +13,9 @@ from finecomb.core.records import Annotation
 from finecomb.core.study import Study
 
 
-def _fit_detector(study: Study, gold: Sequence[Annotation], annotator: str, options: SpanTrainingOptions) -> FittedDetector:
+def _fit_detector(
+    study: Study, gold: Sequence[Annotation], annotator: str, options: SpanTrainingOptions
+) -> FittedDetector:
     from finecomb.annotators.detectors.spans.training import fit_span_detector
 
     return fit_span_detector(study, gold, options)

@@ -11,7 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finecomb.annotators.detectors.spans.examples import SpanText, WordSpan, training_spans, word_truth
-from finecomb.annotators.detectors.spans.scoring import MAX_SPAN_WORDS, Floats, SpanHead, all_span_logits, word_probabilities
+from finecomb.annotators.detectors.spans.scoring import (
+    MAX_SPAN_WORDS,
+    Floats,
+    SpanHead,
+    all_span_logits,
+    word_probabilities,
+)
 from finecomb.annotators.model_loading import DEFAULT_ENCODER, import_library, load_pretrained
 
 log = logging.getLogger(__name__)

@@ -11,7 +11,12 @@ import numpy as np
 from finecomb.annotators.detectors.base import FittedDetector
 from finecomb.annotators.detectors.coherence.narrative import TextSplit, dev_split, splits
 from finecomb.annotators.detectors.coherence.options import DEV_SHARE
-from finecomb.annotators.detectors.coherence.training import MIN_LABEL_COUNT, require_enough_texts, average_folds, text_groups
+from finecomb.annotators.detectors.coherence.training import (
+    MIN_LABEL_COUNT,
+    average_folds,
+    require_enough_texts,
+    text_groups,
+)
 from finecomb.annotators.detectors.model_folder import DetectorCard, StoredModel
 from finecomb.annotators.detectors.spans.classifier import (
     NAME,
@@ -38,7 +43,9 @@ def span_texts(
     """Texts with gold, labels that can be learnt from them, and what the user should hear."""
     counts = Counter(mark.label for annotation in gold for mark in annotation.marks if mark.spans and mark.label)
     unknown = _unknown_label_counts(study, gold)
-    labels = tuple(sorted(label for label, count in counts.items() if count >= MIN_LABEL_COUNT and label not in unknown))
+    labels = tuple(
+        sorted(label for label, count in counts.items() if count >= MIN_LABEL_COUNT and label not in unknown)
+    )
     if not labels:
         raise FinecombError(f"gold marks no label often enough to learn from ({MIN_LABEL_COUNT} times)")
     notes = [

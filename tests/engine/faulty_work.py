@@ -152,7 +152,9 @@ def to_documents(texts: pl.LazyFrame) -> list[Document]:
     return list(frames.iter_documents(texts.collect().cast(columns)))  # type: ignore[arg-type]
 
 
-def mark_texts_by_engine(engine: str, texts: pl.LazyFrame, folder: Path, options: FaultOptions, workers: int = 2) -> MarkedCorpus:
+def mark_texts_by_engine(
+    engine: str, texts: pl.LazyFrame, folder: Path, options: FaultOptions, workers: int = 2
+) -> MarkedCorpus:
     """What the detector marks in texts by an engine."""
     return mark_texts(texts, Executor.from_folder(parse_engine(engine, workers), folder), options)
 

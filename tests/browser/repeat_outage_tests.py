@@ -1,4 +1,5 @@
-"""Runs the tests of outages over and over beside busy processes: `python -m tests.browser.steadiness --times 50`.
+"""Runs the tests of outages over and over beside busy processes: `python -m tests.browser.repeat_outage_tests --times
+50`.
 
 What guards work against loss must hold on a machine that is busy, every time.
 """

@@ -102,7 +102,9 @@ def solve_exercise(client: Client, protocol: Protocol, task: Any, knows: KnowsSo
     submit_exercise(client, protocol, task, find_exercise(client, protocol, task), knows)
 
 
-def submit_exercise(client: Worker, protocol: Protocol, task: Any, item: Exercise | Choice, knows: KnowsSolution = knows_everything) -> None:
+def submit_exercise(
+    client: Worker, protocol: Protocol, task: Any, item: Exercise | Choice, knows: KnowsSolution = knows_everything
+) -> None:
     """Do the exercise that a task is known to be, and hand it in."""
     if isinstance(item, Choice):
         wrong = next(option.value for option in item.options if option.value != item.answer)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from finecomb.reporting.reproduce.word_choice import extract_terms, typical_words
+from finecomb.reporting.reproduce.typical_words import extract_terms, typical_words
 
 TEXTS = {
     "redundant": ["Already said above.", "It was already said.", "The same thing is said twice."],

@@ -81,7 +81,10 @@ def unitary_alignments(marks: Continuum) -> Iterator[tuple[int, ...]]:
 
 def slow_disorder(marks: Continuum, soft: bool = False, alpha: float = 1.0, beta: float = 1.0) -> float:
     """The least disorder over all partitions (or covers) of the marks into unitary alignments, by brute force."""
-    sets = {sum(1 << at for at in cluster): slow_unitary_disorder(marks, cluster, alpha, beta) for cluster in unitary_alignments(marks)}
+    sets = {
+        sum(1 << at for at in cluster): slow_unitary_disorder(marks, cluster, alpha, beta)
+        for cluster in unitary_alignments(marks)
+    }
     least = [0.0] + [math.inf] * ((1 << len(marks)) - 1)
     for done in range(len(least)):
         if done == len(least) - 1 or math.isinf(least[done]):

@@ -1,6 +1,6 @@
 """Contact sheet: every page at four widths, light and dark, as pictures in one folder with an index to look through.
 
-`python -m tests.browser.shots FOLDER [NAME ...]` makes the pages whose names contain one of the words given.
+`python -m tests.browser.screenshots FOLDER [NAME ...]` makes the pages whose names contain one of the words given.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.browser.served import CHROMIUM, CHROMIUM_ARGUMENTS, Server, serve_study
-from tests.browser.states import FILE_STATES, PAGE_STATES, PageState, sign_in_researcher
+from tests.browser.live_server import CHROMIUM, CHROMIUM_ARGUMENTS, Server, serve_study
+from tests.browser.page_states import FILE_STATES, PAGE_STATES, PageState, sign_in_researcher
 
 HEIGHT_BY_WIDTH = {1440: 900, 1024: 768, 768: 1024, 360: 740}
 SCHEMES = ("light", "dark")
@@ -30,7 +30,9 @@ def take_screenshots(folder: Path, wanted: list[str]) -> None:
         for study in dict.fromkeys(state.study for state in states):
             with tempfile.TemporaryDirectory() as place, serve_study(study(), Path(place) / "study") as server:
                 shown = [state for state in states if state.study is study]
-                cookies = sign_in_researcher(browser, server) if any(state.is_for_researchers for state in shown) else None
+                cookies = (
+                    sign_in_researcher(browser, server) if any(state.is_for_researchers for state in shown) else None
+                )
                 for state in shown:
                     for width, scheme in product(HEIGHT_BY_WIDTH, SCHEMES):
                         _take_screenshot(browser, server, state, width, scheme, folder, cookies)

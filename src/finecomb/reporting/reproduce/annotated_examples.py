@@ -13,7 +13,7 @@ from finecomb.core.span import TEXT
 from finecomb.core.study import Study
 from finecomb.reporting.page_shell import flag_html, marked_text_html
 from finecomb.reporting.reproduce.exhibits import ExhibitRow
-from finecomb.statistics.measures.counts import annotation_rows
+from finecomb.statistics.measures.study_counts import annotation_rows
 
 
 def example_html(document: Document, annotation: Annotation, looks: dict[str | None, LabelStyle], head: str) -> str:

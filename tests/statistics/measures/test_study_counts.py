@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import finecomb as fc
-from finecomb.statistics.measures.counts import group_counts, label_counts
+from finecomb.statistics.measures.study_counts import group_counts, label_counts
 
 
 @pytest.mark.parametrize("column", ["model", "annotator", "document", "kind"])

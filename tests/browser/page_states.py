@@ -17,11 +17,17 @@ from finecomb.core.study import Study
 from finecomb.reporting.marked_text import document_page, study_html
 from finecomb.server.annotators.schema import ErrorResponse
 from finecomb.server.error_responses import MESSAGE_BY_CODE, STATUS_BY_CODE
-from tests.browser import arrival
-from tests.browser.researcher_studies import run_models, make_model_study, make_design_study, make_judge_study, record_arrivals
-from tests.browser.served import BrowserAnnotator, Server
-from tests.browser.studies import BOX, FERRY, PROMPT, REPORT, STORY, make_game_record, make_document
-from tests.walking import KnowsSolution, knows_everything, knows_nothing
+from tests.browser import onboarding_session
+from tests.browser.live_server import BrowserAnnotator, Server
+from tests.browser.researcher_studies import (
+    make_design_study,
+    make_judge_study,
+    make_model_study,
+    record_arrivals,
+    run_models,
+)
+from tests.browser.studies import BOX, FERRY, PROMPT, REPORT, STORY, make_document, make_game_record
+from tests.onboarding_client import KnowsSolution, knows_everything, knows_nothing
 
 LONG_TEXT = " ".join([FERRY] * 6)
 Visit = Callable[[Page, Server], None]
@@ -58,10 +64,16 @@ def accuracy_study() -> Study:
 
 def box_score_study() -> Study:
     """Game reports with their box scores and the games around them."""
-    games = [make_game_record("2025-11-14"), make_game_record("2025-11-18", ("Eastgate", "Owls"), 2), make_game_record("2025-11-25")]
+    games = [
+        make_game_record("2025-11-14"),
+        make_game_record("2025-11-18", ("Eastgate", "Owls"), 2),
+        make_game_record("2025-11-25"),
+    ]
     season = Season.from_records(games)
     words = f"The Gulls (4-1) beat the Northfield Millers (2-3). {REPORT}"
-    return _make_study("accuracy", *(make_document(f"g{at}", words, data=add_season(game, season)) for at, game in enumerate(games)))
+    return _make_study(
+        "accuracy", *(make_document(f"g{at}", words, data=add_season(game, season)) for at, game in enumerate(games))
+    )
 
 
 def snac_study() -> Study:
@@ -78,7 +90,7 @@ def german_study() -> Study:
 def german_onboarding_study() -> Study:
     """Everything that comes before the work, on German pages."""
     protocol = fc.protocol("accuracy").model_copy(update={"name": "genauigkeit", "language": "de"})
-    return arrival.onboarding_study(protocol, make_document("r1", REPORT, data=BOX), annotators=99)
+    return onboarding_session.onboarding_study(protocol, make_document("r1", REPORT, data=BOX), annotators=99)
 
 
 def likert_study() -> Study:
@@ -97,12 +109,14 @@ def sections_study() -> Study:
 def accuracy_onboarding_study() -> Study:
     """Everything that comes before the work, for as many people as come."""
     protocol = fc.protocol("accuracy")
-    return arrival.onboarding_study(protocol, make_document("r1", REPORT, data=BOX), annotators=99)
+    return onboarding_session.onboarding_study(protocol, make_document("r1", REPORT, data=BOX), annotators=99)
 
 
 def scarecrow_onboarding_study() -> Study:
     """Scarecrow's lessons, exercises and questions."""
-    return arrival.onboarding_study(fc.protocol("scarecrow"), make_document("d1", FERRY, context={"prompt": PROMPT}), annotators=99)
+    return onboarding_session.onboarding_study(
+        fc.protocol("scarecrow"), make_document("d1", FERRY, context={"prompt": PROMPT}), annotators=99
+    )
 
 
 def demo_study_with_model() -> Study:
@@ -307,7 +321,7 @@ def _advance_to_step(step: str, shown: str, knows: KnowsSolution = knows_everyth
         reader = BrowserAnnotator(page, server.open_link)
         reader.click_action("start")
         expect(page.locator("[data-page=join]")).to_have_count(0, timeout=20_000)
-        arrival.advance_to(reader, server, server.read_study().protocol(), step, knows)
+        onboarding_session.advance_to(reader, server, server.read_study().protocol(), step, knows)
         expect(page.locator(shown).first).to_be_visible(timeout=20_000)
 
     return visit
@@ -456,8 +470,16 @@ PAGE_STATES = (
     PageState("training", accuracy_onboarding_study, _advance_to_step("training", "[data-step=training]")),
     PageState("training-solution", accuracy_onboarding_study, _open_feedback),
     PageState("qualification", accuracy_onboarding_study, _advance_to_step("part-1-1", "[data-step=part-1-1]")),
-    PageState("qualification-passed", accuracy_onboarding_study, _advance_to_step("result-1", "[data-passed=true] [data-solution]")),
-    PageState("qualification-failed", accuracy_onboarding_study, _advance_to_step("result-1", "[data-passed=false] [data-solution]", knows_nothing)),
+    PageState(
+        "qualification-passed",
+        accuracy_onboarding_study,
+        _advance_to_step("result-1", "[data-passed=true] [data-solution]"),
+    ),
+    PageState(
+        "qualification-failed",
+        accuracy_onboarding_study,
+        _advance_to_step("result-1", "[data-passed=false] [data-solution]", knows_nothing),
+    ),
     PageState("turned-away", accuracy_onboarding_study, _fail_qualification),
     PageState("lesson", scarecrow_onboarding_study, _advance_to_step("label-1-exercise-6", "[data-step]")),
     PageState("exercise", scarecrow_onboarding_study, _advance_to_step("exercise-1", "[data-practice]")),

@@ -7,7 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from finecomb.annotators.simulated.simulated_people import CrowdTraits, SimulatedResponse, SimulatedPerson, simulate_response, ground_truth
+from finecomb.annotators.simulated.simulated_people import (
+    CrowdTraits,
+    SimulatedPerson,
+    SimulatedResponse,
+    ground_truth,
+    simulate_response,
+)
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document
 from finecomb.core.study import Study, StudyItem
@@ -28,7 +34,9 @@ def resimulate_study(study: Study, protocol: Protocol, traits: CrowdTraits, seed
         elif _is_accepted_work(item, people[item.annotator]):
             person = SimulatedPerson(numbers[item.annotator], "careful", None, _run_seed(seed, run))
             document = documents[item.document]
-            yield _resimulate_annotation(item, person, traits, people[item.annotator].condition, document, protocol, gold, seed)
+            yield _resimulate_annotation(
+                item, person, traits, people[item.annotator].condition, document, protocol, gold, seed
+            )
 
 
 def _gold_by_document(study: Study, people: Mapping[str, Annotator]) -> dict[str, Annotation]:

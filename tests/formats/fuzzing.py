@@ -45,7 +45,8 @@ json_scalars = (
     st.none() | st.booleans() | st.integers(-3, 70) | st.sampled_from([0.5, 1e300, "", " ", "0", "red", "a\0b", "😀"])
 )
 json_values = st.recursive(
-    json_scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab0", max_size=2), inner, max_size=3)
+    json_scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab0", max_size=2), inner, max_size=3),
 )
 
 

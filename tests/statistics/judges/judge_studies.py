@@ -65,7 +65,9 @@ def simulate_annotator(texts: int, seed: int, finds: float = 0.7, alarms: float 
     return marks
 
 
-def make_crowd_study(texts: int = 40, people: int = 4, judge: Mapping[str, MarkTuples] | None = None, **more: Any) -> Study:
+def make_crowd_study(
+    texts: int = 40, people: int = 4, judge: Mapping[str, MarkTuples] | None = None, **more: Any
+) -> Study:
     """People of one kind, and a judge who is one of them unless another is given."""
     marks = {f"p{at}": simulate_annotator(texts, at) for at in range(people)}
     return make_judge_study({**marks, "judge": judge or simulate_annotator(texts, 77)}, {"judge": "llm"}, **more)

@@ -76,7 +76,11 @@ def _iter_text_boxes(element: ET.Element, outer: np.ndarray, size: float, em: fl
 
 def collisions(svg: str) -> list[tuple[str, str]]:
     """Pairs of words that overlap."""
-    return [(a.words, b.words) for a, b in itertools.combinations(text_boxes(svg), 2) if _is_overlapping(a.corners, b.corners)]
+    return [
+        (a.words, b.words)
+        for a, b in itertools.combinations(text_boxes(svg), 2)
+        if _is_overlapping(a.corners, b.corners)
+    ]
 
 
 def _is_overlapping(a: np.ndarray, b: np.ndarray) -> bool:

@@ -13,11 +13,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from finecomb.annotators.detectors.boxscore.game_record import Season, game_date, game_problem, is_game, add_season
+from finecomb.annotators.detectors.boxscore.game_record import Season, add_season, game_date, game_problem, is_game
 from finecomb.core.errors import FormatError, did_you_mean
 from finecomb.core.record_links import links_of, with_links
 from finecomb.core.records import Document
-from finecomb.formats.source_files import csv_rows, json_items, json_lines, sibling_names, parse_json, build_record, read_start
+from finecomb.formats.source_files import (
+    build_record,
+    csv_rows,
+    json_items,
+    json_lines,
+    parse_json,
+    read_start,
+    sibling_names,
+)
 
 TEXT_ID_FIELD = "shared_task_text_id"
 ID_FIELDS = (TEXT_ID_FIELD, "text_id", "document", "id")
@@ -230,7 +238,9 @@ def _match_in_order(documents: Sequence[Document], games: Sequence[GameEvidence]
     return {document.id: game for document, game in zip(documents, games, strict=True)}
 
 
-def _build_notes(documents: Sequence[Document], own: Mapping[str, GameEvidence], evidence: EvidenceSources) -> Iterable[str]:
+def _build_notes(
+    documents: Sequence[Document], own: Mapping[str, GameEvidence], evidence: EvidenceSources
+) -> Iterable[str]:
     bare = [document.id for document in documents if document.data is None]
     if bare:
         yield f"{len(bare):,} of {len(documents):,} texts have no record, e.g. {bare[0]}"

@@ -15,7 +15,7 @@ from typing import Any
 _MODULES = ["finecomb.cli", "finecomb.cli.serve", "finecomb.server.app", "finecomb.server.connections", "uvicorn"]
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(
-    [*_MODULES, "finecomb.server.housekeeping", "finecomb.collection.database.store", "tests.faults.processes"]
+    [*_MODULES, "finecomb.server.housekeeping", "finecomb.collection.database.store", "tests.faults.server_processes"]
 )
 MAX_START_SECONDS = 120.0
 """Seconds that a server may take to start on a busy machine."""

@@ -13,9 +13,9 @@ import yaml
 
 from finecomb.core.study import Study
 from finecomb.reporting.reproduce.exhibits import ExhibitRow
-from finecomb.statistics.measures.counts import group_counts as counted
-from finecomb.statistics.measures.counts import meta_names
 from finecomb.statistics.measures.printed_confusion import PrintedRow, matching_matrices, rounds_to
+from finecomb.statistics.measures.study_counts import group_counts as counted
+from finecomb.statistics.measures.study_counts import meta_names
 
 PrintedRows = Mapping[str, Mapping[str, str]]
 

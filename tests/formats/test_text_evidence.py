@@ -10,7 +10,7 @@ import pytest
 
 from finecomb.core.errors import FormatError
 from finecomb.core.records import Document
-from finecomb.formats.text_records import read_evidence, attach_evidence
+from finecomb.formats.text_evidence import attach_evidence, read_evidence
 
 BOX = {"PLAYER_NAME": {"0": "Lena Brandt"}, "PTS": {"0": "17"}}
 

@@ -7,7 +7,7 @@ import pytest
 
 from finecomb import demo, formats
 from finecomb.reporting.reproduce.exhibits import PaperStudy
-from finecomb.reporting.reproduce.printed_figures import (
+from finecomb.reporting.reproduce.printed_values import (
     compare_with_printed,
     find_contradictions,
     is_paper_data,

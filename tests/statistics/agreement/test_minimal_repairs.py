@@ -9,11 +9,11 @@ import pytest
 from finecomb.core.errors import FinecombError
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.agreement import agree
-from finecomb.statistics.agreement.minimal_corrections import with_smallest_repairs
+from finecomb.statistics.agreement.minimal_repairs import with_smallest_repairs
 from finecomb.statistics.gold.gold_merge import gold
 from finecomb.statistics.gold.scores import Match, score
-from tests.statistics.agreement.worlds import MarkTuple
-from tests.statistics.gold.worlds import score_row, make_gold_study
+from tests.statistics.agreement.agreement_studies import MarkTuple
+from tests.statistics.gold.gold_studies import make_gold_study, score_row
 
 STORY = "Lou Hill had 30 points and 6 rebounds. Ann Reed had 12 assists."
 NAME, POINTS, REBOUNDS, ASSISTS = (0, 8, "red"), (13, 15, "blue"), (27, 28, "blue"), (52, 54, "blue")
@@ -112,7 +112,9 @@ def test_one_judges_reading_does_not_help_another() -> None:
     given = {("d", "gold"): [NAME], ("d", "p"): [POINTS, REBOUNDS], ("d", "q"): [POINTS, REBOUNDS, ASSISTS]}
     scores = score(make_gold_study({"d": STORY}, given), repairs="smallest", draws=0)
     assert [score_row(scores, "any", judge).matched for judge in ("p", "q")] == [1, 1]
-    lone = score(make_gold_study({"d": STORY}, given | {("d", "q"): [POINTS, (27, 28, "green")]}), repairs="smallest", draws=0)
+    lone = score(
+        make_gold_study({"d": STORY}, given | {("d", "q"): [POINTS, (27, 28, "green")]}), repairs="smallest", draws=0
+    )
     assert [score_row(lone, "any", judge).matched for judge in ("p", "q")] == [1, 0]
 
 

@@ -15,7 +15,7 @@ import finecomb
 from finecomb.cli import main
 from finecomb.cli.commands import COMMANDS
 from finecomb.core.errors import FinecombError
-from finecomb.core.packages import EXTRA_BY_MODULE, need_packages, optional_package
+from finecomb.core.optional_packages import EXTRA_BY_MODULE, need_packages, optional_package
 
 SOURCE = Path(finecomb.__file__).parent
 PROJECT = tomllib.loads((SOURCE.parent.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -195,7 +195,9 @@ def _players(box: Any, home: Team, vis: Team) -> tuple[tuple[Player, ...], list[
 
 
 def _player(row: Mapping[str, Any], team: Team | None) -> Player:
-    line = _parse_numbers({name: value for name, value in row.items() if not name.endswith(("NAME", "CITY", "POSITION"))})
+    line = _parse_numbers(
+        {name: value for name, value in row.items() if not name.endswith(("NAME", "CITY", "POSITION"))}
+    )
     starter = None if row.get("START_POSITION") is None else bool(_clean_text(row["START_POSITION"]))
     absent = not line and row.get("MIN") == "N/A"
     return Player(_clean_text(row["PLAYER_NAME"]), team, starter, line, absent)

@@ -14,8 +14,8 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.records import Document, Settings
 from finecomb.core.study import Study
 from finecomb.server.auth import CSRF_HEADER
-from tests.browser.served import BrowserAnnotator, Server
-from tests.walking import KnowsSolution, next_step, knows_everything, submit_exercise, complete_page
+from tests.browser.live_server import BrowserAnnotator, Server
+from tests.onboarding_client import KnowsSolution, complete_page, knows_everything, next_step, submit_exercise
 
 
 def onboarding_study(protocol: fc.Protocol, *documents: Document, **settings: object) -> Study:
@@ -50,7 +50,9 @@ class HttpSession(httpx.Client):
         return answer.status_code, answer.json()
 
 
-def advance_to(reader: BrowserAnnotator, server: Server, protocol: Protocol, until: str, knows: KnowsSolution = knows_everything) -> None:
+def advance_to(
+    reader: BrowserAnnotator, server: Server, protocol: Protocol, until: str, knows: KnowsSolution = knows_everything
+) -> None:
     """Go on over HTTP up to the page, or the exercise of a part, that has this name; then look at it."""
     known = {each.given.text: each for each in onboarding.items_by_document(protocol).values()}
     with HttpSession(reader, server) as client:

@@ -11,7 +11,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from finecomb.core.errors import FinecombError
-from finecomb.statistics.inference.permutation import (
+from finecomb.statistics.inference.permutation_tests import (
     Correction,
     Difference,
     adjust_p_values,

@@ -13,7 +13,7 @@ from finecomb.core.span import Span
 from finecomb.core.study import Study
 from finecomb.statistics.gold.mark_matching import Alternatives, MarkArrays, MatchingProblem, build_matching_problem
 from finecomb.statistics.gold.scores import Score, Scores
-from tests.statistics.agreement.worlds import PROTOCOL, MarkTuple
+from tests.statistics.agreement.agreement_studies import PROTOCOL, MarkTuple
 
 TEXT = "one two three four"  # words at 0-3, 4-7, 8-13, 14-18
 LABELS = ["red", "blue", "green"]
@@ -73,7 +73,9 @@ def mark_lists(draw: st.DrawFn, apart: bool = False, omissions: bool = True) -> 
 
 
 @st.composite
-def gold_and_judge_marks(draw: st.DrawFn, apart: bool = False, omissions: bool = True) -> dict[tuple[str, str], list[MarkTuple]]:
+def gold_and_judge_marks(
+    draw: st.DrawFn, apart: bool = False, omissions: bool = True
+) -> dict[tuple[str, str], list[MarkTuple]]:
     """Marks of gold and of one judge on two texts."""
     both: dict[tuple[str, str], list[MarkTuple]] = {}
     for document in ("d0", "d1"):
