@@ -70,7 +70,7 @@ browser:
 
 # A contact sheet of all pages at four widths, light and dark: open shots/index.html.
 shots: $(VENV)/.test frontend browser
-	$(BIN)/python -m tests.browser.shots shots
+	$(BIN)/python -m tests.browser.screenshots shots
 
 # Writes the tables of docs/performance.md and the ratios that bench-check compares with.
 bench: $(VENV)/.test

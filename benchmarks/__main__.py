@@ -12,10 +12,10 @@ import sys
 from collections.abc import Sequence
 
 import benchmarks
-from benchmarks._ratios import keep, measured, read_kept, regressions
+from benchmarks._ratios import describe_regressions, measured_ratios, read_stored_ratios, store_ratios
 
 
-def run(words: Sequence[str]) -> None:
+def run_benchmarks(words: Sequence[str]) -> None:
     known = [module.name for module in pkgutil.iter_modules(benchmarks.__path__) if not module.name.startswith("_")]
     names = [word for word in words if word != "--check"]
     for name in names or known:
@@ -25,12 +25,12 @@ def run(words: Sequence[str]) -> None:
         print(f"\n== {name}", flush=True)
         importlib.import_module(f"benchmarks.{name}").main()
     if "--check" not in words:
-        keep(measured)
-    elif lines := regressions(measured, read_kept()):
+        store_ratios(measured_ratios)
+    elif lines := describe_regressions(measured_ratios, read_stored_ratios()):
         sys.exit("\n".join(["worse than the ratios that are kept:", *lines]))
     else:
-        print(f"none of {len(measured)} ratios is worse than the one that is kept")
+        print(f"none of {len(measured_ratios)} ratios is worse than the one that is kept")
 
 
 if __name__ == "__main__":
-    run(sys.argv[1:])
+    run_benchmarks(sys.argv[1:])

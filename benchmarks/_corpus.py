@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from finecomb.annotators.simulated import Simulated, crowd, plant, simulate
+from finecomb.annotators.simulated import SimulatedAnnotator, make_crowd, plant_errors, simulate_annotations
 from finecomb.core.records import Annotator, Document, Settings
 from finecomb.core.study import StudyItem
 from finecomb.formats import save
@@ -16,7 +16,7 @@ from finecomb.protocols import load_shipped
 SYLLABLES = "ba do ri mu ten la so pik ver an el ost un gra fi zu".split()
 
 
-def documents(count: int, words: int, seed: int = 0) -> list[Document]:
+def make_documents(count: int, words: int, seed: int = 0) -> list[Document]:
     rng = np.random.default_rng(seed)
     texts = []
     for number in range(count):
@@ -27,21 +27,21 @@ def documents(count: int, words: int, seed: int = 0) -> list[Document]:
     return texts
 
 
-def corpus(
+def simulate_corpus(
     count: int = 1300, annotators: int = 10, words: int = 104, rate: float = 3.45, seed: int = 0
 ) -> Iterator[StudyItem]:
     protocol = load_shipped("scarecrow")
-    texts = documents(count, words, seed)
-    truth = {each.document: each for each in plant(texts, protocol, rate, seed)}
-    people = crowd(annotators, Simulated("reader", recall=0.65, precision=0.8, jitter=1.0), 0.1, seed)
+    texts = make_documents(count, words, seed)
+    truth = {each.document: each for each in plant_errors(texts, protocol, rate, seed)}
+    people = make_crowd(annotators, SimulatedAnnotator("reader", recall=0.65, precision=0.8, jitter=1.0), 0.1, seed)
     yield Settings(title="Benchmark", protocols=(protocol.id,))
     yield protocol
     yield from texts
     yield Annotator(id="truth", kind="gold")
-    yield from (person.annotator() for person in people)
-    yield from simulate(texts, truth, people, protocol, seed)
+    yield from (person.to_annotator() for person in people)
+    yield from simulate_annotations(texts, truth, people, protocol, seed)
 
 
-def written(folder: Path, **size: int) -> Path:
-    save(corpus(**size), folder)
+def write_corpus(folder: Path, **size: int) -> Path:
+    save(simulate_corpus(**size), folder)
     return folder

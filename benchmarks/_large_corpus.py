@@ -20,10 +20,10 @@ from finecomb.core.records import Annotator, Settings
 from finecomb.formats import folder
 from finecomb.protocols import load_shipped
 
-WORDS, LETTERS, READERS, MARKS, BATCH = 104, 5, 10, 3, 2_000
+WORDS_PER_TEXT, LETTERS_PER_WORD, ANNOTATOR_COUNT, MARKS_PER_ANNOTATION, TEXTS_PER_BATCH = 104, 5, 10, 3, 2_000
 SYLLABLES = "ba do ri mu ten la so pik ver an el ost un gra fi zu".split()
-LEXICON = np.array([f"{first}{second}xxxxx"[:LETTERS] for first in SYLLABLES for second in SYLLABLES])
-PEOPLE = ("truth", *(f"reader-{number}" for number in range(1, READERS + 1)))
+LEXICON = np.array([f"{first}{second}xxxxx"[:LETTERS_PER_WORD] for first in SYLLABLES for second in SYLLABLES])
+ANNOTATOR_IDS = ("truth", *(f"reader-{number}" for number in range(1, ANNOTATOR_COUNT + 1)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,31 +42,33 @@ class Batch:
     severities: NDArray[np.int64]
 
 
-def batches(marks: int, labels: list[str], seed: int = 0) -> Iterator[Batch]:
+def iter_batches(marks: int, labels: list[str], seed: int = 0) -> Iterator[Batch]:
     """About so many marks in batches of texts."""
-    count = max(1, round(marks / (MARKS * len(PEOPLE))))
-    for first in range(0, count, BATCH):
-        yield _batch(range(first, min(first + BATCH, count)), labels, np.random.default_rng([seed, first]))
+    count = max(1, round(marks / (MARKS_PER_ANNOTATION * len(ANNOTATOR_IDS))))
+    for first in range(0, count, TEXTS_PER_BATCH):
+        yield _make_batch(
+            range(first, min(first + TEXTS_PER_BATCH, count)), labels, np.random.default_rng([seed, first])
+        )
 
 
-def _batch(numbers: range, labels: list[str], rng: np.random.Generator) -> Batch:
+def _make_batch(numbers: range, labels: list[str], rng: np.random.Generator) -> Batch:
     documents = [f"d{number:07}" for number in numbers]
-    texts = [" ".join(words) for words in rng.choice(LEXICON, (len(numbers), WORDS))]
-    annotations = [(f"{document}:{who}", document, who) for document in documents for who in PEOPLE]
-    sizes = rng.integers(0, 2 * MARKS + 1, len(annotations))
+    texts = [" ".join(words) for words in rng.choice(LEXICON, (len(numbers), WORDS_PER_TEXT))]
+    annotations = [(f"{document}:{who}", document, who) for document in documents for who in ANNOTATOR_IDS]
+    sizes = rng.integers(0, 2 * MARKS_PER_ANNOTATION + 1, len(annotations))
     owners = np.repeat(np.arange(len(annotations)), sizes)
-    starts = rng.integers(0, WORDS - 8, len(owners)) * (LETTERS + 1)
-    ends = starts + rng.integers(1, 7, len(owners)) * (LETTERS + 1) - 1
+    starts = rng.integers(0, WORDS_PER_TEXT - 8, len(owners)) * (LETTERS_PER_WORD + 1)
+    ends = starts + rng.integers(1, 7, len(owners)) * (LETTERS_PER_WORD + 1) - 1
     places = [place for size in sizes for place in range(size)]
     ids = [f"{annotations[owner][0]}:{place}" for owner, place in zip(owners, places, strict=True)]
     spans = zip(owners, starts, ends, strict=True)
-    quotes = [texts[owner // len(PEOPLE)][start:end] for owner, start, end in spans]
+    quotes = [texts[owner // len(ANNOTATOR_IDS)][start:end] for owner, start, end in spans]
     drawn = [labels[number] for number in rng.integers(0, len(labels), len(owners))]
     severities = rng.integers(1, 4, len(owners))
     return Batch(documents, texts, annotations, owners, ids, drawn, starts, ends, quotes, severities)
 
 
-def _tables(batch: Batch, protocol: str) -> dict[str, pl.DataFrame]:
+def _batch_tables(batch: Batch, protocol: str) -> dict[str, pl.DataFrame]:
     owner = pl.DataFrame(batch.annotations, ["annotation", "document", "annotator"], orient="row")
     models = [f'{{"model":"m{int(id[1:]) % 5}"}}' for id in batch.documents]
     documents = pl.DataFrame({"id": batch.documents, "text": batch.texts, "meta": models})
@@ -86,7 +88,7 @@ def _tables(batch: Batch, protocol: str) -> dict[str, pl.DataFrame]:
     return {"documents": documents, "annotations": annotations, "marks": marks}
 
 
-def _fitted(table: pl.DataFrame, name: str) -> pl.DataFrame:
+def _complete_columns(table: pl.DataFrame, name: str) -> pl.DataFrame:
     """All columns of a frame; absent ones are null, or empty where a list is."""
     wanted = frames.schema(frames.FRAMES[name])
     empty = {"references", "segments", "made_from"}
@@ -98,7 +100,7 @@ def _fitted(table: pl.DataFrame, name: str) -> pl.DataFrame:
     return table.with_columns(absent).select(list(wanted)).cast(pl.Schema(wanted))
 
 
-def parquet_study(path: Path, marks: int, seed: int = 0) -> Path:
+def write_parquet_study(path: Path, marks: int, seed: int = 0) -> Path:
     """A study of Parquet tables with about so many marks."""
     protocol = load_shipped("scarecrow")
     labels = [label.name for label in protocol.labels]
@@ -107,33 +109,33 @@ def parquet_study(path: Path, marks: int, seed: int = 0) -> Path:
     (path / "protocols").mkdir()
     folder.write_protocol(protocol, path)
     folder.write_settings(Settings(title=f"{marks:,} marks"), [protocol.id], path)
-    for number, batch in enumerate(batches(marks, labels, seed)):
-        for name, table in _tables(batch, protocol.id).items():
-            _fitted(table, name).write_parquet(parts / f"{name}-{number:06}.parquet")
+    for number, batch in enumerate(iter_batches(marks, labels, seed)):
+        for name, table in _batch_tables(batch, protocol.id).items():
+            _complete_columns(table, name).write_parquet(parts / f"{name}-{number:06}.parquet")
     for name in ("documents", "annotations", "marks"):
         pieces = pl.scan_parquet(sorted(parts.glob(f"{name}-*.parquet")))
         pieces.sink_parquet(path / f"{name}.parquet", row_group_size=20_000)
     shutil.rmtree(parts)
-    people = [Annotator(id=id, kind="human" if id != "truth" else "gold") for id in PEOPLE]
+    people = [Annotator(id=id, kind="human" if id != "truth" else "gold") for id in ANNOTATOR_IDS]
     for name, rows in (("annotators", [frames.annotator_row(person) for person in people]), ("units", [])):
         frames.build_frame(frames.FRAMES[name], rows).write_parquet(path / f"{name}.parquet")
     return path
 
 
-def lines_study(path: Path, marks: int, seed: int = 0) -> Path:
+def write_jsonl_study(path: Path, marks: int, seed: int = 0) -> Path:
     """The same study as one file of JSON lines."""
     protocol = load_shipped("scarecrow")
     labels = [label.name for label in protocol.labels]
     with path.open("w", encoding="utf-8") as file:
         file.write(f'{{"settings":{Settings(protocols=(protocol.id,)).to_json()}}}\n')
         file.write(f'{{"protocol":{protocol.to_json()}}}\n')
-        for batch in batches(marks, labels, seed):
+        for batch in iter_batches(marks, labels, seed):
             for id, text in zip(batch.documents, batch.texts, strict=True):
                 file.write(f'{{"document":{{"id":"{id}","text":"{text}","meta":{{"model":"m{int(id[1:]) % 5}"}}}}}}\n')
-        for id in PEOPLE:
+        for id in ANNOTATOR_IDS:
             kind = "human" if id != "truth" else "gold"
             file.write(f'{{"annotator":{{"id":"{id}","kind":"{kind}"}}}}\n')
-        for batch in batches(marks, labels, seed):
+        for batch in iter_batches(marks, labels, seed):
             file.writelines(_annotation_lines(batch, protocol.id))
     return path
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def postgresql() -> Iterator[str]:
+def temporary_postgresql() -> Iterator[str]:
     """The URL of a private PostgreSQL, stopped and removed at the end."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it says where it keeps its locks

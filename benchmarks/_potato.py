@@ -20,8 +20,8 @@ import venv
 from collections.abc import Iterator
 from pathlib import Path
 
-VERSION = "2.12.1"
-CONFIG = {
+POTATO_VERSION = "2.12.1"
+POTATO_CONFIG = {
     "annotation_task_name": "saves",
     "task_dir": ".",
     "output_annotation_dir": "annotation_output",
@@ -37,7 +37,7 @@ CONFIG = {
 }
 
 
-def save_body(body: str) -> str:
+def convert_save_body(body: str) -> str:
     """One of our saves in potato's words: the mark alone, its answers as the value."""
     mark = json.loads(body)["body"]
     ((start, end),) = mark["spans"]
@@ -54,21 +54,21 @@ def save_body(body: str) -> str:
 
 
 @contextlib.contextmanager
-def potato(text: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+def serve_potato(text: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """A running server with one text, and its port. It is installed anew, which needs a package index."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         venv.create(folder / "environment", with_pip=True)
         programs = folder / "environment" / ("Scripts" if sys.platform == "win32" else "bin")
-        install = [str(programs / "python"), "-m", "pip", "install", "-q", f"potato-annotation=={VERSION}"]
+        install = [str(programs / "python"), "-m", "pip", "install", "-q", f"potato-annotation=={POTATO_VERSION}"]
         subprocess.run(install, check=True)
-        (folder / "config.yaml").write_text(json.dumps(CONFIG), encoding="utf-8")  # JSON is YAML
+        (folder / "config.yaml").write_text(json.dumps(POTATO_CONFIG), encoding="utf-8")  # JSON is YAML
         (folder / "data.json").write_text(json.dumps({"id": "text-0", "text": text}) + "\n", encoding="utf-8")
         port = _free_port()
         words = [str(programs / "potato"), "start", "config.yaml", "-p", str(port), "--host", "127.0.0.1"]
         with (folder / "log").open("wb") as log, subprocess.Popen(words, cwd=folder, stdout=log, stderr=log) as process:
             try:
-                _wait(port)
+                _wait_until_ready(port)
                 yield process, port
             finally:
                 process.terminate()
@@ -80,7 +80,7 @@ def _free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def _wait(port: int, limit: float = 120.0) -> None:
+def _wait_until_ready(port: int, limit: float = 120.0) -> None:
     until = time.monotonic() + limit
     while time.monotonic() < until:
         with contextlib.suppress(urllib.error.URLError, ConnectionError):

@@ -9,7 +9,7 @@ from finecomb.core.records import Annotation, Annotator, Document
 from finecomb.core.study import Study, StudyItem
 
 
-def campaign(data: Path, split: str) -> Study:
+def read_campaign(data: Path, split: str) -> Study:
     """People and models of one split (`dev` or `iaa`), under the people's protocol and with the people's texts."""
     folder = data / "span_annotation"
     options = formats.Options(texts=folder / "outputs")

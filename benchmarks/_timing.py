@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 
-def seconds(run: Callable[[], object], repeats: int = 3) -> float:
+def best_seconds(run: Callable[[], object], repeats: int = 3) -> float:
     best = float("inf")
     for _ in range(repeats):
         start = time.perf_counter()

@@ -7,41 +7,41 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks._docs import markdown, write_table
-from benchmarks._timing import seconds
+from benchmarks._docs import markdown_table, write_table
+from benchmarks._timing import best_seconds
 from finecomb.statistics.judges.alt_test import alt_test
 
 Ints = NDArray[np.int64]
 PAGE = "judges/alternative-test.md"
-STUDIES = 1000
-PEOPLE = 10
-LABELS = 4
-SKILL = 0.75
+STUDY_COUNT = 1000
+PERSON_COUNT = 10
+LABEL_COUNT = 4
+HUMAN_SKILL = 0.75
 
 
-def answers(truth: Ints, skill: float, rng: np.random.Generator) -> Ints:
+def draw_answers(truth: Ints, skill: float, rng: np.random.Generator) -> Ints:
     """The truth with chance `skill`, else any label."""
     right = rng.random(len(truth)) < skill
-    return np.where(right, truth, rng.integers(LABELS, size=len(truth)))
+    return np.where(right, truth, rng.integers(LABEL_COUNT, size=len(truth)))
 
 
-def clustered(truth: Ints, skill: float, rng: np.random.Generator, size: int) -> Ints:
+def draw_clustered_answers(truth: Ints, skill: float, rng: np.random.Generator, size: int) -> Ints:
     """Right or wrong on all items of a text together."""
     right = np.repeat(rng.random(len(truth) // size) < skill, size)
-    return np.where(right, truth, rng.integers(LABELS, size=len(truth)))
+    return np.where(right, truth, rng.integers(LABEL_COUNT, size=len(truth)))
 
 
 def true_disadvantage(skill: float, draw: Callable[..., Ints], seed: int = 9, items: int = 400_000) -> float:
     """Of a judge with that skill against one of ten people, by one very large study."""
     rng = np.random.default_rng(seed)
-    truth = rng.integers(LABELS, size=items)
-    people = np.stack([answers(truth, SKILL, rng) for _ in range(PEOPLE)])
+    truth = rng.integers(LABEL_COUNT, size=items)
+    people = np.stack([draw_answers(truth, HUMAN_SKILL, rng) for _ in range(PERSON_COUNT)])
     judge = draw(truth, skill, rng)
     mine, theirs = ((people[1:] == each).sum(axis=0) for each in (judge, people[0]))
     return float((theirs >= mine).mean() - (mine >= theirs).mean())
 
 
-def skill_at(epsilon: float, draw: Callable[..., Ints]) -> float:
+def skill_for_disadvantage(epsilon: float, draw: Callable[..., Ints]) -> float:
     """The skill at which a judge's disadvantage is epsilon, by halving."""
     low, high = 0.0, 1.0
     for _ in range(25):
@@ -50,38 +50,40 @@ def skill_at(epsilon: float, draw: Callable[..., Ints]) -> float:
     return (low + high) / 2
 
 
-def passes(skill: float, epsilon: float, items: int, size: int, seed: int, authors: bool, count: int) -> float:
+def pass_rate(skill: float, epsilon: float, items: int, size: int, seed: int, authors: bool, count: int) -> float:
     """Share of simulated studies in which the judge wins against at least half of the people."""
     passed = 0
     for study in range(count):
         rng = np.random.default_rng([seed, study])
-        truth = rng.integers(LABELS, size=items)
-        people = {f"p{at}": dict(enumerate(answers(truth, SKILL, rng).tolist())) for at in range(PEOPLE)}
-        judge = clustered(truth, skill, rng, size) if size > 1 else answers(truth, skill, rng)
+        truth = rng.integers(LABEL_COUNT, size=items)
+        people = {
+            f"p{at}": dict(enumerate(draw_answers(truth, HUMAN_SKILL, rng).tolist())) for at in range(PERSON_COUNT)
+        }
+        judge = draw_clustered_answers(truth, skill, rng, size) if size > 1 else draw_answers(truth, skill, rng)
         clusters = None if authors or size == 1 else (lambda item: item // size)
         result = alt_test(people, dict(enumerate(judge.tolist())), "accuracy", epsilon, clusters, authors, draws=0)
         passed += result.passes
     return passed / count
 
 
-def main(count: int = STUDIES) -> None:
+def main(count: int = STUDY_COUNT) -> None:
     rows = []
-    edge = skill_at(0.2, answers)
-    together = skill_at(0.2, lambda truth, skill, rng: clustered(truth, skill, rng, 5))
+    edge = skill_for_disadvantage(0.2, draw_answers)
+    together = skill_for_disadvantage(0.2, lambda truth, skill, rng: draw_clustered_answers(truth, skill, rng, 5))
     for name, skill, size, items in (
         ("true disadvantage .2, items independent", edge, 1, 200),
         ("true disadvantage .2, 5 items a text", together, 5, 200),
-        ("copy of a held-out person", SKILL, 1, 200),
+        ("copy of a held-out person", HUMAN_SKILL, 1, 200),
     ):
-        shares = [passes(skill, 0.2, items, size, 4, authors, count) for authors in (False, True)]
+        shares = [pass_rate(skill, 0.2, items, size, 4, authors, count) for authors in (False, True)]
         rows.append([name, items // size, items, *(f"{share:.3f}" for share in shares)])
     head = ["judge", "texts", "items", "passes, ours", "passes, the authors' program"]
-    write_table(PAGE, "alternative test", markdown(head, rows))
-    print(f"one study of 200 items, 10 people, 1,000 resamples: {seconds(_one):.2f} s")
+    write_table(PAGE, "alternative test", markdown_table(head, rows))
+    print(f"one study of 200 items, 10 people, 1,000 resamples: {best_seconds(_run_one_study):.2f} s")
 
 
-def _one() -> object:
+def _run_one_study() -> object:
     rng = np.random.default_rng(0)
-    truth = rng.integers(LABELS, size=200)
-    people = {f"p{at}": dict(enumerate(answers(truth, SKILL, rng).tolist())) for at in range(PEOPLE)}
-    return alt_test(people, dict(enumerate(answers(truth, SKILL, rng).tolist())), epsilon=0.2)
+    truth = rng.integers(LABEL_COUNT, size=200)
+    people = {f"p{at}": dict(enumerate(draw_answers(truth, HUMAN_SKILL, rng).tolist())) for at in range(PERSON_COUNT)}
+    return alt_test(people, dict(enumerate(draw_answers(truth, HUMAN_SKILL, rng).tolist())), epsilon=0.2)

@@ -29,14 +29,14 @@ from finecomb.annotators.detectors.boxscore.ranker_training import (
     BASES,
     Fold,
     TrainingText,
+    build_reference_texts,
+    build_training_texts,
     cross_validate,
-    examples,
     left_out_scores,
-    reference_examples,
-    shuffled,
-    train,
+    shuffle_by_hash,
+    train_ranker,
     unseen_scores,
-    validation,
+    validation_rows,
 )
 from finecomb.core.records import Document
 from finecomb.core.study import Study
@@ -45,52 +45,54 @@ from finecomb.formats import Options
 from finecomb.reporting.tables import print_rows
 
 SEED = "finecomb-boxscore-2026"
-HELD_OUT = 15
+HELD_OUT_GAMES = 15
 
 
-def read(folder: Path) -> Study:
+def read_shared_task(folder: Path) -> Study:
     """The 60 texts with gold and records."""
     options = Options(texts=folder / "texts", data=folder / "shared_task.jsonl")
     return Study.from_items(formats.stream(folder / "gsml.csv", "gsml", options))
 
 
-def game(document: Document) -> str:
+def game_key(document: Document) -> str:
     data = document.data
     assert isinstance(data, dict)
     return "/".join(str(data[name]) for name in ("day", "home_name", "vis_name"))
 
 
-def held_out(documents: Sequence[Document]) -> set[str]:
+def held_out_ids(documents: Sequence[Document]) -> set[str]:
     """Ids of the texts set aside: whole games, by the order of their hashes."""
-    games = {document.id: game(document) for document in documents}
-    chosen = shuffled(games.values(), SEED)[:HELD_OUT]
+    games = {document.id: game_key(document) for document in documents}
+    chosen = shuffle_by_hash(games.values(), SEED)[:HELD_OUT_GAMES]
     return {id for id, name in games.items() if name in chosen}
 
 
-def fitting_texts(study: Study) -> list[TrainingText]:
+def collect_training_texts(study: Study) -> list[TrainingText]:
     """The checked texts, and what people wrote about the games that are not set aside."""
     gold = {annotation.document: annotation.marks for annotation in study.iter_annotations()}
     documents = list(study.iter_documents())
-    aside = held_out(documents)
-    return examples(documents, gold) + reference_examples(item for item in documents if item.id not in aside)
+    aside = held_out_ids(documents)
+    return build_training_texts(documents, gold) + build_reference_texts(
+        item for item in documents if item.id not in aside
+    )
 
 
-def write() -> None:
+def write_shipped_weights() -> None:
     """Fit the weights that are shipped."""
-    study = read(Path(os.environ["FINECOMB_DATA"]) / "accuracy_shared_task")
+    study = read_shared_task(Path(os.environ["FINECOMB_DATA"]) / "accuracy_shared_task")
     hashes = tuple(sorted(text_hash(document.text) for document in study.iter_documents()))
-    ranker = replace(train(fitting_texts(study)), fitted_texts=hashes)
+    ranker = replace(train_ranker(collect_training_texts(study)), fitted_texts=hashes)
     target = Path(checker.__file__).with_name("weights.json")
     target.write_text(ranker.to_json(), encoding="utf-8")
 
 
-def false_alarms(study: Study) -> list[dict[str, object]]:
+def false_alarm_rows(study: Study) -> list[dict[str, object]]:
     """Marks in what people wrote about the games, by basis, apart for the games that are set aside."""
     documents = list(study.iter_documents())
-    aside = held_out(documents)
+    aside = held_out_ids(documents)
     rows: list[dict[str, object]] = []
     for basis in BASES:
-        program = checker.BoxScore(study.protocol(), shipped_ranker(), basis=basis)
+        program = checker.BoxScoreChecker(study.protocol(), shipped_ranker(), basis=basis)
         for title, chosen in (("45 games", False), ("15 games set aside", True)):
             reports = [
                 document.model_copy(update={"text": reference, "references": ()})
@@ -103,12 +105,12 @@ def false_alarms(study: Study) -> list[dict[str, object]]:
     return rows
 
 
-def calibration(texts: Sequence[TrainingText]) -> list[dict[str, object]]:
+def calibration_rows(texts: Sequence[TrainingText]) -> list[dict[str, object]]:
     """Mean confidence and share that people marked, for what was left out of fitting, before and after calibration.
 
     The line is fitted on two thirds of the games and tried on the last third.
     """
-    games = shuffled((text.game for text in texts), SEED)
+    games = shuffle_by_hash((text.game for text in texts), SEED)
     last = set(games[::3])
     others, held = ([text for text in texts if (text.game in last) is left] for left in (False, True))
     line = calibration_line([pair for pairs in left_out_scores(others) for pair in pairs])
@@ -132,7 +134,7 @@ def _calibration_error(chances: Sequence[tuple[float, bool]]) -> float:
     return sum(gaps) / len(chances)
 
 
-def show(title: str, rows: Sequence[Mapping[str, object]]) -> None:
+def print_table(title: str, rows: Sequence[Mapping[str, object]]) -> None:
     print_rows(Console(width=140, highlight=False), list(rows), title)
 
 
@@ -140,14 +142,14 @@ def main() -> None:
     place = os.environ.get("FINECOMB_DATA")
     if not place:
         sys.exit("set FINECOMB_DATA to the folder of real data")
-    study = read(Path(place) / "accuracy_shared_task")
+    study = read_shared_task(Path(place) / "accuracy_shared_task")
     documents = list(study.iter_documents())
-    texts = fitting_texts(study)
-    show("How far confidence can be trusted", calibration(texts))
-    show("False alarms in what people wrote, with the shipped weights", false_alarms(study))
-    show(f"Cross-validated over games, {len(documents)} texts", validation(study, cross_validate(texts)))
-    aside = held_out(documents)
+    texts = collect_training_texts(study)
+    print_table("How far confidence can be trusted", calibration_rows(texts))
+    print_table("False alarms in what people wrote, with the shipped weights", false_alarm_rows(study))
+    print_table(f"Cross-validated over games, {len(documents)} texts", validation_rows(study, cross_validate(texts)))
+    aside = held_out_ids(documents)
     rest = [example for example in texts if example.document not in aside]
     others = len(documents) - len(aside)
     title = f"The {len(aside)} texts once set aside, fitted on the {others} others; the rules know them by now"
-    show(title, validation(study, [Fold(train(rest), tuple(sorted(aside)))]))
+    print_table(title, validation_rows(study, [Fold(train_ranker(rest), tuple(sorted(aside)))]))

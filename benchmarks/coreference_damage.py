@@ -18,34 +18,42 @@ from finecomb.core.records import Document
 from finecomb.corpora.critics import compare
 from finecomb.corpora.critics.criticism import criticize
 
-SWAPS = {"he": "she", "she": "he", "him": "her", "her": "him", "his": "her", "himself": "herself", "herself": "himself"}
+PRONOUN_SWAPS = {
+    "he": "she",
+    "she": "he",
+    "him": "her",
+    "her": "him",
+    "his": "her",
+    "himself": "herself",
+    "herself": "himself",
+}
 
 
-def shuffled(text: str, rng: random.Random) -> str:
+def shuffle_sentences(text: str, rng: random.Random) -> str:
     sentences = re.split(r"(?<=[.!?])\s+", text)
     return " ".join(rng.sample(sentences, len(sentences)))
 
 
-def exchanged(text: str, rng: random.Random) -> str:
-    def other(match: re.Match[str]) -> str:
+def swap_pronouns(text: str, rng: random.Random) -> str:
+    def swap_word(match: re.Match[str]) -> str:
         word = match[0]
         if rng.random() >= 0.3:
             return word
-        swapped = SWAPS[word.lower()]
+        swapped = PRONOUN_SWAPS[word.lower()]
         return swapped.capitalize() if word[0].isupper() else swapped
 
-    return re.sub(rf"\b(?:{'|'.join(SWAPS)})\b", other, text, flags=re.IGNORECASE)
+    return re.sub(rf"\b(?:{'|'.join(PRONOUN_SWAPS)})\b", swap_word, text, flags=re.IGNORECASE)
 
 
-def named(text: str, rng: random.Random) -> str:
+def replace_initial_pronouns(text: str, rng: random.Random) -> str:
     text = re.sub(r"(?:(?<=[.!?]\s)|^)He\b", "The man", text)
     return re.sub(r"(?:(?<=[.!?]\s)|^)She\b", "The woman", text)
 
 
 DAMAGES: dict[str, Callable[[str, random.Random], str]] = {
-    "sentences in random order": shuffled,
-    "30% of he and she exchanged": exchanged,
-    "sentence-initial He or She made `The man` or `The woman`": named,
+    "sentences in random order": shuffle_sentences,
+    "30% of he and she exchanged": swap_pronouns,
+    "sentence-initial He or She made `The man` or `The woman`": replace_initial_pronouns,
 }
 
 

@@ -23,8 +23,8 @@ from scipy.sparse import csr_array
 from scipy.special import softmax
 from threadpoolctl import threadpool_limits
 
-from benchmarks._docs import markdown, write_table
-from benchmarks._ratios import conditions, note_ratio
+from benchmarks._docs import markdown_table, write_table
+from benchmarks._ratios import describe_conditions, record_ratio
 from finecomb.corpora.critics.ngrams import KneserNeyModel
 from finecomb.corpora.critics.topics_em import (
     CorrelatedTopics,
@@ -35,8 +35,8 @@ from finecomb.corpora.critics.topics_em import (
 )
 
 Floats = NDArray[np.float64]
-DOCUMENTS, HELD_OUT, WORDS, VOCABULARY, TRUE_TOPICS = 5000, 300, 240, 8000, 60
-PATIENCE = 3  # how many times our time the peer is given, at least
+DOCUMENT_COUNT, HELD_OUT_COUNT, WORDS_PER_DOCUMENT, VOCABULARY_SIZE, TRUE_TOPIC_COUNT = 5000, 300, 240, 8000, 60
+PEER_TIME_FACTOR = 3  # how many times our time the peer is given, at least
 TOLERANCE = 2e-4
 
 
@@ -47,37 +47,41 @@ class Corpus(NamedTuple):
     truth: CorrelatedTopics
 
 
-class Mark(NamedTuple):
+class FitCheckpoint(NamedTuple):
     seconds: float
     iterations: int
     held_out: float
     """Nats a word of the second halves."""
 
 
-def corpus(seed: int = 0) -> Corpus:
+def draw_corpus(seed: int = 0) -> Corpus:
     rng = np.random.default_rng(seed)
-    topics = rng.dirichlet(np.full(VOCABULARY, 0.02), TRUE_TOPICS) * 0.98 + 0.02 / VOCABULARY
-    loadings = rng.normal(size=(TRUE_TOPICS, 8))
-    covariance = loadings @ loadings.T / 4 + 2 * np.eye(TRUE_TOPICS)
-    shares = softmax(rng.multivariate_normal(np.zeros(TRUE_TOPICS), covariance, DOCUMENTS + HELD_OUT), axis=1)
+    topics = rng.dirichlet(np.full(VOCABULARY_SIZE, 0.02), TRUE_TOPIC_COUNT) * 0.98 + 0.02 / VOCABULARY_SIZE
+    loadings = rng.normal(size=(TRUE_TOPIC_COUNT, 8))
+    covariance = loadings @ loadings.T / 4 + 2 * np.eye(TRUE_TOPIC_COUNT)
+    shares = softmax(
+        rng.multivariate_normal(np.zeros(TRUE_TOPIC_COUNT), covariance, DOCUMENT_COUNT + HELD_OUT_COUNT), axis=1
+    )
     chances = shares @ topics
-    lengths = rng.poisson(WORDS, len(chances))
+    lengths = rng.poisson(WORDS_PER_DOCUMENT, len(chances))
     bags = csr_array(np.array([rng.multinomial(n, chance) for n, chance in zip(lengths, chances, strict=True)], float))
-    held = csr_array(bags[DOCUMENTS:])
+    held = csr_array(bags[DOCUMENT_COUNT:])
     first = csr_array((rng.binomial(held.data.astype(int), 0.5).astype(float), held.indices, held.indptr), held.shape)
     second = csr_array(held - first)
-    truth = CorrelatedTopics(topics, np.zeros(TRUE_TOPICS), covariance)
-    return Corpus(csr_array(bags[:DOCUMENTS]), first, second, truth)
+    truth = CorrelatedTopics(topics, np.zeros(TRUE_TOPIC_COUNT), covariance)
+    return Corpus(csr_array(bags[:DOCUMENT_COUNT]), first, second, truth)
 
 
-def completion(model: CorrelatedTopics, texts: Corpus, beliefs: VariationalPosteriors | None = None) -> float:
+def completion_likelihood(
+    model: CorrelatedTopics, texts: Corpus, beliefs: VariationalPosteriors | None = None
+) -> float:
     beliefs = beliefs or infer_posteriors(model, texts.first)
     return word_log_likelihood(model, texts.second, beliefs) / float(texts.second.sum())
 
 
-def ours(texts: Corpus, topics: int) -> list[Mark]:
+def fit_ours(texts: Corpus, topics: int) -> list[FitCheckpoint]:
     """Held-out likelihood after every fourth step, the clock stopped while it is taken."""
-    marks: list[Mark] = []
+    marks: list[FitCheckpoint] = []
     steps, spent, last = em_steps(texts.fit, topics, np.random.default_rng(0)), 0.0, -np.inf
     enough = TOLERANCE * float(texts.fit.sum())
     for number in range(200):
@@ -87,47 +91,47 @@ def ours(texts: Corpus, topics: int) -> list[Mark]:
         done = step.bound - last < enough
         last = step.bound
         if done or number % 4 == 0:
-            marks.append(Mark(spent, number + 1, completion(step.model, texts)))
+            marks.append(FitCheckpoint(spent, number + 1, completion_likelihood(step.model, texts)))
         if done:
             break
     return marks
 
 
-def peer(texts: Corpus, topics: int, budget: float) -> Mark:
+def fit_tomotopy(texts: Corpus, topics: int, budget: float) -> FitCheckpoint:
     """The same for tomotopy, one worker, its defaults, when the budget is spent."""
     model = tomotopy.CTModel(k=topics, seed=0)
-    for row in _documents(texts.fit):
+    for row in _word_lists(texts.fit):
         model.add_doc(row)
     start = time.process_time()
     done = 0
     while time.process_time() - start < budget:
         model.train(1, workers=1)
         done += 1
-    return Mark(time.process_time() - start, done, _peer_held_out(model, texts, topics))
+    return FitCheckpoint(time.process_time() - start, done, _tomotopy_held_out(model, texts, topics))
 
 
-def _peer_held_out(model: tomotopy.CTModel, texts: Corpus, topics: int) -> float:
-    words = np.full((topics, VOCABULARY), 1e-12)
+def _tomotopy_held_out(model: tomotopy.CTModel, texts: Corpus, topics: int) -> float:
+    words = np.full((topics, VOCABULARY_SIZE), 1e-12)
     words[:, [int(word) for word in model.used_vocabs]] = [model.get_topic_word_dist(k) for k in range(topics)]
     words /= words.sum(axis=1, keepdims=True)
     covariance = np.array(model.prior_cov, float).reshape(topics, topics)
     parameters = CorrelatedTopics(words, np.array(model.prior_mean, float), covariance)
-    rows = [model.make_doc(row) for row in _documents(texts.first)]
+    rows = [model.make_doc(row) for row in _word_lists(texts.first)]
     shares = np.maximum(model.infer(rows, iterations=50, workers=1)[0], 1e-12)
-    value = completion(parameters, texts, VariationalPosteriors(np.log(shares), np.ones(shares.shape)))
+    value = completion_likelihood(parameters, texts, VariationalPosteriors(np.log(shares), np.ones(shares.shape)))
     try:
-        return max(value, completion(parameters, texts))
+        return max(value, completion_likelihood(parameters, texts))
     except np.linalg.LinAlgError:  # a covariance that is not positive definite
         return value
 
 
-def _documents(bags: csr_array) -> list[list[str]]:
+def _word_lists(bags: csr_array) -> list[list[str]]:
     starts = zip(bags.indptr[:-1], bags.indptr[1:], strict=True)
     return [np.repeat(bags.indices[a:b], bags.data[a:b].astype(int)).astype(str).tolist() for a, b in starts]
 
 
 @contextlib.contextmanager
-def quiet() -> Iterator[None]:
+def silence_stderr() -> Iterator[None]:
     """Without what the peer's C++ prints about its sampler."""
     stderr, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     sys.stderr.flush()
@@ -142,7 +146,7 @@ def quiet() -> Iterator[None]:
         os.close(nowhere)
 
 
-TOPIC_HEAD = (
+TOPIC_HEADER = (
     "K",
     "ours, a step",
     "steps, seconds",
@@ -154,22 +158,24 @@ TOPIC_HEAD = (
 )
 
 
-def topic_models() -> None:
-    texts = corpus()
+def benchmark_topic_models() -> None:
+    texts = draw_corpus()
     words = int(texts.fit.sum())
-    ceiling = completion(texts.truth, texts)
-    print(f"{DOCUMENTS:,} documents, {words:,} words; the process that made them: {ceiling:.3f} nats a held-out word")
+    ceiling = completion_likelihood(texts.truth, texts)
+    print(
+        f"{DOCUMENT_COUNT:,} documents, {words:,} words; the process that made them: {ceiling:.3f} nats a held-out word"
+    )
     rows = []
     for topics in (20, 50, 100):
-        mine = ours(texts, topics)
+        mine = fit_ours(texts, topics)
         end = mine[-1]
         print(
             f"  K = {topics}: ours {end.seconds / end.iterations:.2f} s a step, {end.iterations} steps, "
             f"{end.seconds:.0f} s, held out {end.held_out:.3f};",
             flush=True,
         )
-        with quiet():
-            theirs = peer(texts, topics, PATIENCE * end.seconds)
+        with silence_stderr():
+            theirs = fit_tomotopy(texts, topics, PEER_TIME_FACTOR * end.seconds)
         there = next((mark.seconds for mark in mine if mark.held_out >= theirs.held_out), None)
         beside = f"ours was there after {there:.1f} s: {theirs.seconds / there:.0f} times" if there else "ours never"
         print(
@@ -178,7 +184,7 @@ def topic_models() -> None:
             flush=True,
         )
         if there:
-            note_ratio(f"critics: to tomotopy's held-out likelihood, K = {topics}", there, theirs.seconds)
+            record_ratio(f"critics: to tomotopy's held-out likelihood, K = {topics}", there, theirs.seconds)
         rows.append(
             (
                 topics,
@@ -191,10 +197,12 @@ def topic_models() -> None:
                 f"{there:.1f} s" if there else "never",
             )
         )
-    write_table("performance.md", "topic models", markdown(TOPIC_HEAD, rows), conditions("tomotopy", "numpy"))
+    write_table(
+        "performance.md", "topic models", markdown_table(TOPIC_HEADER, rows), describe_conditions("tomotopy", "numpy")
+    )
 
 
-def rate(tokens: int, run: Callable[[], object]) -> float:
+def million_tokens_per_second(tokens: int, run: Callable[[], object]) -> float:
     times = []
     for _ in range(3):
         start = time.process_time()
@@ -203,15 +211,15 @@ def rate(tokens: int, run: Callable[[], object]) -> float:
     return tokens / min(times) / 1e6
 
 
-def ngram_models() -> None:
+def benchmark_ngram_models() -> None:
     rng, rows = np.random.default_rng(0), []
     for size in (53, 5000):
         texts = [rng.zipf(1.3, rng.integers(20, 400)) % size for _ in range(5000)]
         tokens = sum(map(len, texts))
         for order in (3, 5):
             model = KneserNeyModel.fit(texts, order, size)
-            counted = rate(tokens, functools.partial(KneserNeyModel.fit, texts, order, size))
-            scored = rate(tokens, functools.partial(model.log_probs, texts))
+            counted = million_tokens_per_second(tokens, functools.partial(KneserNeyModel.fit, texts, order, size))
+            scored = million_tokens_per_second(tokens, functools.partial(model.log_probs, texts))
             print(
                 f"  {tokens:,} tokens of {size:,} kinds, order {order}: {counted:.1f} M tokens/s counted, "
                 f"{scored:.1f} M scored, {1 / (1 / counted + 1 / scored):.1f} M both",
@@ -219,13 +227,13 @@ def ngram_models() -> None:
             )
             rates = (counted, scored, 1 / (1 / counted + 1 / scored))
             rows.append((f"{tokens:,} of {size:,} kinds", order, *(f"{rate:.1f} M/s" for rate in rates)))
-    table = markdown(("tokens", "order", "counted", "scored", "both"), rows)
-    write_table("performance.md", "n-grams", table, conditions("numpy"))
+    table = markdown_table(("tokens", "order", "counted", "scored", "both"), rows)
+    write_table("performance.md", "n-grams", table, describe_conditions("numpy"))
 
 
 def main() -> None:
     print("n-gram models")
-    ngram_models()
+    benchmark_ngram_models()
     print("topic models")
     with threadpool_limits(1):  # the peer has one worker, too; threads that wait for work would count as work
-        topic_models()
+        benchmark_topic_models()

@@ -21,10 +21,10 @@ from finecomb.corpora.critics.comparison import Comparison, combine_splits
 from finecomb.corpora.critics.criticism import Criticism, criticize, split_for_fitting
 
 STATES = "abcdefgh"
-RUNS, DRAWS = 400, 199
+RUN_COUNT, DRAW_COUNT = 400, 199
 
 
-def process(rng: np.random.Generator) -> np.ndarray:
+def random_transition_table(rng: np.random.Generator) -> np.ndarray:
     """A chain over eight types from a begin state into an end; it cannot end at once."""
     table = rng.dirichlet(np.full(len(STATES) + 1, 0.5), len(STATES) + 1)
     table[0, -1], table[1:, -1] = 0, 0.25
@@ -33,7 +33,7 @@ def process(rng: np.random.Generator) -> np.ndarray:
     return table
 
 
-def path(rng: np.random.Generator, table: np.ndarray) -> list[str]:
+def sample_section_types(rng: np.random.Generator, table: np.ndarray) -> list[str]:
     at, states = 0, list[str]()
     while (step := int(rng.choice(len(STATES) + 1, p=table[at]))) < len(STATES):
         states.append(STATES[step])
@@ -41,7 +41,7 @@ def path(rng: np.random.Generator, table: np.ndarray) -> list[str]:
     return states
 
 
-def document(id: str, states: Iterable[str], **meta: str) -> Document:
+def make_document(id: str, states: Iterable[str], **meta: str) -> Document:
     texts = [f"{id} {state} {at}" for at, state in enumerate(states)]
     ends = np.cumsum([len(text) + 1 for text in texts]) - 1
     titles = [text.split()[1] for text in texts]
@@ -50,58 +50,58 @@ def document(id: str, states: Iterable[str], **meta: str) -> Document:
     return Document(id=id, text=" ".join(texts), segments=segments, meta=meta)
 
 
-def corpus(rng: np.random.Generator, table: np.ndarray, count: int, name: str) -> list[Document]:
-    return [document(f"{name}{at}", path(rng, table)) for at in range(count)]
+def make_corpus(rng: np.random.Generator, table: np.ndarray, count: int, name: str) -> list[Document]:
+    return [make_document(f"{name}{at}", sample_section_types(rng, table)) for at in range(count)]
 
 
-def swapped(rng: np.random.Generator, page: Document) -> Document:
+def swap_sections(rng: np.random.Generator, page: Document) -> Document:
     """Two neighbouring sections change places."""
     titles = [segment.title for segment in page.segments]
     if len(titles) > 1:
         at = int(rng.integers(len(titles) - 1))
         titles[at], titles[at + 1] = titles[at + 1], titles[at]
-    return document(f"swapped {page.id}", titles)
+    return make_document(f"swapped {page.id}", titles)
 
 
-def looped(rng: np.random.Generator, page: Document) -> Document:
+def repeat_section(rng: np.random.Generator, page: Document) -> Document:
     """A section is said again."""
     titles = [segment.title for segment in page.segments]
     at = int(rng.integers(len(titles)))
-    return document(f"looped {page.id}", [*titles[: at + 1], *titles[at:]])
+    return make_document(f"looped {page.id}", [*titles[: at + 1], *titles[at:]])
 
 
-def judged(real: list[Document], generated: list[Document], seed: int) -> Criticism:
+def criticize_sections(real: list[Document], generated: list[Document], seed: int) -> Criticism:
     return criticize("sections", real, {"s": generated}, seed=seed, labels="title", smoothing="add:0.1")
 
 
-def mean(rows: list[Comparison]) -> Comparison:
+def mean_comparison(rows: list[Comparison]) -> Comparison:
     return next(row for row in rows if row.statistic != "ppl")
 
 
-def tested(result: Criticism, seed: int) -> Comparison:
-    return mean(compare(result.real, result.systems, draws=DRAWS, seed=seed))
+def compare_means(result: Criticism, seed: int) -> Comparison:
+    return mean_comparison(compare(result.real, result.systems, draws=DRAW_COUNT, seed=seed))
 
 
 # --- nothing differs ---------------------------------------------------------------------------------------------
 
 
-def plain_null(seed: int) -> dict[str, float]:
+def null_p_values(seed: int) -> dict[str, float]:
     rng = np.random.default_rng(seed)
-    table = process(rng)
-    real, generated = corpus(rng, table, 80, "r"), corpus(rng, table, 40, "g")
-    result = judged(real, generated, seed)
+    table = random_transition_table(rng)
+    real, generated = make_corpus(rng, table, 80, "r"), make_corpus(rng, table, 40, "g")
+    result = criticize_sections(real, generated, seed)
     fitted_on = replace(result, real=score_documents(result.critic, split_for_fitting(real, seed=seed)[0]))
     return {
-        "held-out real documents": tested(result, seed).p,
-        "fitted documents taken for real": tested(fitted_on, seed).p,
+        "held-out real documents": compare_means(result, seed).p,
+        "fitted documents taken for real": compare_means(fitted_on, seed).p,
     }
 
 
-def prompt_null(seed: int) -> dict[str, float]:
+def clustered_null_p_values(seed: int) -> dict[str, float]:
     """Ten prompts with six continuations each, against forty real documents; half of a value is the prompt's."""
     rng = np.random.default_rng(seed)
 
-    def side(prompts: int, times: int) -> CriticScores:
+    def draw_scores(prompts: int, times: int) -> CriticScores:
         effects = np.repeat(rng.normal(size=prompts), times)
         values = 10 + effects + rng.normal(size=len(effects))
         ones = np.ones(len(values), np.int64)
@@ -110,38 +110,41 @@ def prompt_null(seed: int) -> dict[str, float]:
             "c", "nll", False, tuple(map(str, range(len(values)))), values, ones, ones, names, (), names
         )
 
-    real, generated = side(40, 1), side(10, 6)
+    real, generated = draw_scores(40, 1), draw_scores(10, 6)
     alone = [replace(scored, clusters=()) for scored in (real, generated)]
-    p_alone = mean(compare(alone[0], {"s": alone[1]}, draws=DRAWS, seed=seed)).p
-    p_cluster = mean(compare(real, {"s": generated}, draws=DRAWS, seed=seed)).p
+    p_alone = mean_comparison(compare(alone[0], {"s": alone[1]}, draws=DRAW_COUNT, seed=seed)).p
+    p_cluster = mean_comparison(compare(real, {"s": generated}, draws=DRAW_COUNT, seed=seed)).p
     return {"six continuations of a prompt": p_alone, "the same with --cluster prompt": p_cluster}
 
 
-def length_null(seed: int) -> dict[str, float]:
+def short_text_null_p_values(seed: int) -> dict[str, float]:
     """Generated documents are the shorter half of what the process writes."""
     rng = np.random.default_rng(seed)
-    table = process(rng)
-    drawn = sorted(corpus(rng, table, 80, "g"), key=lambda page: (len(page.segments), page.id))[:40]
-    row = tested(judged(corpus(rng, table, 160, "r"), drawn, seed), seed)
+    table = random_transition_table(rng)
+    drawn = sorted(make_corpus(rng, table, 80, "g"), key=lambda page: (len(page.segments), page.id))[:40]
+    row = compare_means(criticize_sections(make_corpus(rng, table, 160, "r"), drawn, seed), seed)
     return {"shorter documents, p": row.p, "shorter documents, p_matched": row.p_matched}
 
 
-def split_null(seed: int) -> dict[str, float]:
+def split_null_p_values(seed: int) -> dict[str, float]:
     rng = np.random.default_rng(seed)
-    table = process(rng)
-    real, generated = corpus(rng, table, 80, "r"), corpus(rng, table, 40, "g")
+    table = random_transition_table(rng)
+    real, generated = make_corpus(rng, table, 80, "r"), make_corpus(rng, table, 40, "g")
     rows = []
     for number in range(5):
-        result = judged(real, generated, 100 * seed + number)
-        rows.append(compare(result.real, result.systems, draws=DRAWS, seed=seed))
-    pvalues = [mean(row).p for row in rows]
-    return {"--splits 5": mean(combine_splits(rows)).p, "range of p over five splits": max(pvalues) - min(pvalues)}
+        result = criticize_sections(real, generated, 100 * seed + number)
+        rows.append(compare(result.real, result.systems, draws=DRAW_COUNT, seed=seed))
+    pvalues = [mean_comparison(row).p for row in rows]
+    return {
+        "--splits 5": mean_comparison(combine_splits(rows)).p,
+        "range of p over five splits": max(pvalues) - min(pvalues),
+    }
 
 
-def null_table(runs: int) -> None:
+def print_null_table(runs: int) -> None:
     print("rejections at 5% where nothing differs, in per cent")
-    for world in (plain_null, prompt_null, length_null, split_null):
-        rows = [world(seed) for seed in range(runs if world is not split_null else runs // 4)]
+    for world in (null_p_values, clustered_null_p_values, short_text_null_p_values, split_null_p_values):
+        rows = [world(seed) for seed in range(runs if world is not split_null_p_values else runs // 4)]
         for name in rows[0]:
             values = np.array([row[name] for row in rows])
             figure = (
@@ -160,16 +163,18 @@ def power(damage: Callable[[np.random.Generator, Document], Document], share: fl
     hits = 0
     for seed in range(runs):
         rng = np.random.default_rng(seed)
-        table = process(rng)
-        pages = corpus(rng, table, count, "g")
+        table = random_transition_table(rng)
+        pages = make_corpus(rng, table, count, "g")
         generated = [damage(rng, page) if rng.random() < share else page for page in pages]
-        hits += tested(judged(corpus(rng, table, 2 * count, "r"), generated, seed), seed).p <= 0.05
+        hits += (
+            compare_means(criticize_sections(make_corpus(rng, table, 2 * count, "r"), generated, seed), seed).p <= 0.05
+        )
     return hits / runs
 
 
-def power_table(runs: int) -> None:
+def print_power_table(runs: int) -> None:
     print("runs that reject at 5%, in per cent, by documents on each side")
-    for name, damage in (("two sections swapped", swapped), ("a section said again", looped)):
+    for name, damage in (("two sections swapped", swap_sections), ("a section said again", repeat_section)):
         for share in (0.5, 1.0):
             figures = [f"{100 * power(damage, share, count, runs):5.0f}" for count in (20, 40, 80)]
             print(f"  {name}, {100 * share:3.0f}% of documents  {' '.join(figures)}", flush=True)
@@ -177,8 +182,8 @@ def power_table(runs: int) -> None:
 
 def main() -> None:
     """Both tables."""
-    null_table(RUNS)
-    power_table(RUNS // 8)
+    print_null_table(RUN_COUNT)
+    print_power_table(RUN_COUNT // 8)
 
 
 if __name__ == "__main__":

@@ -7,22 +7,22 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks.boxscore import read
-from finecomb.annotators.detectors import named
+from benchmarks.boxscore import read_shared_task
+from finecomb.annotators.detectors import find_detector
 from finecomb.annotators.detectors.boxscore.checker import BoxScoreOptions
-from finecomb.annotators.detectors.boxscore.ranker_training import examples, train
+from finecomb.annotators.detectors.boxscore.ranker_training import build_training_texts, train_ranker
 from finecomb.protocols import load
 
-LIMIT = 0.2
+MAX_SECONDS = 0.2
 
 
 def main() -> None:
     place = os.environ.get("FINECOMB_DATA")
     if not place:
         sys.exit("set FINECOMB_DATA to the folder of real data")
-    study = read(Path(place) / "accuracy_shared_task")
+    study = read_shared_task(Path(place) / "accuracy_shared_task")
     documents = list(study.iter_documents())
-    checker = named("boxscore").make(load("accuracy"), BoxScoreOptions())
+    checker = find_detector("boxscore").make(load("accuracy"), BoxScoreOptions())
     checker(documents[0])  # tables and patterns are read once
     seconds = []
     for document in documents:
@@ -30,10 +30,11 @@ def main() -> None:
         checker(document)
         seconds.append(time.process_time() - start)
     print(
-        f"{len(seconds)} texts: mean {sum(seconds) / len(seconds):.3f} s, slowest {max(seconds):.3f} s, limit {LIMIT} s"
+        f"{len(seconds)} texts: mean {sum(seconds) / len(seconds):.3f} s, slowest {max(seconds):.3f} s, limit "
+        f"{MAX_SECONDS} s"
     )
     gold = {annotation.document: annotation.marks for annotation in study.iter_annotations()}
-    texts = examples(documents, gold)
+    texts = build_training_texts(documents, gold)
     start = time.process_time()
-    train(texts)
+    train_ranker(texts)
     print(f"fitting with its threshold cross-validated: {time.process_time() - start:.1f} s")

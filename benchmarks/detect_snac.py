@@ -15,24 +15,28 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks._docs import markdown, write_table
+from benchmarks._docs import markdown_table, write_table
 from finecomb import formats
 from finecomb.annotators.detectors.boosting import BoostingSettings, fit_trees
 from finecomb.annotators.detectors.coherence import sentence_verdicts
-from finecomb.annotators.detectors.coherence.detection_tables import PRECISION, label_figures, recalls_at_precision
-from finecomb.annotators.detectors.coherence.embedded_detector import Prepared, fitted_mixtures, token_scores
+from finecomb.annotators.detectors.coherence.detection_tables import (
+    REFERENCE_PRECISION,
+    label_score_rows,
+    recalls_at_precision,
+)
+from finecomb.annotators.detectors.coherence.embedded_detector import PreparedText, fit_mixtures, token_scores
 from finecomb.annotators.detectors.coherence.features import feature_matrix, sentence_features
-from finecomb.annotators.detectors.coherence.grammar_parse import parsed
-from finecomb.annotators.detectors.coherence.narrative import LABELS, Narrative, TextSplit, narratives, splits
+from finecomb.annotators.detectors.coherence.grammar_parse import parse_narratives
+from finecomb.annotators.detectors.coherence.narrative import LABELS, Narrative, TextSplit, build_narratives, splits
 from finecomb.annotators.detectors.coherence.options import DEV_SHARE
-from finecomb.annotators.detectors.coherence.sentence_scores import Floats, TextScores, logit, mixed
-from finecomb.annotators.detectors.coherence.surprisal import Surprisals, TokenSurprisals
+from finecomb.annotators.detectors.coherence.sentence_scores import Floats, TextScores, logit, mix_log_odds
+from finecomb.annotators.detectors.coherence.surprisal import SurprisalScorer, TokenSurprisals
 from finecomb.annotators.detectors.coherence.tagger import TaggerSettings, fit_tagger
-from finecomb.annotators.model_loading import CAUSAL, ENCODER
+from finecomb.annotators.model_loading import DEFAULT_CAUSAL_MODEL, DEFAULT_ENCODER
 from finecomb.statistics.gold.unit_scores import area_under_curve, threshold_at_precision, true_positive_rates
 
 PAGE = "detect/coherence.md"
-FALSE_ALARMS = (0.05, 0.1, 0.2, 0.3, 0.5)
+FALSE_ALARM_RATES = (0.05, 0.1, 0.2, 0.3, 0.5)
 PAPER_PRECISION = {"char": 0.86, "scene": 0.58, "ref": 0.45, "incon": 0.25}
 PAPER_TABLE_11 = {
     "char": (0.86, 0.74, 0.80, 0.99), "scene": (0.58, 0.49, 0.53, 1.0), "ref": (0.45, 0.25, 0.32, 0.87),
@@ -45,11 +49,11 @@ PAPER_TABLE_10 = {
 Results = dict[str, list[tuple[list[Narrative], list[TextScores], Mapping[str, float]]]]
 
 
-def texts_of(data: Path) -> list[Narrative]:
+def read_narratives(data: Path) -> list[Narrative]:
     """The 150 summaries, in groups by story."""
     study = formats.read(data / "snac" / "SNaC_data.json")
     groups = {document.id: str(document.meta["story"]) for document in study.iter_documents()}
-    return narratives(study.iter_documents(), study.iter_annotations(), groups)
+    return build_narratives(study.iter_documents(), study.iter_annotations(), groups)
 
 
 class Cache:
@@ -59,7 +63,7 @@ class Cache:
         self.folder = Path(os.environ["FINECOMB_CACHE"]) if "FINECOMB_CACHE" in os.environ else None
         self.slow = os.environ.get("FINECOMB_SLOW") == "1"
 
-    def arrays(self, name: str, make: Callable[[], Mapping[str, Floats]]) -> Mapping[str, Floats] | None:
+    def get_arrays(self, name: str, make: Callable[[], Mapping[str, Floats]]) -> Mapping[str, Floats] | None:
         """What a file holds, else what is made and kept; None where that would take too long."""
         file = self.folder / f"{name}.npz" if self.folder else None
         if file and file.is_file():
@@ -73,12 +77,14 @@ class Cache:
         return made
 
 
-def tagged(texts: Sequence[Narrative], split: TextSplit, number: int, cache: Cache) -> dict[int, TextScores] | None:
+def tagger_scores(
+    texts: Sequence[Narrative], split: TextSplit, number: int, cache: Cache
+) -> dict[int, TextScores] | None:
     """Scores of a fine-tuned encoder for the dev and test texts of a split."""
     places = [*split.dev, *split.test]
 
-    def make() -> dict[str, Floats]:
-        tagger = fit_tagger([texts[at] for at in split.train], LABELS, TaggerSettings(ENCODER, seed=number))
+    def compute_scores() -> dict[str, Floats]:
+        tagger = fit_tagger([texts[at] for at in split.train], LABELS, TaggerSettings(DEFAULT_ENCODER, seed=number))
         scores = tagger([texts[at] for at in places])
         return {
             f"{texts[at].id}/{part}": getattr(row, part)
@@ -86,18 +92,18 @@ def tagged(texts: Sequence[Narrative], split: TextSplit, number: int, cache: Cac
             for part in ("sentences", "tokens", "offsets")
         }
 
-    arrays = cache.arrays(f"tagger{number}", make)
+    arrays = cache.get_arrays(f"tagger{number}", compute_scores)
     if arrays is None:
         return None
-    return {at: _scores(arrays, texts[at].id) for at in places}
+    return {at: _stored_scores(arrays, texts[at].id) for at in places}
 
 
-def _scores(arrays: Mapping[str, Floats], id: str) -> TextScores:
+def _stored_scores(arrays: Mapping[str, Floats], id: str) -> TextScores:
     return TextScores(arrays[f"{id}/sentences"], arrays[f"{id}/tokens"], arrays[f"{id}/offsets"].astype(np.int64))
 
 
-def coherence(
-    prepared: Sequence[Prepared], split: TextSplit, tags: Mapping[int, TextScores] | None
+def coherence_scores(
+    prepared: Sequence[PreparedText], split: TextSplit, tags: Mapping[int, TextScores] | None
 ) -> tuple[list[TextScores], dict[str, float]]:
     """The embedded detector on a split's test texts, with or without the encoder."""
     columns = tuple(prepared[0].features[0])
@@ -107,23 +113,23 @@ def coherence(
     answers = np.concatenate([truth[at] for at in split.train])
     trees = [fit_trees(train, answers[:, column], BoostingSettings()) for column in range(len(LABELS) + 1)]
 
-    def odds(at: int) -> Floats:
+    def log_odds(at: int) -> Floats:
         parts = [np.stack([model(rows[at]) for model in trees], axis=1)]
         return np.stack([*parts, *([logit(tags[at].sentences)] if tags else [])], axis=-1)
 
-    dev = np.concatenate([odds(at) for at in split.dev])
-    mixtures, thresholds = fitted_mixtures(
+    dev = np.concatenate([log_odds(at) for at in split.dev])
+    mixtures, thresholds = fit_mixtures(
         [dev[..., model] for model in range(dev.shape[-1])], np.concatenate([truth[at] for at in split.dev]), LABELS
     )
     scores = []
     for at in split.test:
-        chances = np.stack([mixed(odds(at)[:, row], mixtures[row]) for row in range(len(mixtures))], axis=1)
+        chances = np.stack([mix_log_odds(log_odds(at)[:, row], mixtures[row]) for row in range(len(mixtures))], axis=1)
         scores.append(TextScores(chances, *token_scores(prepared[at], tags[at] if tags else None, LABELS)))
     return scores, thresholds
 
 
-def unsupervised(
-    prepared: Sequence[Prepared], split: TextSplit, surprisals: Mapping[int, TokenSurprisals], results: Results
+def add_unsupervised_results(
+    prepared: Sequence[PreparedText], split: TextSplit, surprisals: Mapping[int, TokenSurprisals], results: Results
 ) -> None:
     """Surprisal, where it is known, and the entity grid."""
     texts = [text.text for text in prepared]
@@ -131,27 +137,27 @@ def unsupervised(
     if dev and test:
         for whole in (False, True):
             nats = [surprisals[at] for at in dev]
-            model = sentence_verdicts.fit_surprisal(CAUSAL, whole, [texts[at] for at in dev], nats)
-            scores = model.scored([texts[at] for at in test], [surprisals[at] for at in test])
+            model = sentence_verdicts.fit_surprisal(DEFAULT_CAUSAL_MODEL, whole, [texts[at] for at in dev], nats)
+            scores = model.score_surprisals([texts[at] for at in test], [surprisals[at] for at in test])
             name = f"surprisal, {'sum' if whole else 'mean'}"
             results.setdefault(name, []).append(([texts[at] for at in test], scores, model.calibration.thresholds))
     parses = [text.parse for text in prepared]
-    grid = sentence_verdicts.fit_grid(
+    grid = sentence_verdicts.fit_entity_grid_model(
         [parses[at] for at in split.train], [texts[at] for at in split.dev], [parses[at] for at in split.dev]
     )
     test_texts = [texts[at] for at in split.test]
-    scores = grid.scored([parses[at] for at in split.test])
+    scores = grid.score_parses([parses[at] for at in split.test])
     results.setdefault("entity grid", []).append((test_texts, scores, grid.calibration.thresholds))
 
 
-def synthetic(
-    prepared: Sequence[Prepared], split: TextSplit, results: Results, intrinsic: dict[str, list[tuple[float, ...]]]
+def add_synthetic_results(
+    prepared: Sequence[PreparedText], split: TextSplit, results: Results, intrinsic: dict[str, list[tuple[float, ...]]]
 ) -> None:
     """Both kinds of made-up errors, from the training texts; intrinsic figures are of those from the dev texts."""
     texts = [text.text for text in prepared]
     for negatives, name in (("coreference", "synthetic, coreference"), ("next-sentence", "synthetic, next sentence")):
         made = [
-            sentence_verdicts.synthetic_rows(
+            sentence_verdicts.build_synthetic_rows(
                 [texts[at] for at in part],
                 [prepared[at].parse for at in part],
                 negatives,  # type: ignore[arg-type]
@@ -161,7 +167,7 @@ def synthetic(
         ]
         features = [prepared[at].features for at in split.dev]
         model = sentence_verdicts.fit_synthetic(made[0], negatives, [texts[at] for at in split.dev], features, 0)  # type: ignore[arg-type]
-        scores = model.scored([prepared[at].features for at in split.test])
+        scores = model.score_features([prepared[at].features for at in split.test])
         test_texts = [texts[at] for at in split.test]
         results.setdefault(name, []).append((test_texts, scores, model.calibration.thresholds))
         guess = model.trees(feature_matrix(made[1].rows, model.columns)) > 0
@@ -176,11 +182,11 @@ def main() -> None:
     if not place:
         sys.exit("set FINECOMB_DATA to the folder of real data")
     cache = Cache()
-    texts = texts_of(Path(place))
+    texts = read_narratives(Path(place))
     start = time.process_time()
     prepared = [
-        Prepared(text, parse, sentence_features(text, parse))
-        for text, parse in zip(texts, parsed(texts, "benchmark"), strict=True)
+        PreparedText(text, parse, sentence_features(text, parse))
+        for text, parse in zip(texts, parse_narratives(texts, "benchmark"), strict=True)
     ]
     sentences = sum(len(text.sentences) for text in texts)
     seconds = (time.process_time() - start) / sentences * 1000
@@ -190,30 +196,30 @@ def main() -> None:
     intrinsic: dict[str, list[tuple[float, ...]]] = {}
     for number, split in enumerate(splits(texts, 3, DEV_SHARE, np.random.default_rng(0))):
         test = [texts[at] for at in split.test]
-        unsupervised(prepared, split, surprisals, results)
-        synthetic(prepared, split, results, intrinsic)
+        add_unsupervised_results(prepared, split, surprisals, results)
+        add_synthetic_results(prepared, split, results, intrinsic)
         start = time.process_time()
-        scores, thresholds = coherence(prepared, split, None)
+        scores, thresholds = coherence_scores(prepared, split, None)
         print(f"split {number}: trees in {time.process_time() - start:.1f} s", flush=True)
         results.setdefault("coherence, features alone", []).append((test, scores, thresholds))
-        tags = tagged(texts, split, number, cache)
+        tags = tagger_scores(texts, split, number, cache)
         if tags:
-            results.setdefault("coherence", []).append((test, *coherence(prepared, split, tags)))
-    write_all(results, intrinsic)
+            results.setdefault("coherence", []).append((test, *coherence_scores(prepared, split, tags)))
+    write_tables(results, intrinsic)
 
 
 def known_surprisals(texts: Sequence[Narrative], cache: Cache) -> dict[int, TokenSurprisals]:
     """Surprisals of the texts for which they are known."""
-    model: list[Surprisals] = []
+    model: list[SurprisalScorer] = []
     known = {}
     for at, text in enumerate(texts):
 
-        def make(text: Narrative = text) -> dict[str, Floats]:
-            model.extend([] if model else [Surprisals.of(CAUSAL)])
+        def compute_surprisals(text: Narrative = text) -> dict[str, Floats]:
+            model.extend([] if model else [SurprisalScorer.from_pretrained(DEFAULT_CAUSAL_MODEL)])
             nats = model[0]([text])[0]
             return {"nats": nats.nats, "offsets": nats.offsets.astype(np.float64)}
 
-        arrays = cache.arrays(f"surprisal.{text.id}", make)
+        arrays = cache.get_arrays(f"surprisal.{text.id}", compute_surprisals)
         if arrays is not None:
             known[at] = TokenSurprisals(arrays["nats"], arrays["offsets"].astype(np.int64))
     return known
@@ -222,7 +228,7 @@ def known_surprisals(texts: Sequence[Narrative], cache: Cache) -> dict[int, Toke
 # --- tables ------------------------------------------------------------------------------------------------------
 
 
-def spread(values: Sequence[float]) -> str:
+def format_spread(values: Sequence[float]) -> str:
     """Mean and standard deviation over splits."""
     numbers = np.array(values, dtype=float)
     if np.isnan(numbers).all():
@@ -231,22 +237,27 @@ def spread(values: Sequence[float]) -> str:
     return f"{np.nanmean(numbers):.2f}{deviation}".replace("0.", ".")
 
 
-def write_all(results: Results, intrinsic: Mapping[str, list[tuple[float, ...]]]) -> None:
+def write_tables(results: Results, intrinsic: Mapping[str, list[tuple[float, ...]]]) -> None:
     write_table(
-        PAGE, "roc", markdown(["detector", "splits", "area", *(f"at {share}" for share in FALSE_ALARMS)], _roc(results))
+        PAGE,
+        "roc",
+        markdown_table(
+            ["detector", "splits", "area", *(f"at {share}" for share in FALSE_ALARM_RATES)], _roc_rows(results)
+        ),
     )
     heads = ["detector", "char", "scene", "ref", "incon", "mean of the four"]
     rows: list[list[object]] = [
-        [name, *(spread(values) for values in zip(*_recalls(folds), strict=True))] for name, folds in results.items()
+        [name, *(format_spread(values) for values in zip(*_recall_rows(folds), strict=True))]
+        for name, folds in results.items()
     ]
     paper: list[list[object]] = [
         [f"{name} (paper)", *values, f"{np.mean(values):.2f}"] for name, values in PAPER_TABLE_10.items()
     ]
-    write_table(PAGE, "recall", markdown(heads, [*rows, *paper]))
+    write_table(PAGE, "recall", markdown_table(heads, [*rows, *paper]))
     heads = ["detector", "label", "precision", "recall", "F1", "overlap", "IoU", "recall at the paper's precision"]
-    write_table(PAGE, "types", markdown(heads, _types(results)))
+    write_table(PAGE, "types", markdown_table(heads, _label_rows(results)))
     made: list[list[object]] = [
-        [name, *(f"{int(np.mean(part)):,}" for part in columns[:2]), *(spread(part) for part in columns[2:])]
+        [name, *(f"{int(np.mean(part)):,}" for part in columns[:2]), *(format_spread(part) for part in columns[2:])]
         for name, folds in intrinsic.items()
         for columns in [list(zip(*folds, strict=True))]
     ]
@@ -254,47 +265,53 @@ def write_all(results: Results, intrinsic: Mapping[str, list[tuple[float, ...]]]
         ["coreference (paper)", "6,000", "920", ".78", ".77"],
         ["next sentence (paper)", "3,800", "880", ".71", ".74"],
     ]
-    write_table(PAGE, "synthetic", markdown(["examples", "training", "dev", "F1", "accuracy"], [*made, *printed]))
+    write_table(PAGE, "synthetic", markdown_table(["examples", "training", "dev", "F1", "accuracy"], [*made, *printed]))
 
 
-def _roc(results: Results) -> list[list[object]]:
+def _roc_rows(results: Results) -> list[list[object]]:
     rows: list[list[object]] = []
     for name, folds in results.items():
         truth = [np.concatenate([text.targets(())[:, -1] for text in texts]) for texts, _, _ in folds]
         chances = [np.concatenate([row.sentences[:, -1] for row in scores]) for _, scores, _ in folds]
         areas = [area_under_curve(*pair) for pair in zip(chances, truth, strict=True)]
-        points = [true_positive_rates(*pair, FALSE_ALARMS) for pair in zip(chances, truth, strict=True)]
-        rows.append([name, len(folds), spread(areas), *(spread(part) for part in zip(*points, strict=True))])
+        points = [true_positive_rates(*pair, FALSE_ALARM_RATES) for pair in zip(chances, truth, strict=True)]
+        rows.append(
+            [name, len(folds), format_spread(areas), *(format_spread(part) for part in zip(*points, strict=True))]
+        )
     return rows
 
 
-def _recalls(folds: Sequence[tuple[list[Narrative], list[TextScores], Mapping[str, float]]]) -> list[list[float]]:
+def _recall_rows(folds: Sequence[tuple[list[Narrative], list[TextScores], Mapping[str, float]]]) -> list[list[float]]:
     rows = []
     for texts, scores, _ in folds:
-        recalls = recalls_at_precision(texts, [row.sentences[:, -1] for row in scores], LABELS, PRECISION)
+        recalls = recalls_at_precision(texts, [row.sentences[:, -1] for row in scores], LABELS, REFERENCE_PRECISION)
         values = [recalls[label] for label in LABELS]
         rows.append([*values, float(np.mean(values))])
     return rows
 
 
-def _types(results: Results) -> list[list[object]]:
+def _label_rows(results: Results) -> list[list[object]]:
     rows: list[list[object]] = []
     for name, folds in results.items():
         if not name.startswith("coherence"):
             continue
-        figures = [label_figures(texts, scores, LABELS, thresholds) for texts, scores, thresholds in folds]
+        figures = [label_score_rows(texts, scores, LABELS, thresholds) for texts, scores, thresholds in folds]
         for column, label in enumerate(LABELS):
             cells = [
-                spread([float(str(fold[column][part])) for fold in figures])
+                format_spread([float(str(fold[column][part])) for fold in figures])
                 for part in ("precision", "recall", "f1", "overlap", "iou")
             ]
-            rows.append([name, label, *cells, spread([_at_precision(fold, column) for fold in folds])])
+            rows.append(
+                [name, label, *cells, format_spread([_recall_at_paper_precision(fold, column) for fold in folds])]
+            )
     for label, (precision, recall, f1, overlap) in PAPER_TABLE_11.items():
         rows.append(["T5-Large with spans (paper)", label, precision, recall, f1, overlap, "", recall])
     return rows
 
 
-def _at_precision(fold: tuple[list[Narrative], list[TextScores], Mapping[str, float]], column: int) -> float:
+def _recall_at_paper_precision(
+    fold: tuple[list[Narrative], list[TextScores], Mapping[str, float]], column: int
+) -> float:
     texts, scores, _ = fold
     truth = np.concatenate([text.targets(LABELS)[:, column] for text in texts])
     chances = np.concatenate([row.sentences[:, column] for row in scores])

@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks._docs import markdown, write_table
-from benchmarks._span_annotation import campaign
-from benchmarks.detect_snac import spread
+from benchmarks._docs import markdown_table, write_table
+from benchmarks._span_annotation import read_campaign
+from benchmarks.detect_snac import format_spread
 from finecomb import formats
 from finecomb.annotators.detectors.coherence.narrative import splits
 from finecomb.annotators.detectors.coherence.options import DEV_SHARE
 from finecomb.annotators.detectors.spans.classifier import EncodedText, SpanSettings, TextEncoder
 from finecomb.annotators.detectors.spans.examples import SpanText, span_text, word_truth
 from finecomb.annotators.detectors.spans.scoring import SpanHead, all_span_logits
-from finecomb.annotators.detectors.spans.training import span_texts, split_figures
+from finecomb.annotators.detectors.spans.training import span_texts, split_score_rows
 from finecomb.core.records import Annotation
 
 PAGE = "detect/spans.md"
@@ -35,12 +35,12 @@ def main() -> None:
     place = os.environ.get("FINECOMB_DATA")
     if not place:
         sys.exit("set FINECOMB_DATA to the folder of real data")
-    write_table(PAGE, "speed", speed())
-    write_table(PAGE, "people", people(Path(place)))
-    write_table(PAGE, "classifier", classifier(Path(place)))
+    write_table(PAGE, "speed", speed_table())
+    write_table(PAGE, "people", people_table(Path(place)))
+    write_table(PAGE, "classifier", classifier_table(Path(place)))
 
 
-def speed() -> str:
+def speed_table() -> str:
     """Spans scored in a second of one core, after encoding."""
     rng = np.random.default_rng(0)
     shapes = [(384, 128), (384, 128), (30, 128), (128, 8), (8,)]
@@ -49,10 +49,10 @@ def speed() -> str:
     start = time.process_time()
     spans = sum(len(rows) for _ in range(5) for rows in all_span_logits(vectors, vectors, head))
     rate = spans / (time.process_time() - start)
-    return markdown(["spans scored per second of one core", "wanted"], [[f"{rate:,.0f}", "100,000"]])
+    return markdown_table(["spans scored per second of one core", "wanted"], [[f"{rate:,.0f}", "100,000"]])
 
 
-def encoded(texts: Sequence[SpanText], settings: SpanSettings) -> list[EncodedText]:
+def encode_texts(texts: Sequence[SpanText], settings: SpanSettings) -> list[EncodedText]:
     folder = os.environ.get("FINECOMB_CACHE")
     file = Path(folder) / "spans.npz" if folder else None
     if file and file.is_file():
@@ -65,14 +65,14 @@ def encoded(texts: Sequence[SpanText], settings: SpanSettings) -> list[EncodedTe
     return vectors
 
 
-def classifier(data: Path) -> str:
+def classifier_table(data: Path) -> str:
     study = formats.read(data / "snac" / "SNaC_data.json")
     texts, labels, _ = span_texts(study, list(study.iter_annotations()), "story")
     settings = SpanSettings(labels=labels)
-    vectors = encoded(texts, settings)
+    vectors = encode_texts(texts, settings)
     start = time.process_time()
     folds = [
-        split_figures(texts, vectors, split, settings)
+        split_score_rows(texts, vectors, split, settings)
         for split in splits(texts, 3, DEV_SHARE, np.random.default_rng(0))
     ]
     print(f"three fits after encoding: {time.process_time() - start:.0f} s of one core", flush=True)
@@ -80,16 +80,16 @@ def classifier(data: Path) -> str:
         [
             rows[0]["label"],
             f"{sum(int(str(row['words'])) for row in rows):,}",
-            *(spread([float(str(row[part])) for row in rows]) for part in ("precision", "recall", "f1")),
+            *(format_spread([float(str(row[part])) for row in rows]) for part in ("precision", "recall", "f1")),
         ]
         for rows in zip(*folds, strict=True)
     ]
-    return markdown(["label", "words", "precision", "recall", "F1"], rows)
+    return markdown_table(["label", "words", "precision", "recall", "F1"], rows)
 
 
-def people(data: Path) -> str:
+def people_table(data: Path) -> str:
     """Each person against all others together: the mean over people, the standard deviation in brackets."""
-    study = campaign(data, "iaa")
+    study = read_campaign(data, "iaa")
     persons = [annotator.id for annotator in study.iter_annotators() if annotator.kind == "human"]
     labels = [label.name for label in study.protocol().labels]
     by_document: dict[str, dict[str, Annotation]] = {}
@@ -104,12 +104,14 @@ def people(data: Path) -> str:
         for document in study.iter_documents()
         if document.id in by_document
     }
-    figures = np.array([_against_rest(person, marked, len(labels)) for person in persons])
-    rows = [[label, *(spread(figures[:, part, at].tolist()) for part in range(3))] for at, label in enumerate(labels)]
-    return markdown(["label", "precision", "recall", "F1"], rows)
+    figures = np.array([_scores_against_rest(person, marked, len(labels)) for person in persons])
+    rows = [
+        [label, *(format_spread(figures[:, part, at].tolist()) for part in range(3))] for at, label in enumerate(labels)
+    ]
+    return markdown_table(["label", "precision", "recall", "F1"], rows)
 
 
-def _against_rest(person: str, marked: dict[str, dict[str, NDArray[Any]]], labels: int) -> NDArray[Any]:
+def _scores_against_rest(person: str, marked: dict[str, dict[str, NDArray[Any]]], labels: int) -> NDArray[Any]:
     """(3, labels): precision, recall and F1 of one person."""
     right, mine, theirs = np.zeros(labels), np.zeros(labels), np.zeros(labels)
     for readers in marked.values():

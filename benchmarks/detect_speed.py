@@ -14,19 +14,19 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks._docs import markdown, write_table
-from benchmarks.detect_snac import texts_of
+from benchmarks._docs import markdown_table, write_table
+from benchmarks.detect_snac import read_narratives
 from finecomb.annotators.detectors.boosting import BoostingSettings
 from finecomb.annotators.detectors.coherence.embedded_detector import (
     CoherenceModel,
     CoherenceSettings,
     fit_coherence,
-    prepared,
+    prepare_texts,
 )
 from finecomb.annotators.detectors.coherence.narrative import LABELS, Narrative, dev_split
 from finecomb.annotators.detectors.coherence.options import DEV_SHARE
 from finecomb.annotators.detectors.coherence.tagger import TaggerSettings
-from finecomb.annotators.model_loading import ENCODER, library
+from finecomb.annotators.model_loading import DEFAULT_ENCODER, import_library
 
 PAGE = "detect/coherence.md"
 
@@ -35,35 +35,38 @@ def main() -> None:
     place = os.environ.get("FINECOMB_DATA")
     if not place:
         sys.exit("set FINECOMB_DATA to the folder of real data")
-    library("torch", "benchmark").set_num_threads(1)
-    texts = first_texts(texts_of(Path(place)), int(os.environ.get("FINECOMB_SENTENCES", "500")))
-    prepared(texts[:1])  # the parser is loaded once
+    import_library("torch", "benchmark").set_num_threads(1)
+    texts = take_first_texts(read_narratives(Path(place)), int(os.environ.get("FINECOMB_SENTENCES", "500")))
+    prepare_texts(texts[:1])  # the parser is loaded once
     rows = [
-        ["`--encoder none`", *speeds(texts, None)],
-        [f"with its encoder ({ENCODER}, three rounds)", *speeds(texts, TaggerSettings(ENCODER))],
+        ["`--encoder none`", *seconds_per_1000_sentences(texts, None)],
+        [
+            f"with its encoder ({DEFAULT_ENCODER}, three rounds)",
+            *seconds_per_1000_sentences(texts, TaggerSettings(DEFAULT_ENCODER)),
+        ],
     ]
     heads = ["`coherence`", "fitted, seconds per 1,000 sentences", "marked, seconds per 1,000 sentences"]
-    write_table(PAGE, "speed", markdown(heads, rows))
+    write_table(PAGE, "speed", markdown_table(heads, rows))
 
 
-def first_texts(texts: list[Narrative], sentences: int) -> list[Narrative]:
+def take_first_texts(texts: list[Narrative], sentences: int) -> list[Narrative]:
     """So many texts that they have that many sentences."""
     counts = np.cumsum([len(text.sentences) for text in texts])
     return texts[: int(np.searchsorted(counts, sentences)) + 1]
 
 
-def speeds(texts: list[Narrative], tagger: TaggerSettings | None) -> list[str]:
+def seconds_per_1000_sentences(texts: list[Narrative], tagger: TaggerSettings | None) -> list[str]:
     """Seconds per 1,000 sentences of fitting and of marking, grammar and features in both."""
     split = dev_split(texts, DEV_SHARE, np.random.default_rng(0))
     settings = CoherenceSettings(LABELS, tagger, BoostingSettings())
     models: list[CoherenceModel] = []
-    fitting = _seconds(lambda: models.append(fit_coherence(prepared(texts), split, settings)))
-    marking = _seconds(lambda: models[0](texts))
+    fitting = _processor_seconds(lambda: models.append(fit_coherence(prepare_texts(texts), split, settings)))
+    marking = _processor_seconds(lambda: models[0](texts))
     sentences = sum(len(text.sentences) for text in texts)
     return [f"{seconds / sentences * 1000:.0f}" for seconds in (fitting, marking)]
 
 
-def _seconds(run: Callable[[], object]) -> float:
+def _processor_seconds(run: Callable[[], object]) -> float:
     start = time.process_time()
     run()
     return time.process_time() - start

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks._docs import markdown, write_table
+from benchmarks._docs import markdown_table, write_table
 from finecomb.statistics.inference.confidence_sequence import MIN_COUNT_TEXTS, betting_interval, monitored_mean
 from finecomb.statistics.inference.mean_interval import ErrorMoments, hall_interval
 from finecomb.statistics.judges.ppi import TextValues, ppi_mean
@@ -17,13 +17,13 @@ from finecomb.statistics.judges.text_allocation import stratum_deviations, strat
 
 Floats = NDArray[np.float64]
 Texts = tuple[Floats, Floats, Floats]  # people's values, those of a judge of correlation .7, those of a judge of noise
-STUDIES = 5000
-TEXTS = 500
-BARS = {20: 0.93, 40: 0.94}
+STUDY_COUNT = 5000
+TEXT_COUNT = 500
+MIN_COVERAGE_BY_TEXT_COUNT = {20: 0.93, 40: 0.94}
 PAGE = "judges/estimates.md"
 
 
-class World(NamedTuple):
+class SimulatedMeasure(NamedTuple):
     """A kind of measure: its name, its true mean, and how texts are drawn."""
 
     name: str
@@ -33,68 +33,68 @@ class World(NamedTuple):
     signed: bool = False
 
 
-def counts(dispersion: float, found: float, alarms: float) -> Callable[[np.random.Generator], Texts]:
+def error_count_sampler(dispersion: float, found: float, alarms: float) -> Callable[[np.random.Generator], Texts]:
     """Errors of a text, negative binomial with mean 2; a judge finds a share of them and raises false alarms."""
 
     def draw(rng: np.random.Generator) -> Texts:
-        errors = rng.negative_binomial(dispersion, dispersion / (dispersion + 2), TEXTS)
-        judge = rng.binomial(errors, found) + rng.poisson(alarms, TEXTS)
-        noise = rng.negative_binomial(dispersion, dispersion / (dispersion + 2), TEXTS)
+        errors = rng.negative_binomial(dispersion, dispersion / (dispersion + 2), TEXT_COUNT)
+        judge = rng.binomial(errors, found) + rng.poisson(alarms, TEXT_COUNT)
+        noise = rng.negative_binomial(dispersion, dispersion / (dispersion + 2), TEXT_COUNT)
         return errors.astype(float), judge.astype(float), noise.astype(float)
 
     return draw
 
 
-def differences(rng: np.random.Generator) -> Texts:
+def draw_differences(rng: np.random.Generator) -> Texts:
     """Errors of one system less those of another on the same prompt, and the same of the judge."""
-    first, second = (counts(0.5, 0.7, 4.68)(rng) for _ in range(2))
+    first, second = (error_count_sampler(0.5, 0.7, 4.68)(rng) for _ in range(2))
     return first[0] - second[0], first[1] - second[1], first[2] - second[2]
 
 
-def _with_judge(values: Floats, mean: float, deviation: float, rng: np.random.Generator) -> Texts:
-    judge = 0.7 * (values - mean) / deviation + np.sqrt(1 - 0.49) * rng.normal(size=TEXTS)
-    return values, judge, rng.normal(size=TEXTS)
+def _add_judges(values: Floats, mean: float, deviation: float, rng: np.random.Generator) -> Texts:
+    judge = 0.7 * (values - mean) / deviation + np.sqrt(1 - 0.49) * rng.normal(size=TEXT_COUNT)
+    return values, judge, rng.normal(size=TEXT_COUNT)
 
 
-def shares(rng: np.random.Generator) -> Texts:
+def draw_shares(rng: np.random.Generator) -> Texts:
     """Share of a text that is marked: none of it in 40 of 100 texts, else beta with mean 1/7."""
-    values = np.where(rng.random(TEXTS) < 0.4, 0.0, rng.beta(1, 6, TEXTS))
-    return _with_judge(values, 0.6 / 7, 0.1173, rng)
+    values = np.where(rng.random(TEXT_COUNT) < 0.4, 0.0, rng.beta(1, 6, TEXT_COUNT))
+    return _add_judges(values, 0.6 / 7, 0.1173, rng)
 
 
-def ratings(rng: np.random.Generator) -> Texts:
+def draw_ratings(rng: np.random.Generator) -> Texts:
     """Ratings from 1 to 5, most of them 4 or 5."""
-    values = rng.choice(np.arange(1.0, 6.0), TEXTS, p=[0.05, 0.05, 0.15, 0.35, 0.4])
-    return _with_judge(values, 4.0, 1.095, rng)
+    values = rng.choice(np.arange(1.0, 6.0), TEXT_COUNT, p=[0.05, 0.05, 0.15, 0.35, 0.4])
+    return _add_judges(values, 4.0, 1.095, rng)
 
 
-WORLDS = (
-    World("errors per text, mean 2, k = .5", 2.0, counts(0.5, 0.7, 4.68), bar=True),
-    World("heavier tail, mean 2, k = .2", 2.0, counts(0.2, 0.7, 10.37)),
-    World("share of the text marked", 0.6 / 7, shares),
-    World("ratings from 1 to 5", 4.0, ratings),
-    World("paired differences of errors", 0.0, differences, signed=True),
+SIMULATED_MEASURES = (
+    SimulatedMeasure("errors per text, mean 2, k = .5", 2.0, error_count_sampler(0.5, 0.7, 4.68), bar=True),
+    SimulatedMeasure("heavier tail, mean 2, k = .2", 2.0, error_count_sampler(0.2, 0.7, 10.37)),
+    SimulatedMeasure("share of the text marked", 0.6 / 7, draw_shares),
+    SimulatedMeasure("ratings from 1 to 5", 4.0, draw_ratings),
+    SimulatedMeasure("paired differences of errors", 0.0, draw_differences, signed=True),
 )
 
 
-class Held(NamedTuple):
+class IntervalQuality(NamedTuple):
     """How often an interval held the truth, and how wide it was on average."""
 
     coverage: float
     width: float
 
 
-def held(intervals: Floats, truth: float) -> Held:
+def interval_quality(intervals: Floats, truth: float) -> IntervalQuality:
     low, high = intervals.T
-    return Held(float(((low <= truth) & (truth <= high)).mean()), float((high - low).mean()))
+    return IntervalQuality(float(((low <= truth) & (truth <= high)).mean()), float((high - low).mean()))
 
 
-def student(values: TextValues) -> tuple[float, float]:
+def student_interval(values: TextValues) -> tuple[float, float]:
     mean = ppi_mean(values)
     return hall_interval(mean.value, ErrorMoments(mean.spread.variance, 0.0, mean.spread.df))
 
 
-def many_texts(values: TextValues) -> tuple[float, float]:
+def published_ppi_interval(values: TextValues) -> tuple[float, float]:
     """Prediction-powered with tuned power as it is published: for many texts, by the normal quantile."""
     judge, human = values.judges[0], values.human
     read, unread = judge[values.read], np.delete(judge, values.read)
@@ -105,7 +105,7 @@ def many_texts(values: TextValues) -> tuple[float, float]:
     return hall_interval(value, ErrorMoments(float(variance)))
 
 
-def studies(world: World, n: int, studies: int, seed: int) -> dict[str, Held]:
+def simulate_studies(world: SimulatedMeasure, n: int, studies: int, seed: int) -> dict[str, IntervalQuality]:
     """Simulated studies of one cell."""
     results: dict[str, list[tuple[float, float]]] = {}
     for study in range(studies):
@@ -115,17 +115,19 @@ def studies(world: World, n: int, studies: int, seed: int) -> dict[str, Held]:
             values = TextValues(human[:n], np.arange(n), other[None])
             results.setdefault(name, []).append(ppi_mean(values).interval(signed=world.signed))
         values = TextValues(human[:n], np.arange(n), judge[None])
-        results.setdefault("classic", []).append(ppi_mean(values.plain()).interval(signed=world.signed))
-        results.setdefault("student", []).append(student(values.plain()))
-        results.setdefault("published", []).append(many_texts(values))
-    return {name: held(np.array(each), world.mean) for name, each in results.items()}
+        results.setdefault("classic", []).append(
+            ppi_mean(values.without_judges_or_strata()).interval(signed=world.signed)
+        )
+        results.setdefault("student", []).append(student_interval(values.without_judges_or_strata()))
+        results.setdefault("published", []).append(published_ppi_interval(values))
+    return {name: interval_quality(np.array(each), world.mean) for name, each in results.items()}
 
 
-def coverage_table(count: int, seed: int = 0) -> None:
+def write_coverage_table(count: int, seed: int = 0) -> None:
     rows, misses = [], []
-    for world in WORLDS:
-        for n, bar in BARS.items():
-            cell = studies(world, n, count, seed)
+    for world in SIMULATED_MEASURES:
+        for n, bar in MIN_COVERAGE_BY_TEXT_COUNT.items():
+            cell = simulate_studies(world, n, count, seed)
             classic, judge, noise = (cell[name] for name in ("classic", "judge", "noise"))
             widths = [each.width / classic.width for each in (judge, noise)]
             cells = [f"{each.coverage:.3f}" for each in (classic, judge, noise, cell["student"], cell["published"])]
@@ -135,42 +137,44 @@ def coverage_table(count: int, seed: int = 0) -> None:
                 misses += [] if fine and widths[1] <= 1.02 else [f"{world.name}, {n} texts"]
     head = ["values", "human texts", "people alone", "with a judge of r = .7", "with a judge of noise"]
     head += ["width, r = .7", "width, noise", "Student, people alone", "PPI++ as published, r = .7"]
-    write_table(PAGE, "coverage", markdown(head, rows))
+    write_table(PAGE, "coverage", markdown_table(head, rows))
     print("bars: " + ("all held" if not misses else f"MISSED: {misses}"), flush=True)
 
 
 # --- designs -----------------------------------------------------------------------------------------------------
 
-STRATUM = 100
-STRATA = np.repeat(np.arange(5), STRATUM)
-StratumValues = Callable[[np.random.Generator], Floats]
+STRATUM_SIZE = 100
+STRATA = np.repeat(np.arange(5), STRATUM_SIZE)
+StratumSampler = Callable[[np.random.Generator], Floats]
 
 
-def normal_strata(rng: np.random.Generator) -> Floats:
+def draw_normal_strata(rng: np.random.Generator) -> Floats:
     """Values of 500 texts in five strata of standard deviations 1, 1, 1, 2 and 5."""
-    return np.concatenate([rng.normal(3, deviation, STRATUM) for deviation in (1, 1, 1, 2, 5)])
+    return np.concatenate([rng.normal(3, deviation, STRATUM_SIZE) for deviation in (1, 1, 1, 2, 5)])
 
 
-def count_strata(rng: np.random.Generator) -> Floats:
+def draw_count_strata(rng: np.random.Generator) -> Floats:
     """Errors of 500 texts in five strata, negative binomial with means .5, .5, .5, 1 and 6 and k = .8."""
     means = (0.5, 0.5, 0.5, 1, 6)
-    return np.concatenate([rng.negative_binomial(0.8, 0.8 / (0.8 + mean), STRATUM) for mean in means]).astype(float)
+    return np.concatenate([rng.negative_binomial(0.8, 0.8 / (0.8 + mean), STRATUM_SIZE) for mean in means]).astype(
+        float
+    )
 
 
 def stratified_interval(values: Floats, read: NDArray[np.int64]) -> tuple[float, float]:
     return ppi_mean(TextValues(values[read], read, np.zeros((0, len(values))), STRATA)).interval()
 
 
-def fewest_first(draw: StratumValues, n: int, rng: np.random.Generator) -> tuple[float, float]:
+def fewest_first_interval(draw: StratumSampler, n: int, rng: np.random.Generator) -> tuple[float, float]:
     values = draw(rng)
-    read = np.concatenate([rng.permutation(STRATUM)[: n // 5] + STRATUM * stratum for stratum in range(5)])
+    read = np.concatenate([rng.permutation(STRATUM_SIZE)[: n // 5] + STRATUM_SIZE * stratum for stratum in range(5)])
     return stratified_interval(values, read)
 
 
-def neyman(draw: StratumValues, n: int, rng: np.random.Generator) -> tuple[float, float]:
+def neyman_interval(draw: StratumSampler, n: int, rng: np.random.Generator) -> tuple[float, float]:
     """One text at a time, as the server gives them out."""
-    values, sizes = draw(rng), np.full(5, STRATUM)
-    orders = [rng.permutation(STRATUM) + STRATUM * stratum for stratum in range(5)]
+    values, sizes = draw(rng), np.full(5, STRATUM_SIZE)
+    orders = [rng.permutation(STRATUM_SIZE) + STRATUM_SIZE * stratum for stratum in range(5)]
     counts = np.zeros(5, dtype=np.int64)
     for _ in range(n):
         parts = [values[order[:count]] for order, count in zip(orders, counts, strict=True)]
@@ -180,17 +184,24 @@ def neyman(draw: StratumValues, n: int, rng: np.random.Generator) -> tuple[float
     return stratified_interval(values, read)
 
 
-def design_table(count: int, seed: int = 1) -> None:
+def write_design_table(count: int, seed: int = 1) -> None:
     """Fewest first beside drawn where the interval shrinks most; the bar: as narrow with a quarter fewer texts."""
     rows, results = [], {}
-    worlds = (("deviations 1, 1, 1, 2, 5", normal_strata, 3.0), ("counts, means .5, .5, .5, 1, 6", count_strata, 1.7))
+    worlds = (
+        ("deviations 1, 1, 1, 2, 5", draw_normal_strata, 3.0),
+        ("counts, means .5, .5, .5, 1, 6", draw_count_strata, 1.7),
+    )
     for world, draw, truth in worlds:
-        for name, design, n in (("fewest first", fewest_first, 100), ("drawn", neyman, 75), ("drawn", neyman, 65)):
+        for name, design, n in (
+            ("fewest first", fewest_first_interval, 100),
+            ("drawn", neyman_interval, 75),
+            ("drawn", neyman_interval, 65),
+        ):
             ends = np.array([design(draw, n, np.random.default_rng([seed, n, study])) for study in range(count)])
-            result = results[world, name, n] = held(ends, truth)
+            result = results[world, name, n] = interval_quality(ends, truth)
             rows.append([world, name, n, f"{result.width:.3f}", f"{result.coverage:.3f}"])
     head = ["five strata", "texts are given out", "human texts", "width of the interval", "holds the truth"]
-    write_table(PAGE, "designs", markdown(head, rows))
+    write_table(PAGE, "designs", markdown_table(head, rows))
     first, drawn = results[worlds[0][0], "fewest first", 100], results[worlds[0][0], "drawn", 75]
     fine = drawn.width <= first.width and drawn.coverage >= 0.93
     print(f"a quarter fewer human texts: {'held' if fine else 'MISSED'}", flush=True)
@@ -199,7 +210,7 @@ def design_table(count: int, seed: int = 1) -> None:
 # --- watching ----------------------------------------------------------------------------------------------------
 
 
-def watching_table(count: int, seed: int = 2) -> None:
+def write_watching_table(count: int, seed: int = 2) -> None:
     rows = []
     for name, share in (("share of texts with an error, .05", 0.05), ("the same, .5", 0.5)):
         wrong = 0
@@ -209,12 +220,12 @@ def watching_table(count: int, seed: int = 2) -> None:
             wrong += not low <= share <= high
         rows.append([name, "bounded", "1 to 300", f"{wrong / count:.3f}"])
     for name, dispersion in (("errors per text, mean 2, k = .5", 0.5), ("the same, k = .2", 0.2)):
-        wrong = sum(_ever_wrong(np.random.default_rng([seed, study]), dispersion) for study in range(count))
+        wrong = sum(_is_ever_wrong(np.random.default_rng([seed, study]), dispersion) for study in range(count))
         rows.append([name, "counts", f"{MIN_COUNT_TEXTS} to 300", f"{wrong / count:.3f}"])
-    write_table(PAGE, "watching", markdown(["values", "kind", "watched after texts", "wrong at any time"], rows))
+    write_table(PAGE, "watching", markdown_table(["values", "kind", "watched after texts", "wrong at any time"], rows))
 
 
-def _ever_wrong(rng: np.random.Generator, dispersion: float) -> bool:
+def _is_ever_wrong(rng: np.random.Generator, dispersion: float) -> bool:
     values = rng.negative_binomial(dispersion, dispersion / (dispersion + 2), 300).astype(float)
     for texts in range(MIN_COUNT_TEXTS, 301):
         watched = monitored_mean(values[:texts])
@@ -224,7 +235,7 @@ def _ever_wrong(rng: np.random.Generator, dispersion: float) -> bool:
 
 
 def main() -> None:
-    count = int(sys.argv[2]) if len(sys.argv) > 2 and sys.argv[2].isdigit() else STUDIES
-    coverage_table(count)
-    design_table(count // 5)
-    watching_table(count // 5)
+    count = int(sys.argv[2]) if len(sys.argv) > 2 and sys.argv[2].isdigit() else STUDY_COUNT
+    write_coverage_table(count)
+    write_design_table(count // 5)
+    write_watching_table(count // 5)

@@ -13,7 +13,7 @@ from finecomb.corpora.generation.generation import GenerationSettings, generate,
 from finecomb.corpora.generation.lengths import LengthRule
 from finecomb.corpora.generation.local_model import TransformersEndpoint
 
-MODEL, AT_ONCE, LEAST_BUSY = "local:smollm2", 8, 0.9
+MODEL, CONCURRENCY, MIN_BUSY_SHARE = "local:smollm2", 8, 0.9
 SENTENCE = "The last ferry of the season left on Friday."
 
 
@@ -22,7 +22,7 @@ def main() -> None:
         print(f"left out: the local model is not installed; {hint}")
         return
     settings = GenerationSettings(
-        model=ModelSettings(model=MODEL, concurrency=AT_ONCE),
+        model=ModelSettings(model=MODEL, concurrency=CONCURRENCY),
         runtime="transformers",
         decodings=tuple(decoding_grid([0.4, 0.7, 0.9, 0.96], [0, 0.4, 0.7, 1], [0, 1])),
         rule=LengthRule(),
@@ -40,7 +40,9 @@ def main() -> None:
     share = endpoint.computing / took
     print(
         f"{len(run.documents)} texts, {len(run.dropped)} given up, {run.calls} samples,"
-        f" {AT_ONCE} side by side: {took:.1f} s"
+        f" {CONCURRENCY} side by side: {took:.1f} s"
     )
     print(f"  {endpoint.tokens / took:.0f} tokens a second")
-    print(f"  model busy {share:.1%} of the time, {'within' if share >= LEAST_BUSY else 'BELOW'} {LEAST_BUSY:.0%}")
+    print(
+        f"  model busy {share:.1%} of the time, {'within' if share >= MIN_BUSY_SHARE else 'BELOW'} {MIN_BUSY_SHARE:.0%}"
+    )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks._docs import markdown, write_table
+from benchmarks._docs import markdown_table, write_table
 from finecomb.core.estimate import Signature
 from finecomb.core.protocol import Label, Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Mark
@@ -20,9 +20,9 @@ from finecomb.statistics.judges.estimates import estimate_means
 from finecomb.statistics.judges.reliability_probes import paired_effect
 
 Floats = NDArray[np.float64]
-RUNS = 1000
+RUN_COUNT = 1000
 PAGE = "judges/calibrate.md"
-TEXTS, PEOPLE, JUDGES = 1200, 4, 6
+TEXT_COUNT, PERSON_COUNT, JUDGE_COUNT = 1200, 4, 6
 LABELS = ("name", "number", "word", "context", "other")
 SENTENCE = "The Gulls beat the Terns by ten points on Friday, and the Herons lost to the Crakes once more at home. "
 
@@ -30,7 +30,7 @@ SENTENCE = "The Gulls beat the Terns by ten points on Friday, and the Herons los
 # --- anchoring and probes ----------------------------------------------------------------------------------------
 
 
-def helped_study(
+def simulate_assisted_study(
     effect: float, crossed: bool, rng: np.random.Generator
 ) -> tuple[Floats, NDArray[np.bool_], NDArray[np.int64]]:
     """Marks of three readings of 100 texts; help adds `effect` marks, and is given to 70 of 100 tasks or texts."""
@@ -40,44 +40,46 @@ def helped_study(
     return rng.poisson(level[text] + effect * helped).astype(float), helped, text
 
 
-def anchoring_table() -> None:
+def write_anchoring_table() -> None:
     rows = []
     for name, crossed in (("by task", True), ("by text", False)):
         for effect in (0.0, 0.8):
-            ends = [_effect(effect, crossed, run) for run in range(RUNS)]
+            ends = [_effect_interval(effect, crossed, run) for run in range(RUN_COUNT)]
             held = np.mean([low <= effect <= high for low, high in ends])
             rows.append([name, effect, f"{np.mean([high - low for low, high in ends]):.2f}", f"{held:.3f}"])
     head = ["help is drawn", "true effect, marks per text", "width of the interval", "holds the truth"]
-    write_table(PAGE, "anchoring", markdown(head, rows))
+    write_table(PAGE, "anchoring", markdown_table(head, rows))
 
 
-def _effect(effect: float, crossed: bool, run: int) -> tuple[float, float]:
-    return estimate_anchoring_effect(*helped_study(effect, crossed, np.random.default_rng([5, run]))).interval()
+def _effect_interval(effect: float, crossed: bool, run: int) -> tuple[float, float]:
+    return estimate_anchoring_effect(
+        *simulate_assisted_study(effect, crossed, np.random.default_rng([5, run]))
+    ).interval()
 
 
-def probe_table() -> None:
+def write_probe_table() -> None:
     rows = []
     for texts in (50, 100):
         for effect in (0.0, 0.35):
-            found = sum(_is_found(effect, texts, run) for run in range(RUNS))
-            rows.append([texts, effect, f"{found / RUNS:.3f}"])
+            found = sum(_is_effect_found(effect, texts, run) for run in range(RUN_COUNT))
+            rows.append([texts, effect, f"{found / RUN_COUNT:.3f}"])
     head = ["texts", "planted effect, standard deviations", "found"]
-    write_table(PAGE, "probes", markdown(head, rows))
+    write_table(PAGE, "probes", markdown_table(head, rows))
 
 
-def _is_found(effect: float, texts: int, run: int) -> bool:
+def _is_effect_found(effect: float, texts: int, run: int) -> bool:
     """Counts of two readings whose differences have an sd; the second has `effect` of it more."""
     rng = np.random.default_rng([6, texts, run])
     level = rng.gamma(2, 1, texts)
     base, variant = (rng.poisson(level).astype(float) for _ in range(2))
-    estimate = paired_effect(base, variant + effect * 2.0, Signature.of())  # sd of the difference: sqrt(2 * 2)
+    estimate = paired_effect(base, variant + effect * 2.0, Signature.from_fields())  # sd of the difference: sqrt(2 * 2)
     return not estimate.low <= 0 <= estimate.high
 
 
 # --- speed -------------------------------------------------------------------------------------------------------
 
 
-def corpus(seed: int = 0) -> Iterator[StudyItem]:
+def make_corpus(seed: int = 0) -> Iterator[StudyItem]:
     """1,200 texts of 100 words, read by four people and six judges."""
     rng = np.random.default_rng(seed)
     protocol = Protocol(
@@ -86,15 +88,15 @@ def corpus(seed: int = 0) -> Iterator[StudyItem]:
     )  # fmt: skip
     yield protocol
     text = SENTENCE * 5
-    for number in range(TEXTS):
+    for number in range(TEXT_COUNT):
         yield Document(id=f"d{number:04}", text=text, meta={"model": f"m{number % 4}"})
-    readers = [(f"p{at}", "human") for at in range(PEOPLE)] + [(f"j{at}", "llm") for at in range(JUDGES)]
+    readers = [(f"p{at}", "human") for at in range(PERSON_COUNT)] + [(f"j{at}", "llm") for at in range(JUDGE_COUNT)]
     errors = [
         [
             (int(start), int(start) + 6, LABELS[int(label)])
             for start, label in zip(rng.integers(0, 480, count), rng.integers(0, 5, count), strict=True)
         ]
-        for count in rng.negative_binomial(1, 0.25, TEXTS)
+        for count in rng.negative_binomial(1, 0.25, TEXT_COUNT)
     ]
     for name, kind in readers:
         yield Annotator(id=name, kind=kind)
@@ -110,22 +112,26 @@ def corpus(seed: int = 0) -> Iterator[StudyItem]:
             )  # fmt: skip
 
 
-def speed() -> None:
-    study = Study.from_items(corpus())
-    judges = [f"j{at}" for at in range(JUDGES)]
+def measure_speed() -> None:
+    study = Study.from_items(make_corpus())
+    judges = [f"j{at}" for at in range(JUDGE_COUNT)]
     before = time.process_time()
     for judge in judges:
         calibrate(study, judge)
     took = time.process_time() - before
-    print(f"calibrate: {TEXTS:,} texts, {JUDGES} judges, 1,000 resamples: {took:.1f} s of processor time (bar: 30)")
+    print(
+        f"calibrate: {TEXT_COUNT:,} texts, {JUDGE_COUNT} judges, 1,000 resamples: {took:.1f} s of processor "
+        "time (bar: 30)"
+    )
     before = time.process_time()
     estimate_means(study, judges, ("count", "coverage"), by="model")
     print(
-        f"estimate: {TEXTS:,} texts, {JUDGES} judges: {time.process_time() - before:.1f} s of processor time (bar: 3)"
+        f"estimate: {TEXT_COUNT:,} texts, {JUDGE_COUNT} judges: {time.process_time() - before:.1f} s of "
+        "processor time (bar: 3)"
     )
 
 
 def main() -> None:
-    speed()
-    anchoring_table()
-    probe_table()
+    measure_speed()
+    write_anchoring_table()
+    write_probe_table()

@@ -13,8 +13,8 @@ from finecomb.core.records import Document, ModelSettings
 from finecomb.core.study import Study
 from finecomb.protocols import load
 
-CALLS, AT_ONCE, SECONDS = 640, 32, 0.5
-LEAST_BUSY, MOST_CPU = 0.9, 3.0
+CALL_COUNT, CONCURRENCY, SECONDS = 640, 32, 0.5
+MIN_BUSY_SHARE, MAX_CPU_MS = 0.9, 3.0
 SERVER = """
 import asyncio, json
 CONTENT = json.dumps({"answers": {"coherence": 4}})
@@ -50,21 +50,24 @@ def main() -> None:
         assert server.stdout is not None
         url = f"http://127.0.0.1:{server.stdout.readline().strip()}/v1"
         try:
-            measure(url)
+            measure_calls(url)
         finally:
             server.terminate()
 
 
-def measure(url: str) -> None:
-    documents = [Document(id=f"d{number}", text=f"Text {number}. It has a few words.") for number in range(CALLS)]
+def measure_calls(url: str) -> None:
+    documents = [Document(id=f"d{number}", text=f"Text {number}. It has a few words.") for number in range(CALL_COUNT)]
     study = Study.from_items([load("likert"), *documents])
-    settings = ModelSettings(model="m", base_url=url, concurrency=AT_ONCE, price=(1, 2))
+    settings = ModelSettings(model="m", base_url=url, concurrency=CONCURRENCY, price=(1, 2))
     with tempfile.TemporaryDirectory() as folder:
         before, started = time.process_time(), time.monotonic()
         run = annotate(study, settings, runs=Path(folder))
         took, busy = time.monotonic() - started, time.process_time() - before
-    share, cpu = CALLS * SECONDS / (AT_ONCE * took), 1000 * busy / CALLS
-    assert len(run.annotations) == CALLS
-    print(f"{CALLS} calls, {AT_ONCE} at a time, {SECONDS:g} s each: {took:.2f} s in all")
-    print(f"  endpoint busy {share:.1%} of the time, {'within' if share >= LEAST_BUSY else 'BELOW'} {LEAST_BUSY:.0%}")
-    print(f"  {cpu:.2f} ms of processor time a call, {'within' if cpu < MOST_CPU else 'OVER'} {MOST_CPU:g} ms")
+    share, cpu = CALL_COUNT * SECONDS / (CONCURRENCY * took), 1000 * busy / CALL_COUNT
+    assert len(run.annotations) == CALL_COUNT
+    print(f"{CALL_COUNT} calls, {CONCURRENCY} at a time, {SECONDS:g} s each: {took:.2f} s in all")
+    print(
+        f"  endpoint busy {share:.1%} of the time, {'within' if share >= MIN_BUSY_SHARE else 'BELOW'} "
+        f"{MIN_BUSY_SHARE:.0%}"
+    )
+    print(f"  {cpu:.2f} ms of processor time a call, {'within' if cpu < MAX_CPU_MS else 'OVER'} {MAX_CPU_MS:g} ms")

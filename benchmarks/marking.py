@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
-from tests.browser.arrival import Session
-from tests.browser.served import CHROMIUM, QUIET, Reader, Server, serving
-from tests.browser.studies import FERRY, study_of, text
-from tests.walking import ahead
+from tests.browser.live_server import CHROMIUM, CHROMIUM_ARGUMENTS, BrowserAnnotator, Server, serve_study
+from tests.browser.onboarding_session import HttpSession
+from tests.browser.studies import FERRY, make_document, marking_study
+from tests.onboarding_client import next_step
 
-from benchmarks._docs import markdown, write_table
-from benchmarks._ratios import conditions
+from benchmarks._docs import markdown_table, write_table
+from benchmarks._ratios import describe_conditions
 from finecomb.core.study import Study
 
-WORDS, MARKS, MADE = 5_000, 300, 20
-WIDTHS = ((1440, 900), (1280, 800), (1024, 768), (820, 1180), (768, 1024), (720, 1024))
+WORD_COUNT, EXISTING_MARK_COUNT, NEW_MARK_COUNT = 5_000, 300, 20
+WINDOW_SIZES = ((1440, 900), (1280, 800), (1024, 768), (820, 1180), (768, 1024), (720, 1024))
 _WATCH = """() => {
   window.seen = { tasks: [], shifts: [], paints: [] };
   const watch = (type, keep) => new PerformanceObserver((list) => list.getEntries().forEach(keep)).observe({ type });
@@ -46,7 +46,7 @@ _WATCH = """() => {
 
 
 @dataclass(frozen=True)
-class Sample:
+class MarkingSample:
     """What was seen at one width while marks were made."""
 
     width: int
@@ -62,20 +62,20 @@ class Sample:
     """The sum of all other layout shifts."""
 
 
-def long_study() -> Study:
+def make_long_study() -> Study:
     """One text of 5,000 words."""
-    sentences = (FERRY.split() * (WORDS // len(FERRY.split()) + 1))[:WORDS]
-    paragraphs = [" ".join(sentences[start : start + 100]) for start in range(0, WORDS, 100)]
-    return study_of("scarecrow", text("d1", "\n\n".join(paragraphs)))
+    sentences = (FERRY.split() * (WORD_COUNT // len(FERRY.split()) + 1))[:WORD_COUNT]
+    paragraphs = [" ".join(sentences[start : start + 100]) for start in range(0, WORD_COUNT, 100)]
+    return marking_study("scarecrow", make_document("d1", "\n\n".join(paragraphs)))
 
 
-def make_marks(reader: Reader, server: Server) -> None:
+def make_marks(reader: BrowserAnnotator, server: Server) -> None:
     """300 marks over HTTP, evenly spread."""
-    with Session(reader, server) as client:
-        task: Any = ahead(client)["task"]
+    with HttpSession(reader, server) as client:
+        task: Any = next_step(client)["task"]
         words = task["text"]
-        step = len(words) // MARKS
-        for number in range(MARKS):
+        step = len(words) // EXISTING_MARK_COUNT
+        for number in range(EXISTING_MARK_COUNT):
             start = words.index(" ", number * step) + 1
             end = words.index(" ", start)
             body = {"spans": [[start, end]], "quotes": [words[start:end]], "label": "incoherent"}
@@ -83,7 +83,7 @@ def make_marks(reader: Reader, server: Server) -> None:
             assert code == 200, answer
 
 
-def main_thread(page: Page) -> Any:
+def open_cpu_session(page: Page) -> Any:
     """A session that counts the processor time of the page's main thread."""
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
@@ -95,7 +95,7 @@ def processor_ms(session: Any) -> float:
     return 1000 * float(metrics["TaskDuration"])
 
 
-def sample(page: Page, width: int, height: int) -> Sample:
+def measure_width(page: Page, width: int, height: int) -> MarkingSample:
     """Mark 20 words by keys, one after another, in a window of that size."""
     page.set_viewport_size({"width": width, "height": height})
     page.reload()
@@ -103,9 +103,9 @@ def sample(page: Page, width: int, height: int) -> Sample:
     page.locator("[data-text]").focus()
     page.keyboard.press("Control+Home")
     page.evaluate(_WATCH)
-    thread = main_thread(page)
+    thread = open_cpu_session(page)
     spent = []
-    for number in range(1, MADE + 1):
+    for number in range(1, NEW_MARK_COUNT + 1):
         page.keyboard.press("Control+ArrowRight")
         page.keyboard.press("Control+Shift+ArrowRight")
         before = processor_ms(thread)
@@ -114,22 +114,22 @@ def sample(page: Page, width: int, height: int) -> Sample:
         spent.append(processor_ms(thread) - before)
         page.keyboard.press("Escape")
     seen = page.evaluate("seen")
-    for _ in range(MADE):
+    for _ in range(NEW_MARK_COUNT):
         page.keyboard.press("Control+z")
     expect(page.locator("[data-state=saved]")).to_be_visible(timeout=60_000)
     shifts = {is_text: sum(value for value, own in seen["shifts"] if own is is_text) for is_text in (True, False)}
-    return Sample(width, seen["paints"], spent, seen["tasks"], shifts[True], shifts[False])
+    return MarkingSample(width, seen["paints"], spent, seen["tasks"], shifts[True], shifts[False])
 
 
-def measure(browser: Browser) -> list[Sample]:
-    with tempfile.TemporaryDirectory() as folder, serving(long_study(), Path(folder) / "study") as server:
-        reader = Reader(browser.new_context().new_page(), server.open_link)
+def measure_widths(browser: Browser) -> list[MarkingSample]:
+    with tempfile.TemporaryDirectory() as folder, serve_study(make_long_study(), Path(folder) / "study") as server:
+        reader = BrowserAnnotator(browser.new_context().new_page(), server.open_link)
         reader.join()
         make_marks(reader, server)
-        return [sample(reader.page, width, height) for width, height in WIDTHS]
+        return [measure_width(reader.page, width, height) for width, height in WINDOW_SIZES]
 
 
-def row(taken: Sample) -> list[str]:
+def format_row(taken: MarkingSample) -> list[str]:
     middle, least = statistics.median(taken.paints), min(taken.paints)
     longest = max(taken.tasks, default=0.0)
     tasks = f"{len(taken.tasks)}, at most {longest:.0f} ms" if taken.tasks else "none"
@@ -139,11 +139,14 @@ def row(taken: Sample) -> list[str]:
 
 def main() -> None:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM or None, args=QUIET)
-        samples = measure(browser)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM or None, args=CHROMIUM_ARGUMENTS)
+        samples = measure_widths(browser)
         browser.close()
     times = ["letter to mark, median", "least", "processor time"]
     head = ["width", *times, "tasks over 50 ms", "shift of the text", "shift beside it"]
     write_table(
-        "performance.md", "marking", markdown(head, [row(taken) for taken in samples]), conditions("playwright")
+        "performance.md",
+        "marking",
+        markdown_table(head, [format_row(taken) for taken in samples]),
+        describe_conditions("playwright"),
     )

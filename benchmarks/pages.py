@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks._corpus import corpus
+from benchmarks._corpus import simulate_corpus
 from finecomb.collection import researcher_actions_storage
 from finecomb.collection.database.incremental_read import refresh_snapshot
 from finecomb.collection.database.location import DATABASE_FILENAME, parse_location
@@ -23,27 +23,27 @@ from finecomb.collection.database.store import Store, open_store
 from finecomb.server.researchers.document_views import DocumentQuery, document_list, document_page
 from finecomb.server.researchers.snapshot_cache import SnapshotCache
 
-CHANGED = "d00500/reader-3"
+CHANGED_ANNOTATION = "d00500/reader-3"
 
 
-def spent(what: str, run: Callable[[], object]) -> None:
+def print_time(what: str, run: Callable[[], object]) -> None:
     before, start = time.process_time(), time.perf_counter()
     run()
     busy, took = time.process_time() - before, time.perf_counter() - start
     print(f"  {what:42} {busy:6.2f} s of processor time, {took:6.2f} s", flush=True)
 
 
-def change(store: Store, desk: SnapshotCache) -> None:
+def toggle_exclusion(store: Store, desk: SnapshotCache) -> None:
     """One annotation is excluded or restored: as much news as one that is handed in."""
-    excluded = bool(store.study().annotations.filter(id=CHANGED)["excluded"][0])
-    undo = researcher_actions_storage.restore_annotation, ("bench", CHANGED)
-    do = researcher_actions_storage.exclude_annotation, ("bench", CHANGED, "to see")
+    excluded = bool(store.study().annotations.filter(id=CHANGED_ANNOTATION)["excluded"][0])
+    undo = researcher_actions_storage.restore_annotation, ("bench", CHANGED_ANNOTATION)
+    do = researcher_actions_storage.exclude_annotation, ("bench", CHANGED_ANNOTATION, "to see")
     job, asked = undo if excluded else do
     store.change_study_sync(job, *asked)
     desk.invalidate()
 
 
-async def delays(compute: Callable[[], object]) -> np.ndarray:
+async def wakeup_delays(compute: Callable[[], object]) -> np.ndarray:
     """How late an event loop wakes up while `compute` runs in a thread, in ms."""
     thread = threading.Thread(target=compute)
     late = []
@@ -57,25 +57,33 @@ async def delays(compute: Callable[[], object]) -> np.ndarray:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        store = open_store(parse_location(Path(folder) / DATABASE_FILENAME), corpus())
+        store = open_store(parse_location(Path(folder) / DATABASE_FILENAME), simulate_corpus())
         desk = SnapshotCache(store)
         first = refresh_snapshot(store)
         print(first.study)
-        spent("reading the study at first", lambda: refresh_snapshot(store))
-        change(store, desk)
-        spent("reading it again after one change", lambda: refresh_snapshot(store, first))
-        spent("overview at first", lambda: desk.ask(lambda made: made.overview))
-        change(store, desk)
-        spent("overview after one change", lambda: desk.ask(lambda made: made.overview))
-        spent("overview when nothing changed", lambda: desk.ask(lambda made: made.overview))
-        spent("documents, first page", lambda: desk.ask(lambda made: document_list(made.documents, DocumentQuery())))
+        print_time("reading the study at first", lambda: refresh_snapshot(store))
+        toggle_exclusion(store, desk)
+        print_time("reading it again after one change", lambda: refresh_snapshot(store, first))
+        print_time("overview at first", lambda: desk.read(lambda made: made.overview))
+        toggle_exclusion(store, desk)
+        print_time("overview after one change", lambda: desk.read(lambda made: made.overview))
+        print_time("overview when nothing changed", lambda: desk.read(lambda made: made.overview))
+        print_time(
+            "documents, first page", lambda: desk.read(lambda made: document_list(made.documents, DocumentQuery()))
+        )
         search = DocumentQuery(search="zuver", show="disputed")
-        spent("documents, searched and filtered", lambda: desk.ask(lambda made: document_list(made.documents, search)))
-        spent("one document", lambda: desk.ask(lambda pages: document_page(pages.snapshot, pages.documents, "d00500")))
-        spent("one annotator at first", lambda: desk.ask(lambda made: made.people.page("reader-1")))
-        spent("another annotator", lambda: desk.ask(lambda made: made.people.page("reader-2")))
-        change(store, desk)
-        late = asyncio.run(delays(lambda: desk.ask(lambda made: made.overview)))
+        print_time(
+            "documents, searched and filtered", lambda: desk.read(lambda made: document_list(made.documents, search))
+        )
+        print_time(
+            "one document", lambda: desk.read(lambda pages: document_page(pages.snapshot, pages.documents, "d00500"))
+        )
+        print_time(
+            "one annotator at first", lambda: desk.read(lambda made: made.annotator_table.annotator_page("reader-1"))
+        )
+        print_time("another annotator", lambda: desk.read(lambda made: made.annotator_table.annotator_page("reader-2")))
+        toggle_exclusion(store, desk)
+        late = asyncio.run(wakeup_delays(lambda: desk.read(lambda made: made.overview)))
         half, most = np.quantile(late, [0.5, 0.99])
         print(f"  an event loop meanwhile is late by {half:.1f} ms (median), {most:.1f} ms (99%), {late.max():.1f} ms")
         store.close()

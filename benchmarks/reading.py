@@ -10,21 +10,21 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks._corpus import written
-from benchmarks._docs import markdown, write_table
-from benchmarks._ratios import conditions, note_ratio
-from benchmarks._timing import seconds
+from benchmarks._corpus import write_corpus
+from benchmarks._docs import markdown_table, write_table
+from benchmarks._ratios import describe_conditions, record_ratio
+from benchmarks._timing import best_seconds
 from finecomb.formats import convert, read
 
 TARGETS = {"copy": "another folder", "marks.csv": "a CSV table", "frames.parquet": "Parquet tables"}
 MEGABYTE = 1024 * (1 if sys.platform != "darwin" else 1024)
 
 
-def floor(folder: Path) -> int:
+def parse_json_only(folder: Path) -> int:
     return sum(len([json.loads(line) for line in file.open(encoding="utf-8")]) for file in folder.glob("*.jsonl"))
 
 
-def peak_of(source: Path, target: Path) -> tuple[float, float]:
+def measure_conversion(source: Path, target: Path) -> tuple[float, float]:
     """Seconds and peak megabytes of a conversion in a process of its own."""
     start = time.perf_counter()
     done = subprocess.run(
@@ -38,24 +38,26 @@ def peak_of(source: Path, target: Path) -> tuple[float, float]:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as place:
-        folder = written(Path(place) / "study")
+        folder = write_corpus(Path(place) / "study")
         study = read(folder)
-        ours, bare = seconds(lambda: read(folder)), seconds(lambda: floor(folder))
-        ratio = note_ratio("reading: seconds beside json.loads", ours, bare)
+        ours, bare = best_seconds(lambda: read(folder)), best_seconds(lambda: parse_json_only(folder))
+        ratio = record_ratio("reading: seconds beside json.loads", ours, bare)
         size = f"{len(study.annotations):,} annotations, {len(study.marks):,} marks"
         row = (size, f"{ours:.2f}", f"{bare:.2f}", f"{ratio:.1f}")
         head = ("reading and checking", "seconds", "`json.loads` alone", "ratio")
-        write_table("performance.md", "reading", markdown(head, [row]), conditions("polars", "pydantic"))
-        large = written(Path(place) / "large", count=16000, annotators=20)
+        write_table("performance.md", "reading", markdown_table(head, [row]), describe_conditions("polars", "pydantic"))
+        large = write_corpus(Path(place) / "large", count=16000, annotators=20)
         marks = sum(
             len(json.loads(line).get("marks", ())) for line in (large / "annotations.jsonl").open(encoding="utf-8")
         )
         rows = []
         for target, title in TARGETS.items():
-            took, peak = peak_of(large, Path(place) / target)
+            took, peak = measure_conversion(large, Path(place) / target)
             rows.append((title, f"{took:.0f}", f"{peak:,.0f} MB"))
         columns = (f"320,000 annotations, {marks:,} marks, as a stream from a folder to", "seconds", "peak memory")
-        write_table("performance.md", "streaming", markdown(columns, rows), conditions("polars", "pydantic"))
+        write_table(
+            "performance.md", "streaming", markdown_table(columns, rows), describe_conditions("polars", "pydantic")
+        )
 
 
 if __name__ == "__main__":

@@ -12,9 +12,9 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.boxscore import fitting_texts, read, show
-from finecomb.annotators.detectors import named
-from finecomb.annotators.detectors.boxscore.checker import BoxScore
+from benchmarks.boxscore import collect_training_texts, print_table, read_shared_task
+from finecomb.annotators.detectors import find_detector
+from finecomb.annotators.detectors.boxscore.checker import BoxScoreChecker
 from finecomb.annotators.detectors.boxscore.ranker_training import cross_validate
 from finecomb.core.records import Annotation, Mark
 from finecomb.core.study import Study
@@ -22,15 +22,17 @@ from finecomb.core.study import Study
 TYPES = ("name", "number", "word", "context", "not-checkable", "other")
 
 
-def table(gold: Mapping[str, Sequence[Mark]], annotations: Iterable[Annotation], judge: str) -> list[dict[str, object]]:
+def score_rows(
+    gold: Mapping[str, Sequence[Mark]], annotations: Iterable[Annotation], judge: str
+) -> list[dict[str, object]]:
     """Recall and precision by type of error."""
     marks = {annotation.document: annotation.marks for annotation in annotations}
     rows: list[dict[str, object]] = []
     for label in (*TYPES, "all"):
         errors = [(name, mark) for name, listed in gold.items() for mark in listed if label in ("all", mark.label)]
         reports = [(name, mark) for name, listed in marks.items() for mark in listed if label in ("all", mark.label)]
-        found = sum(_meets(mark, marks.get(name, ())) for name, mark in errors)
-        right = sum(_meets(mark, gold.get(name, ())) for name, mark in reports)
+        found = sum(_overlaps_any(mark, marks.get(name, ())) for name, mark in errors)
+        right = sum(_overlaps_any(mark, gold.get(name, ())) for name, mark in reports)
         ratios = {"recall": _ratio(found, len(errors)), "precision": _ratio(right, len(reports))}
         rows.append({"judge": judge, "type": label, "errors": len(errors), "reported": len(reports), **ratios})
     return rows
@@ -40,17 +42,18 @@ def _ratio(part: int, whole: int) -> float | str:
     return part / whole if whole else "–"
 
 
-def _meets(mark: Mark, others: Iterable[Mark]) -> bool:
+def _overlaps_any(mark: Mark, others: Iterable[Mark]) -> bool:
     return any(
         one.start < two.end and two.start < one.end for one in mark.spans for other in others for two in other.spans
     )
 
 
-def annotations_left_out(study: Study) -> list[Annotation]:
+def cross_validated_annotations(study: Study) -> list[Annotation]:
     """What the checker marks with `all`, by weights that have not seen the game."""
-    rankers = {name: fold.ranker for fold in cross_validate(fitting_texts(study)) for name in fold.documents}
+    rankers = {name: fold.ranker for fold in cross_validate(collect_training_texts(study)) for name in fold.documents}
     return [
-        BoxScore(study.protocol(), rankers[document.id], basis="all")(document) for document in study.iter_documents()
+        BoxScoreChecker(study.protocol(), rankers[document.id], basis="all")(document)
+        for document in study.iter_documents()
     ]
 
 
@@ -58,10 +61,12 @@ def main() -> None:
     place = os.environ.get("FINECOMB_DATA")
     if not place:
         sys.exit("set FINECOMB_DATA to the folder of real data")
-    study = read(Path(place) / "accuracy_shared_task")
+    study = read_shared_task(Path(place) / "accuracy_shared_task")
     gold = {annotation.document: annotation.marks for annotation in study.iter_annotations()}
-    metric = named("relations")
+    metric = find_detector("relations")
     program = metric.make(study.protocol(), metric.options())
     by_metric = [program(document) for document in study.iter_documents()]
-    rows = table(gold, by_metric, "relations") + table(gold, annotations_left_out(study), "boxscore --basis all")
-    show("Table 3 of Thomson and Reiter (2020), its layout, on other texts", rows)
+    rows = score_rows(gold, by_metric, "relations") + score_rows(
+        gold, cross_validated_annotations(study), "boxscore --basis all"
+    )
+    print_table("Table 3 of Thomson and Reiter (2020), its layout, on other texts", rows)

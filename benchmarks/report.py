@@ -15,15 +15,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks._corpus import corpus
-from benchmarks._docs import markdown, write_table
-from benchmarks._ratios import conditions
+from benchmarks._corpus import simulate_corpus
+from benchmarks._docs import markdown_table, write_table
+from benchmarks._ratios import describe_conditions
 from finecomb.core.study import Study
 from finecomb.reporting.site.report_content import build_report_source
 from finecomb.reporting.site.report_folder import write_report
 
-MOST_SECONDS, MOST_MEGABYTES, MOST_PAINT, MOST_WAIT = 20.0, 30.0, 2000.0, 100.0  # s, MB, ms, ms
-VISITS = 5
+MAX_SECONDS, MAX_MEGABYTES, MAX_PAINT_MS, MAX_WAIT_MS = 20.0, 30.0, 2000.0, 100.0  # s, MB, ms, ms
+VISIT_COUNT = 5
 PAINT = "() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
 FRAME = "await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));"
 SEARCH = f"""async (words) => {{
@@ -42,7 +42,7 @@ FILTER = f"""async (number) => {{
 
 
 def main() -> None:
-    study = Study.from_items(corpus())
+    study = Study.from_items(simulate_corpus())
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "report"
         before = time.process_time()
@@ -50,14 +50,19 @@ def main() -> None:
         spent = time.process_time() - before
         size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / 1e6
         written = [
-            _row("processor time to write it", spent, "s", MOST_SECONDS),
-            _row("size", size, "MB", MOST_MEGABYTES),
+            _format_row("processor time to write it", spent, "s", MAX_SECONDS),
+            _format_row("size", size, "MB", MAX_MEGABYTES),
         ]
-        rows = [*written, *_read(folder)]
-    write_table("performance.md", "report", markdown(("what", "measured", "our limit"), rows), conditions("playwright"))
+        rows = [*written, *_measure_in_browser(folder)]
+    write_table(
+        "performance.md",
+        "report",
+        markdown_table(("what", "measured", "our limit"), rows),
+        describe_conditions("playwright"),
+    )
 
 
-def _read(folder: Path) -> Iterator[tuple[str, str, str]]:
+def _measure_in_browser(folder: Path) -> Iterator[tuple[str, str, str]]:
     """What a reader waits for in a browser."""
     chromium = os.environ.get("FINECOMB_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
     if not chromium:
@@ -69,28 +74,30 @@ def _read(folder: Path) -> Iterator[tuple[str, str, str]]:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         pages = {"the first page": "index.html", "the list of texts": "texts.html", "one text": "texts/1.html"}
         for title, name in pages.items():
-            yield _row(f"first paint of {title}", statistics.median(_paint(browser, folder / name)), "ms", MOST_PAINT)
+            yield _format_row(
+                f"first paint of {title}", statistics.median(_paint_times(browser, folder / name)), "ms", MAX_PAINT_MS
+            )
         page = browser.new_page()
         page.goto((folder / "texts.html").as_uri())
         page.locator("#find").focus()
-        slowest = _slowest(page, SEARCH, ("f", "ferry", "", "no such word", ""))
-        yield _row("searching all texts, slowest of five searches", slowest, "ms", MOST_WAIT)
+        slowest = _slowest_median(page, SEARCH, ("f", "ferry", "", "no such word", ""))
+        yield _format_row("searching all texts, slowest of five searches", slowest, "ms", MAX_WAIT_MS)
         page.goto((folder / "texts/1.html").as_uri())
-        slowest = _slowest(page, FILTER, (0, 1, 12))
-        yield _row("hiding a label or a reader, slowest of three", slowest, "ms", MOST_WAIT)
+        slowest = _slowest_median(page, FILTER, (0, 1, 12))
+        yield _format_row("hiding a label or a reader, slowest of three", slowest, "ms", MAX_WAIT_MS)
         browser.close()
 
 
-def _slowest(page: Any, script: str, values: Sequence[object]) -> float:
+def _slowest_median(page: Any, script: str, values: Sequence[object]) -> float:
     """The longest of several actions in turn, each the median of many rounds."""
-    rounds = [[float(page.evaluate(script, value)) for value in values] for _ in range(2 * VISITS)]
+    rounds = [[float(page.evaluate(script, value)) for value in values] for _ in range(2 * VISIT_COUNT)]
     medians: list[float] = [statistics.median(times) for times in zip(*rounds, strict=True)]
     return max(medians)
 
 
-def _paint(browser: Any, file: Path) -> list[float]:
+def _paint_times(browser: Any, file: Path) -> list[float]:
     times = []
-    for _ in range(VISITS):
+    for _ in range(VISIT_COUNT):
         page = browser.new_page()
         page.goto(file.as_uri())
         page.wait_for_function(PAINT)
@@ -99,5 +106,5 @@ def _paint(browser: Any, file: Path) -> list[float]:
     return times
 
 
-def _row(what: str, value: float, unit: str, most: float) -> tuple[str, str, str]:
-    return what, f"{value:.1f} {unit}" if unit != "ms" else f"{value:.0f} ms", f"{most:g} {unit}"
+def _format_row(what: str, value: float, unit: str, limit: float) -> tuple[str, str, str]:
+    return what, f"{value:.1f} {unit}" if unit != "ms" else f"{value:.0f} ms", f"{limit:g} {unit}"

@@ -14,16 +14,16 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks._docs import markdown, write_table
-from benchmarks.boxscore import show
+from benchmarks._docs import markdown_table, write_table
+from benchmarks.boxscore import print_table
 from finecomb import formats
-from finecomb.annotators.detectors.rules import DEFAULT, LOADED, RULES
+from finecomb.annotators.detectors.rules import DEFAULT_RULES, LOADERS_BY_RULE, RULES
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document, Mark
 from finecomb.core.study import Study
 from finecomb.formats import Options
 
-KINDS = {
+LABELS_BY_RULE = {
     "repetition": ("redundant", "rep"),
     "meaning": ("redundant", "rep"),
     "doubled-words": ("grammar-usage", "gram"),
@@ -43,23 +43,23 @@ KINDS = {
 }
 PAGE = "detect/rules.md"
 Rows = list[dict[str, object]]
-STUDIES = (("snac", "snac/SNaC_data.json", "snac"), ("scarecrow", "thresh_samples/scarecrow.json", "thresh"))
+STUDY_FILES = (("snac", "snac/SNaC_data.json", "snac"), ("scarecrow", "thresh_samples/scarecrow.json", "thresh"))
 TITLES = {"snac": "SNaC", "scarecrow": "Scarecrow"}
 
 
-def available() -> list[str]:
+def available_rules() -> list[str]:
     """Rules whose packages are there."""
     names = []
     for name in RULES:
         try:
-            LOADED.get(name, bool)()
+            LOADERS_BY_RULE.get(name, bool)()
             names.append(name)
         except FinecombError as error:
             print(f"left out: {error}")
     return names
 
 
-def precision(study: Study, name: str, rules: Sequence[str]) -> Rows:
+def precision_rows(study: Study, name: str, rules: Sequence[str]) -> Rows:
     """For each rule its marks, and how many of them people marked: at all, and as an error of its kind."""
     people: dict[str, list[Mark]] = {}
     for annotation in study.iter_annotations():
@@ -67,13 +67,15 @@ def precision(study: Study, name: str, rules: Sequence[str]) -> Rows:
     documents = list(study.iter_documents())
     rows: Rows = []
     for rule in rules:
-        met = [marks for document in documents for marks in _met(document, rule, people.get(document.id, []))]
-        of_kind = sum(any(mark.label in KINDS[rule] for mark in marks) for marks in met)
+        met = [
+            marks for document in documents for marks in _overlapping_marks(document, rule, people.get(document.id, []))
+        ]
+        of_kind = sum(any(mark.label in LABELS_BY_RULE[rule] for mark in marks) for marks in met)
         rows.append({"texts": name, "rule": rule, "marks": len(met), "right": sum(map(bool, met)), "kind": of_kind})
     return rows
 
 
-def _met(document: Document, rule: str, marks: list[Mark]) -> Iterator[list[Mark]]:
+def _overlapping_marks(document: Document, rule: str, marks: list[Mark]) -> Iterator[list[Mark]]:
     """For each hint of a rule the marks of people that share a character with it."""
     for hint in RULES[rule](document):
         yield [mark for mark in marks if any(hint.start < span.end and span.start < hint.end for span in mark.spans)]
@@ -85,16 +87,16 @@ def precision_table(studies: Mapping[str, Rows]) -> str:
     for rows in studies.values():
         for row in rows:
             marks = int(str(row["marks"]))
-            counts = [_count(int(str(row[part])), marks) for part in ("right", "kind")]
+            counts = [_format_share(int(str(row[part])), marks) for part in ("right", "kind")]
             by_rule.setdefault(str(row["rule"]), []).extend([marks, *counts])
-    heads = [f"{name}: {head}" if not at else head for name in studies for at, head in enumerate(HEADS)]
-    return markdown(["rule", *heads], [[f"`{rule}`", *cells] for rule, cells in by_rule.items()])
+    heads = [f"{name}: {head}" if not at else head for name in studies for at, head in enumerate(STUDY_HEADER)]
+    return markdown_table(["rule", *heads], [[f"`{rule}`", *cells] for rule, cells in by_rule.items()])
 
 
-HEADS = ("marks", "marked by people", "as this kind")
+STUDY_HEADER = ("marks", "marked by people", "as this kind")
 
 
-def _count(right: int, marks: int) -> str:
+def _format_share(right: int, marks: int) -> str:
     share = f"{right / marks:.2f}".removeprefix("0") if marks >= 3 else ""
     return f"{right} ({share})" if share else str(right) if marks else ""
 
@@ -104,20 +106,22 @@ def main() -> None:
     if not place:
         sys.exit("set FINECOMB_DATA to the folder of real data")
     texts: list[Document] = []
-    rules, studies = available(), {}
-    for name, file, form in STUDIES:
+    rules, studies = available_rules(), {}
+    for name, file, form in STUDY_FILES:
         study = Study.from_items(formats.stream(Path(place) / file, form, Options()))
         texts += study.iter_documents()
-        studies[TITLES[name]] = precision(study, name, rules)
-        show(f"Rules on {name}", studies[TITLES[name]])
+        studies[TITLES[name]] = precision_rows(study, name, rules)
+        print_table(f"Rules on {name}", studies[TITLES[name]])
     write_table(PAGE, "precision", precision_table(studies))
     words = sum(len(document.text.split()) for document in texts)
     start = time.process_time()
     for document in texts:
-        for rule in DEFAULT:
+        for rule in DEFAULT_RULES:
             list(RULES[rule](document))
     minutes = (time.process_time() - start) / 60
-    row = [[len(DEFAULT), f"{words / minutes / 1e6:.1f} million", "1 million"]]
+    row = [[len(DEFAULT_RULES), f"{words / minutes / 1e6:.1f} million", "1 million"]]
     write_table(
-        PAGE, "speed", markdown(["rules that run without being named", "words a minute, all together", "wanted"], row)
+        PAGE,
+        "speed",
+        markdown_table(["rules that run without being named", "words a minute, all together", "wanted"], row),
     )

@@ -22,10 +22,10 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks._docs import markdown, write_table
-from benchmarks._large_corpus import lines_study, parquet_study
-from benchmarks._ratios import conditions, measured, note_ratio
-from benchmarks._ratios import keep as keep_ratios
+from benchmarks._docs import markdown_table, write_table
+from benchmarks._large_corpus import write_jsonl_study, write_parquet_study
+from benchmarks._ratios import describe_conditions, measured_ratios, record_ratio
+from benchmarks._ratios import store_ratios as keep_ratios
 from finecomb.formats.parquet_seal import set_seal
 
 SIZES = (125_000, 250_000, 500_000, 1_000_000)
@@ -45,12 +45,12 @@ TITLES = {
     "import": "`convert` from JSON lines to Parquet",
     "pandas": "pandas reads the same JSON lines",
 }
-KEPT = Path(__file__).parent / "scale.json"
+MEASUREMENTS_FILE = Path(__file__).parent / "scale.json"
 MEGABYTE = 1024 if sys.platform != "darwin" else 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class ResourceUse:
     """What a process took, and when it ran."""
 
     wall: float
@@ -60,7 +60,7 @@ class Use:
     load: float = 0.0
 
 
-def use_of(command: list[str]) -> Use:
+def measure_command(command: list[str]) -> ResourceUse:
     """Time and peak memory of a command; its output is thrown away, and it must succeed."""
     start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -72,10 +72,10 @@ def use_of(command: list[str]) -> Use:
         raise SystemExit(f"{' '.join(command)}: {complaint.decode()[-400:]}")
     wall, cpu = time.perf_counter() - start, usage.ru_utime + usage.ru_stime
     megabytes, day = usage.ru_maxrss / MEGABYTE, f"{datetime.now(UTC):%Y-%m-%d}"
-    return Use(round(wall, 1), round(cpu, 1), round(megabytes), day, round(os.getloadavg()[0], 1))
+    return ResourceUse(round(wall, 1), round(cpu, 1), round(megabytes), day, round(os.getloadavg()[0], 1))
 
 
-def finecomb(*words: str) -> list[str]:
+def finecomb_command(*words: str) -> list[str]:
     return [sys.executable, "-c", "from finecomb.cli import main; main()", *words]
 
 
@@ -83,21 +83,25 @@ def measure_size(marks: int, place: Path, wanted: Sequence[str]) -> None:
     """Measure the commands at one size; each measurement is kept as soon as it is there."""
     names = list(wanted or [*COMMANDS, "import"])
     if any(name in COMMANDS for name in names):
-        study = _study(marks, place)
+        study = _make_sealed_study(marks, place)
         for name in names:
             if name in COMMANDS:
                 out = place / "out.parquet"
-                keep(marks, name, use_of(finecomb(*(word.format(study=study, out=out) for word in COMMANDS[name]))))
+                store_measurement(
+                    marks,
+                    name,
+                    measure_command(finecomb_command(*(word.format(study=study, out=out) for word in COMMANDS[name]))),
+                )
                 shutil.rmtree(out, ignore_errors=True)
     if "import" in names:
         _measure_import(marks, place)
 
 
-def _study(marks: int, place: Path) -> Path:
+def _make_sealed_study(marks: int, place: Path) -> Path:
     """A study of so many marks, sealed as `finecomb convert` does after it has checked every record."""
     path = place / f"{marks}.parquet"
     if not path.exists():
-        set_seal(parquet_study(path, marks))
+        set_seal(write_parquet_study(path, marks))
     return path
 
 
@@ -105,32 +109,32 @@ def _measure_import(marks: int, place: Path) -> None:
     """JSON lines to Parquet beside pandas, which only reads them."""
     lines, out = place / f"{marks}.jsonl", place / "imported.parquet"
     if not lines.exists():
-        lines_study(lines, marks)
-    ours = use_of(finecomb("convert", str(lines), str(out)))
-    theirs = use_of([sys.executable, "-c", f"import pandas; pandas.read_json({str(lines)!r}, lines=True)"])
-    note_ratio(f"scale: CPU to import and check {marks:,} marks beside pandas.read_json", ours.cpu, theirs.cpu)
-    keep(marks, "import", ours)
-    keep(marks, "pandas", theirs)
+        write_jsonl_study(lines, marks)
+    ours = measure_command(finecomb_command("convert", str(lines), str(out)))
+    theirs = measure_command([sys.executable, "-c", f"import pandas; pandas.read_json({str(lines)!r}, lines=True)"])
+    record_ratio(f"scale: CPU to import and check {marks:,} marks beside pandas.read_json", ours.cpu, theirs.cpu)
+    store_measurement(marks, "import", ours)
+    store_measurement(marks, "pandas", theirs)
     shutil.rmtree(out)
 
 
-def keep(marks: int, name: str, use: Use) -> None:
+def store_measurement(marks: int, name: str, use: ResourceUse) -> None:
     """Put a measurement in the place of an earlier one of the same command and size."""
     print(f"{marks:,} {name}: {use.wall:.1f} s, {use.cpu:.1f} s of CPU, {use.megabytes:,.0f} MB", flush=True)
-    uses = kept_uses()
+    uses = read_measurements()
     uses.setdefault(str(marks), {})[name] = use
     rows = {size: {name: asdict(use) for name, use in uses[size].items()} for size in sorted(uses, key=int)}
-    KEPT.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    MEASUREMENTS_FILE.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 
-def kept_uses() -> dict[str, dict[str, Use]]:
+def read_measurements() -> dict[str, dict[str, ResourceUse]]:
     """The measurements that are kept, by size and command."""
-    rows = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
-    return {size: {name: Use(**use) for name, use in uses.items()} for size, uses in rows.items()}
+    rows = json.loads(MEASUREMENTS_FILE.read_text(encoding="utf-8")) if MEASUREMENTS_FILE.exists() else {}
+    return {size: {name: ResourceUse(**use) for name, use in uses.items()} for size, uses in rows.items()}
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
+def _study_folder() -> Iterator[Path]:
     if "FINECOMB_SCALE" in os.environ:
         yield Path(os.environ["FINECOMB_SCALE"])
         return
@@ -138,31 +142,35 @@ def _folder() -> Iterator[Path]:
         yield Path(place)
 
 
-def growth_table(uses: Mapping[str, Mapping[str, Use]]) -> str:
+def growth_table(uses: Mapping[str, Mapping[str, ResourceUse]]) -> str:
     """CPU seconds and peak memory of each command by size, and when each size was measured."""
     sizes = sorted(uses, key=int)
-    rows = [[title, *(_cell(uses[size].get(name)) for size in sizes)] for name, title in TITLES.items()]
+    rows = [[title, *(_format_use(uses[size].get(name)) for size in sizes)] for name, title in TITLES.items()]
     head = ["marks", *(f"{int(size):,}" for size in sizes)]
-    return markdown(head, [*rows, ["measured, load", *(_when(list(uses[size].values())) for size in sizes)]])
+    return markdown_table(
+        head, [*rows, ["measured, load", *(_format_days_and_loads(list(uses[size].values())) for size in sizes)]]
+    )
 
 
-def _cell(use: Use | None) -> str:
+def _format_use(use: ResourceUse | None) -> str:
     return f"{use.cpu:,.1f} s, {use.megabytes:,.0f} MB" if use else ""
 
 
-def _when(uses: Sequence[Use]) -> str:
+def _format_days_and_loads(uses: Sequence[ResourceUse]) -> str:
     """The days and the loads of the machine at which a size was measured."""
     days, loads = sorted({use.day for use in uses}), sorted(use.load for use in uses)
     return f"{' to '.join(dict.fromkeys((days[0], days[-1])))}, {loads[0]:.0f} to {loads[-1]:.0f}"
 
 
 def main(sizes: Sequence[int] = SIZES, wanted: Sequence[str] = ()) -> None:
-    with _folder() as place:
+    with _study_folder() as place:
         for marks in sizes:
             measure_size(marks, place, wanted)
-    write_table("scale.md", "scale", growth_table(kept_uses()), conditions("polars", "pydantic", "pandas"))
+    write_table(
+        "scale.md", "scale", growth_table(read_measurements()), describe_conditions("polars", "pydantic", "pandas")
+    )
 
 
 if __name__ == "__main__":
     main((int(sys.argv[1]),) if sys.argv[1:] else SIZES, tuple(sys.argv[2:]))
-    keep_ratios(measured)
+    keep_ratios(measured_ratios)

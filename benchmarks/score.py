@@ -7,40 +7,40 @@ import time
 import polars as pl
 from sklearn.metrics import precision_recall_fscore_support
 
-from benchmarks._corpus import corpus
-from benchmarks._docs import markdown, write_table
-from benchmarks._ratios import conditions, note_ratio
-from benchmarks._timing import seconds
+from benchmarks._corpus import simulate_corpus
+from benchmarks._docs import markdown_table, write_table
+from benchmarks._ratios import describe_conditions, record_ratio
+from benchmarks._timing import best_seconds
 from finecomb.core.records import Annotation
 from finecomb.core.study import Study
 from finecomb.statistics.gold.gold_merge import gold
 from finecomb.statistics.gold.scores import Match, score
 from finecomb.statistics.measures.unit_grid import build_grid, count_votes, locate_spans
 
-LIMIT = 5.0
-MATCHES: tuple[Match, ...] = ("optimal", "overlap", "exact", "partial", "token", "char")
+MAX_SECONDS = 5.0
+MATCH_RULES: tuple[Match, ...] = ("optimal", "overlap", "exact", "partial", "token", "char")
 
 
-def floor(truth: Study, study: Study) -> dict[str, int]:
+def count_matches_in_python(truth: Study, study: Study) -> dict[str, int]:
     """Matches of every judge by the task's rule: no labels, no checks, no intervals."""
     known = {each.document: each for each in truth.iter_annotations()}
     found: dict[str, int] = {}
     for each in study.iter_annotations():
-        found[each.annotator] = found.get(each.annotator, 0) + _matches(known[each.document], each)
+        found[each.annotator] = found.get(each.annotator, 0) + _match_count(known[each.document], each)
     return found
 
 
-def _matches(truth: Annotation, judge: Annotation) -> int:
+def _match_count(truth: Annotation, judge: Annotation) -> int:
     used: set[int] = set()
     for gold_mark in sorted(truth.marks, key=lambda mark: mark.spans):
         for at, mark in enumerate(sorted(judge.marks, key=lambda mark: mark.spans)):
-            if at not in used and any(one.overlap(other) for one in gold_mark.spans for other in mark.spans):
+            if at not in used and any(one.overlap_length(other) for one in gold_mark.spans for other in mark.spans):
                 used.add(at)
                 break
     return len(used)
 
 
-def peer(truth: Study, study: Study) -> float:
+def sklearn_seconds(truth: Study, study: Study) -> float:
     """Precision, recall and F1 of all labels by scikit-learn, once per judge; laying out the tokens is not timed."""
     grid = build_grid(study)
     labels = sorted(study.marks["label"].unique())
@@ -50,31 +50,33 @@ def peer(truth: Study, study: Study) -> float:
         count_votes(study, grid, labels, rows.filter(pl.col("annotator") == id)).marked.T > 0
         for id in study.annotators["id"]
     ]
-    return seconds(lambda: [precision_recall_fscore_support(right, one, zero_division=0) for one in judges])
+    return best_seconds(lambda: [precision_recall_fscore_support(right, one, zero_division=0) for one in judges])
 
 
-def busy_seconds(truth: Study, study: Study, match: Match) -> float:
+def score_seconds(truth: Study, study: Study, match: Match) -> float:
     """Of the processor, since the clock also runs while other programs do."""
     before = time.process_time()
     score(truth, study, match, draws=1000)
     busy = time.process_time() - before
-    print(f"  {match:8} {busy:.2f} s, {'within' if busy < LIMIT else 'OVER'} {LIMIT:.0f} s", flush=True)
+    print(f"  {match:8} {busy:.2f} s, {'within' if busy < MAX_SECONDS else 'OVER'} {MAX_SECONDS:.0f} s", flush=True)
     return busy
 
 
 def main() -> None:
-    study = Study.from_items(corpus())
-    print(f"merging ten annotators into gold by overlap: {seconds(lambda: gold(study, align='overlap'), 1):.2f} s")
+    study = Study.from_items(simulate_corpus())
+    print(f"merging ten annotators into gold by overlap: {best_seconds(lambda: gold(study, align='overlap'), 1):.2f} s")
     truth = gold(study, align="overlap").study
     counts = f"{len(study.annotations):,} annotations, {len(study.marks):,} marks"
     print(f"{counts}, against {len(truth.marks):,} gold marks with 1,000 resamples:", flush=True)
-    took = {match: busy_seconds(truth, study, match) for match in MATCHES}
-    plain = seconds(lambda: floor(truth, study))
-    note_ratio("score: optimal with 1,000 resamples beside one pass in plain Python", took["optimal"], plain)
-    theirs = peer(truth, study)
-    note_ratio("score: token with 1,000 resamples beside scikit-learn", took["token"], 1000 * theirs)
+    took = {match: score_seconds(truth, study, match) for match in MATCH_RULES}
+    plain = best_seconds(lambda: count_matches_in_python(truth, study))
+    record_ratio("score: optimal with 1,000 resamples beside one pass in plain Python", took["optimal"], plain)
+    theirs = sklearn_seconds(truth, study)
+    record_ratio("score: token with 1,000 resamples beside scikit-learn", took["token"], 1000 * theirs)
     floors = ("one pass in plain Python, no intervals", "`scikit-learn`, tokens, no intervals", "the same, times 1,000")
-    head = ("rule", *(f"`{match}`" for match in MATCHES), *floors)
+    head = ("rule", *(f"`{match}`" for match in MATCH_RULES), *floors)
     times = (f"{plain:.1f}", f"{theirs:.1f}", f"{1000 * theirs:,.0f}")
     row = ("processor seconds", *(f"{busy:.1f}" for busy in took.values()), *times)
-    write_table("performance.md", "score", markdown(head, [row]), conditions("numpy", "polars", "scikit-learn"))
+    write_table(
+        "performance.md", "score", markdown_table(head, [row]), describe_conditions("numpy", "polars", "scikit-learn")
+    )

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from benchmarks._docs import markdown, write_table
-from benchmarks._ratios import conditions
+from benchmarks._docs import markdown_table, write_table
+from benchmarks._ratios import describe_conditions
 from finecomb.core.records import Document, Segment
 from finecomb.corpora.critics.base import latent_ppl
 from finecomb.corpora.critics.scoring import score_documents
@@ -18,7 +18,7 @@ from finecomb.corpora.critics.sections import Sections
 TYPES = [f"type-{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
 
 
-def documents(seed: int, count: int) -> Iterator[Document]:
+def make_documents(seed: int, count: int) -> Iterator[Document]:
     """Articles of five sections with sixty words each, made as they are read."""
     rng = np.random.default_rng(seed)
     words = np.array([f"word{number}" for number in range(3_000)])
@@ -34,7 +34,7 @@ def documents(seed: int, count: int) -> Iterator[Document]:
         yield Document(id=f"{seed}-{number}", text=" ".join(texts), segments=tuple(segments))
 
 
-def megabytes() -> float:
+def peak_megabytes() -> float:
     """The most memory that this process has held."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
@@ -42,22 +42,22 @@ def megabytes() -> float:
 def main() -> None:
     """Fit on 2,000, then score 1,000 and 100,000 that are made on the way."""
     start = time.process_time()
-    critic = Sections.fit(list(documents(0, 2_000)), np.random.default_rng(0))
+    critic = Sections.fit(list(make_documents(0, 2_000)), np.random.default_rng(0))
     print(f"fitted on 2,000 documents, 10,000 sections, 26 types: {time.process_time() - start:.1f} CPU s")
     rows = []
     for count in (1_000, 100_000):
         making = time.process_time()
-        for _ in documents(1, count // 20):
+        for _ in make_documents(1, count // 20):
             pass
         making = 20 * (time.process_time() - making)
         start = time.process_time()
-        result = score_documents(critic, documents(1, count))
+        result = score_documents(critic, make_documents(1, count))
         spent = time.process_time() - start - making
         rate, ppl = count / spent, latent_ppl(result, draws=0).value
-        print(f"{count:>7,} documents: {rate:,.0f} a CPU second, peak {megabytes():,.0f} MB, Latent PPL {ppl:.2f}")
-        rows.append((f"{count:,}", f"{rate:,.0f}", f"{megabytes():,.0f} MB"))
-    table = markdown(("documents scored", "a second", "peak memory"), rows)
-    write_table("performance.md", "sections", table, conditions("numpy"))
+        print(f"{count:>7,} documents: {rate:,.0f} a CPU second, peak {peak_megabytes():,.0f} MB, Latent PPL {ppl:.2f}")
+        rows.append((f"{count:,}", f"{rate:,.0f}", f"{peak_megabytes():,.0f} MB"))
+    table = markdown_table(("documents scored", "a second", "peak memory"), rows)
+    write_table("performance.md", "sections", table, describe_conditions("numpy"))
 
 
 if __name__ == "__main__":

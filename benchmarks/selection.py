@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks._corpus import corpus
+from benchmarks._corpus import simulate_corpus
 from finecomb import formats
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.agreement import agree
@@ -32,7 +32,7 @@ def processor_seconds(run: Callable[[], object], repeats: int = 3) -> float:
 
 
 def main() -> None:
-    study = Study.from_items(corpus())
+    study = Study.from_items(simulate_corpus())
     whole = view(study)
     standard = gold(whole, align="overlap").study
     print(f"{len(whole.study.annotations):,} annotations, {len(whole.study.marks):,} marks; seconds of processor time")

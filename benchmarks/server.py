@@ -25,24 +25,24 @@ from typing import Any
 
 import psutil
 
-from benchmarks._docs import markdown, write_table
-from benchmarks._postgres import postgresql
-from benchmarks._potato import VERSION, potato, save_body
-from benchmarks._ratios import conditions, note_ratio
+from benchmarks._docs import markdown_table, write_table
+from benchmarks._postgres import temporary_postgresql
+from benchmarks._potato import POTATO_VERSION, convert_save_body, serve_potato
+from benchmarks._ratios import describe_conditions, record_ratio
 from finecomb import formats, protocols
 from finecomb.collection.database.location import DATABASE_FILENAME
 from finecomb.core.records import ONBOARDING_PHASES, Document, Settings
 from finecomb.core.tokens import words
 
-SECONDS = 6.0
+ROUND_SECONDS = 6.0
 TEXT = "The ferry was built by seven men in a week, and it has crossed the harbour every morning since then. " * 10
-WORDS = words(TEXT).tolist()
+WORD_OFFSETS = words(TEXT).tolist()
 
 
 # --- the floor ---------------------------------------------------------------------------------------------------
 
 
-def floor(file: str) -> None:
+def serve_floor(file: str) -> None:
     import uvicorn
     from starlette.applications import Starlette
     from starlette.requests import Request
@@ -84,7 +84,7 @@ def floor(file: str) -> None:
 # --- annotators --------------------------------------------------------------------------------------------------
 
 
-class Browser:
+class HttpClient:
     """One connection that speaks just enough HTTP."""
 
     def __init__(self, port: int) -> None:
@@ -92,7 +92,7 @@ class Browser:
         self.headers = ""
         self.writer: asyncio.StreamWriter | None = None
 
-    async def connect(self) -> Browser:
+    async def connect(self) -> HttpClient:
         if self.writer is not None:
             self.writer.close()
         self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
@@ -119,15 +119,15 @@ class Browser:
         await self.send("PUT", f"/api/tasks/{task}/marks/{id}", body)
 
 
-class PotatoBrowser(Browser):
+class PotatoClient(HttpClient):
     """The same, for potato's own address, which closes the connection after each answer."""
 
     async def save(self, task: str, id: str, body: str) -> None:
         await self.connect()
-        await self.send("POST", "/updateinstance", save_body(body))
+        await self.send("POST", "/updateinstance", convert_save_body(body))
 
     @classmethod
-    async def signed_in(cls, port: int, name: str) -> PotatoBrowser:
+    async def sign_in(cls, port: int, name: str) -> PotatoClient:
         browser = cls(port)
         form = "application/x-www-form-urlencoded"
         for method, path, body in (("POST", "/auth", f"email={name}&pass=&action=login"), ("GET", "/annotate", "")):
@@ -137,20 +137,23 @@ class PotatoBrowser(Browser):
         return browser
 
 
-async def joined(port: int, link: str) -> tuple[Browser, str]:
+async def join_study(port: int, link: str) -> tuple[HttpClient, str]:
     """Somebody signed in, with a task."""
-    browser = await Browser(port).connect()
+    browser = await HttpClient(port).connect()
     headers, me = await browser.send("POST", f"/api/join/{link}")
     browser.headers = f"Cookie: {headers['cookies']}\r\nX-Finecomb-Token: {me['csrf']}\r\n"
     _, found = await browser.send("POST", "/api/next")
     return browser, found["task"]["id"]
 
 
-def bodies(who: int) -> Iterator[tuple[str, str]]:
+def iter_saves(who: int) -> Iterator[tuple[str, str]]:
     """Path and body of one save after another: a new mark, its severity, its explanation, and so on."""
     for number in itertools.count():
         first = number % 180
-        start, end = WORDS[first][0], WORDS[first + 1 + number // 180 % 9][1]  # so many that few are the same
+        start, end = (
+            WORD_OFFSETS[first][0],
+            WORD_OFFSETS[first + 1 + number // 180 % 9][1],
+        )  # so many that few are the same
         mark = {"spans": [[start, end]], "quotes": [TEXT[start:end]], "label": "incoherent"}
         for base, answers in enumerate(({}, {"severity": 2}, {"severity": 2, "explanation": "It cannot be so. " * 4})):
             change = {
@@ -162,10 +165,10 @@ def bodies(who: int) -> Iterator[tuple[str, str]]:
             yield f"mark-{who}-{number}", json.dumps(change)
 
 
-async def annotate(browser: Browser, task: str, who: int, until: float, pause: float) -> list[float]:
+async def save_repeatedly(browser: HttpClient, task: str, who: int, until: float, pause: float) -> list[float]:
     took: list[float] = []
     await asyncio.sleep(pause * random.Random(who).random())  # people do not begin all at once
-    for id, body in bodies(who):
+    for id, body in iter_saves(who):
         start = time.perf_counter()
         if start > until:
             return took
@@ -180,7 +183,7 @@ async def annotate(browser: Browser, task: str, who: int, until: float, pause: f
 
 
 @dataclass(frozen=True)
-class Measured:
+class SaveStatistics:
     rate: float
     p50: float
     p99: float
@@ -188,38 +191,45 @@ class Measured:
     """Milliseconds of the server's processor per save."""
 
     @classmethod
-    def middle(cls, rounds: list[Measured]) -> Measured:
+    def median_of_rounds(cls, rounds: list[SaveStatistics]) -> SaveStatistics:
         return cls(*(statistics.median(getattr(each, name.name) for each in rounds) for name in fields(cls)))
 
-    def cells(self) -> tuple[str, ...]:
+    def format_cells(self) -> tuple[str, ...]:
         return f"{self.rate:,.0f}", f"{1000 * self.p50:.0f} ms", f"{1000 * self.p99:.0f} ms", f"{self.cpu:.2f} ms"
 
 
-def spent(process: psutil.Process) -> float:
+def cpu_seconds(process: psutil.Process) -> float:
     return sum(sum(each.cpu_times()[:2]) for each in [process, *process.children(recursive=True)])
 
 
-async def measured(process: psutil.Process, people: list[tuple[Browser, str]], round: int, pause: float) -> Measured:
+async def measure_round(
+    process: psutil.Process, people: list[tuple[HttpClient, str]], round: int, pause: float
+) -> SaveStatistics:
     for browser, _ in people:
         await browser.connect()  # a server closes connections that stand idle
-    before, start = spent(process), time.perf_counter()
-    until = start + SECONDS
+    before, start = cpu_seconds(process), time.perf_counter()
+    until = start + ROUND_SECONDS
     took = await asyncio.gather(
-        *(annotate(browser, task, 1000 * round + who, until, pause) for who, (browser, task) in enumerate(people))
+        *(
+            save_repeatedly(browser, task, 1000 * round + who, until, pause)
+            for who, (browser, task) in enumerate(people)
+        )
     )
     every = sorted(itertools.chain.from_iterable(took))
     seconds = time.perf_counter() - start
     p99 = every[int(0.99 * len(every))]
-    return Measured(len(every) / seconds, statistics.median(every), p99, 1000 * (spent(process) - before) / len(every))
+    return SaveStatistics(
+        len(every) / seconds, statistics.median(every), p99, 1000 * (cpu_seconds(process) - before) / len(every)
+    )
 
 
-def command(*words: str) -> subprocess.Popen[str]:
+def start_finecomb(*words: str) -> subprocess.Popen[str]:
     """`finecomb` as a process of its own."""
     program = [sys.executable, "-c", "from finecomb.cli import main; main()"]
     return subprocess.Popen([*program, *words], stdout=subprocess.PIPE, text=True)
 
 
-def first_lines(process: subprocess.Popen[str]) -> list[str]:
+def read_startup_lines(process: subprocess.Popen[str]) -> list[str]:
     """What a server prints until it is ready."""
     assert process.stdout is not None
     lines: list[str] = []
@@ -229,7 +239,7 @@ def first_lines(process: subprocess.Popen[str]) -> list[str]:
     return lines
 
 
-def stopped(process: subprocess.Popen[str]) -> None:
+def stop_server(process: subprocess.Popen[str]) -> None:
     """End a server."""
     process.terminate()
     process.wait(60)
@@ -238,12 +248,12 @@ def stopped(process: subprocess.Popen[str]) -> None:
 
 
 @contextlib.contextmanager
-def started(process: subprocess.Popen[str]) -> Iterator[tuple[psutil.Process, list[str]]]:
+def run_server(process: subprocess.Popen[str]) -> Iterator[tuple[psutil.Process, list[str]]]:
     """A server with the lines it prints when it is ready."""
     try:
-        yield psutil.Process(process.pid), first_lines(process)
+        yield psutil.Process(process.pid), read_startup_lines(process)
     finally:
-        stopped(process)
+        stop_server(process)
 
 
 def make_study(folder: Path) -> None:
@@ -261,86 +271,92 @@ class Setup:
     """A PostgreSQL; SQLite when empty."""
     workers: int = 1
 
-    def options(self) -> tuple[str, ...]:
+    def serve_options(self) -> tuple[str, ...]:
         """What `finecomb serve` is told; a study of its own each time."""
         return ("--db", f"{self.url}#{uuid.uuid4().hex}", "--workers", str(self.workers)) if self.url else ()
 
 
-async def compare(annotators: int, pause: float, setup: Setup) -> tuple[Measured, Measured, float]:
+async def compare_with_floor(
+    annotators: int, pause: float, setup: Setup
+) -> tuple[SaveStatistics, SaveStatistics, float]:
     """Ours and the floor in turns, and the ratio of what a save costs; medians of three rounds."""
     with tempfile.TemporaryDirectory() as temporary:
         study = Path(temporary) / "study"
         make_study(study)
         bare_server = [sys.executable, "-m", "benchmarks.server", str(Path(temporary) / "floor.db")]
         with (
-            started(command("serve", str(study), "--port", "0", *setup.options())) as (ours, lines),
-            started(subprocess.Popen(bare_server, stdout=subprocess.PIPE, text=True)) as (bare, (url,)),
+            run_server(start_finecomb("serve", str(study), "--port", "0", *setup.serve_options())) as (ours, lines),
+            run_server(subprocess.Popen(bare_server, stdout=subprocess.PIPE, text=True)) as (bare, (url,)),
         ):
             address, _, link = lines[2].split()[-1].partition("/join/")
-            people = [await joined(int(address.rpartition(":")[2]), link) for _ in range(annotators)]
+            people = [await join_study(int(address.rpartition(":")[2]), link) for _ in range(annotators)]
             port = int(url.strip().rpartition(":")[2])
-            others = [(await Browser(port).connect(), f"task-{who}") for who in range(annotators)]
+            others = [(await HttpClient(port).connect(), f"task-{who}") for who in range(annotators)]
             rounds = [
-                (await measured(ours, people, round, pause), await measured(bare, others, round, pause))
+                (await measure_round(ours, people, round, pause), await measure_round(bare, others, round, pause))
                 for round in range(3)
             ]
         if not setup.url:
             integrity = sqlite3.connect(study / DATABASE_FILENAME).execute("PRAGMA integrity_check").fetchone()[0]
             assert integrity == "ok", integrity
     ratio = statistics.median(one.cpu / other.cpu for one, other in rounds)
-    return Measured.middle([one for one, _ in rounds]), Measured.middle([other for _, other in rounds]), ratio
+    return (
+        SaveStatistics.median_of_rounds([one for one, _ in rounds]),
+        SaveStatistics.median_of_rounds([other for _, other in rounds]),
+        ratio,
+    )
 
 
-async def measure_potato(annotators: int, pause: float, process: psutil.Process, port: int) -> Measured:
+async def measure_potato(annotators: int, pause: float, process: psutil.Process, port: int) -> SaveStatistics:
     """Potato under the same saves, by people of its own each time; the median of three rounds."""
     names = [f"{uuid.uuid4().hex[:8]}-{who}" for who in range(annotators)]
-    people: list[tuple[Browser, str]] = [(await PotatoBrowser.signed_in(port, name), "") for name in names]
-    return Measured.middle([await measured(process, people, round, pause) for round in range(3)])
+    people: list[tuple[HttpClient, str]] = [(await PotatoClient.sign_in(port, name), "") for name in names]
+    return SaveStatistics.median_of_rounds([await measure_round(process, people, round, pause) for round in range(3)])
 
 
 def potato_rows(costs: Mapping[str, float]) -> Iterator[tuple[str, ...]]:
     """The rows of the table for potato, beside what a save costs our server at the same pace."""
-    with potato(TEXT) as (server, port):
+    with serve_potato(TEXT) as (server, port):
         for annotators, pause in LOADS:
-            pace = _pace(annotators, pause)
+            pace = _describe_load(annotators, pause)
             theirs = asyncio.run(measure_potato(annotators, pause, psutil.Process(server.pid), port))
-            ratio = note_ratio(f"server: CPU per save, SQLite beside potato, {pace}", costs[pace], theirs.cpu)
-            yield (pace, f"potato {VERSION}", *theirs.cells(), f"ours / potato {ratio:.2f}")
+            ratio = record_ratio(f"server: CPU per save, SQLite beside potato, {pace}", costs[pace], theirs.cpu)
+            yield (pace, f"potato {POTATO_VERSION}", *theirs.format_cells(), f"ours / potato {ratio:.2f}")
 
 
-def _pace(annotators: int, pause: float) -> str:
+def _describe_load(annotators: int, pause: float) -> str:
     return f"{annotators}, {f'together {annotators / pause:,.0f} saves/s' if pause else 'as fast as it goes'}"
 
 
-HEAD = ("annotators", "server", "saves/s", "p50", "p99", "CPU per save", "ours / floor, CPU")
+TABLE_HEADER = ("annotators", "server", "saves/s", "p50", "p99", "CPU per save", "ours / floor, CPU")
 LOADS = ((20, 0.0), (100, 0.0), (100, 100 / 300))
 
 
 def table_rows(setups: Sequence[Setup], costs: dict[str, float]) -> Iterator[tuple[str, ...]]:
     """The rows of the table, each setup beside the floor; what a save costs the first setup is noted by pace."""
     for annotators, pause in LOADS:
-        pace = _pace(annotators, pause)
+        pace = _describe_load(annotators, pause)
         for setup in setups:
-            ours, floor_, ratio = asyncio.run(compare(annotators, pause, setup))
-            note_ratio(f"server: CPU per save, {setup.title}, annotators: {pace}", ratio, 1.0)
+            ours, floor_, ratio = asyncio.run(compare_with_floor(annotators, pause, setup))
+            record_ratio(f"server: CPU per save, {setup.title}, annotators: {pace}", ratio, 1.0)
             costs.setdefault(pace, ours.cpu)
-            yield (pace, f"ours, {setup.title}", *ours.cells(), f"{ratio:.2f}")
-            yield ("", "floor", *floor_.cells(), "")
+            yield (pace, f"ours, {setup.title}", *ours.format_cells(), f"{ratio:.2f}")
+            yield ("", "floor", *floor_.format_cells(), "")
 
 
 def main() -> None:
     """SQLite, PostgreSQL, and PostgreSQL with two workers, each beside the floor; then potato."""
     costs: dict[str, float] = {}
-    with postgresql() as url:
+    with temporary_postgresql() as url:
         setups = [
             Setup("SQLite"),
             Setup("PostgreSQL", url),
             Setup("PostgreSQL, 2 workers", url, 2),
         ]
         ours = [*table_rows(setups, costs)]
-    table = markdown(HEAD, [*ours, *potato_rows(costs)])
-    write_table("performance.md", "server", table, conditions("uvicorn", "starlette", "psycopg"))
+    table = markdown_table(TABLE_HEADER, [*ours, *potato_rows(costs)])
+    write_table("performance.md", "server", table, describe_conditions("uvicorn", "starlette", "psycopg"))
 
 
 if __name__ == "__main__":
-    floor(sys.argv[1])
+    serve_floor(sys.argv[1])

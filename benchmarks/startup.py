@@ -10,7 +10,7 @@ from pathlib import Path
 
 import finecomb as fc
 
-REPEATS = 7
+REPEAT_COUNT = 7
 LIBRARIES = {"typer, rich": "import typer, rich", "polars, numpy, pydantic": "import polars, numpy, pydantic"}
 LIMITS: tuple[tuple[str, str, float], ...] = (
     ("--version", "typer, rich", 3.0),
@@ -23,7 +23,7 @@ LIMITS: tuple[tuple[str, str, float], ...] = (
 def processor_seconds(*arguments: str) -> float:
     """The least processor time, of user and system, that a Python process took in several runs."""
     best = float("inf")
-    for _ in range(REPEATS):
+    for _ in range(REPEAT_COUNT):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import krippendorff
 import numpy as np
 
-from benchmarks._corpus import corpus
-from benchmarks._docs import markdown, write_table
-from benchmarks._ratios import conditions, note_ratio
-from benchmarks._timing import seconds
+from benchmarks._corpus import simulate_corpus
+from benchmarks._docs import markdown_table, write_table
+from benchmarks._ratios import describe_conditions, record_ratio
+from benchmarks._timing import best_seconds
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.agreement import agree
 from finecomb.statistics.measures.annotation_measures import MEASURES, measure
@@ -16,26 +16,28 @@ from finecomb.statistics.measures.unit_grid import build_grid, count_votes
 from finecomb.statistics.selection.view import View, view
 
 
-def peer(seen: View) -> float:
+def krippendorff_seconds(seen: View) -> float:
     """Alpha of every label by the peer, on value counts that are laid out beforehand and not timed."""
     counted = count_votes(seen.study, build_grid(seen.study), seen.categories)
     counts = [np.stack([counted.annotators_per_unit - marked, marked], axis=1) for marked in counted.marked]
-    return seconds(lambda: [krippendorff.alpha(value_counts=each, level_of_measurement="nominal") for each in counts])
+    return best_seconds(
+        lambda: [krippendorff.alpha(value_counts=each, level_of_measurement="nominal") for each in counts]
+    )
 
 
-def row(documents: int, annotators: int) -> tuple[str, ...]:
+def measure_row(documents: int, annotators: int) -> tuple[str, ...]:
     """One line of the table: ours with 1,000 resamples, the peer once and times 1,000."""
-    seen = view(Study.from_items(corpus(documents, annotators)))
-    drawn = seconds(lambda: agree(seen, ["alpha"], draws=1000))
-    theirs = peer(seen)
-    everything = seconds(lambda: measure(seen, list(MEASURES), ["model"], draws=1000), 1)
+    seen = view(Study.from_items(simulate_corpus(documents, annotators)))
+    drawn = best_seconds(lambda: agree(seen, ["alpha"], draws=1000))
+    theirs = krippendorff_seconds(seen)
+    everything = best_seconds(lambda: measure(seen, list(MEASURES), ["model"], draws=1000), 1)
     size = f"{documents:,} x {annotators}, {len(seen.study.marks):,}"
-    note_ratio(f"statistics: alpha with 1,000 resamples beside krippendorff, {size}", drawn, 1000 * theirs)
+    record_ratio(f"statistics: alpha with 1,000 resamples beside krippendorff, {size}", drawn, 1000 * theirs)
     times = (f"{drawn:.2f} s", f"{theirs:.2f} s", f"{1000 * theirs:,.0f} s", f"{1000 * theirs / drawn:,.0f}")
     return (size, *times, f"{everything:.2f} s")
 
 
-HEAD = (
+TABLE_HEADER = (
     "documents x annotators, marks",
     "alpha, 1,000 resamples",
     "`krippendorff`, one alpha per label",
@@ -47,5 +49,5 @@ HEAD = (
 
 def main() -> None:
     sizes = ((325, 10), (1300, 5), (1300, 10), (1300, 20))
-    table = markdown(HEAD, [row(documents, annotators) for documents, annotators in sizes])
-    write_table("performance.md", "statistics", table, conditions("krippendorff", "numpy", "polars"))
+    table = markdown_table(TABLE_HEADER, [measure_row(documents, annotators) for documents, annotators in sizes])
+    write_table("performance.md", "statistics", table, describe_conditions("krippendorff", "numpy", "polars"))

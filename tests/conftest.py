@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.durations import slow_tests
+from tests.durations import describe_slow_tests
 
 EXAMPLES = {"default": 30, "ci": 60, "long": 1000}
 for profile, examples in EXAMPLES.items():
@@ -28,7 +28,7 @@ def data() -> Path:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Name the tests that take too long for `make test`."""
     reports = (report for kind in terminalreporter.stats.values() for report in kind)
-    lines = slow_tests(report for report in reports if isinstance(report, pytest.TestReport))
+    lines = describe_slow_tests(report for report in reports if isinstance(report, pytest.TestReport))
     if lines:
         terminalreporter.section("slow tests")
         terminalreporter.write("\n".join([*lines, ""]))

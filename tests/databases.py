@@ -29,7 +29,7 @@ KINDS = ("sqlite", "postgresql")
 
 
 @functools.cache
-def server() -> str:
+def postgresql_url() -> str:
     """The URL of a private PostgreSQL, stopped and removed when the tests end."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it says where it keeps its locks
@@ -39,9 +39,9 @@ def server() -> str:
     return str(started.get_uri())
 
 
-def new_place(kind: str, folder: Path) -> StudyLocation:
+def new_study_location(kind: str, folder: Path) -> StudyLocation:
     """Where a new study can be: a file in `folder`, or under a name of its own in the private PostgreSQL."""
-    return parse_location(folder / "study.db" if kind == "sqlite" else f"{server()}#{uuid.uuid4().hex}")
+    return parse_location(folder / "study.db" if kind == "sqlite" else f"{postgresql_url()}#{uuid.uuid4().hex}")
 
 
 @functools.cache
@@ -49,7 +49,7 @@ def _demo() -> Study:
     return fc.demo()
 
 
-class Clocked:
+class FakeClock:
     """A clock that tests set."""
 
     def __init__(self, now: float = 1_700_000_000.0) -> None:
@@ -60,7 +60,7 @@ class Clocked:
 
 
 @contextmanager
-def opened(where: StudyLocation, items: Iterable[StudyItem], clock: Clock) -> Iterator[Store]:
+def open_test_store(where: StudyLocation, items: Iterable[StudyItem], clock: Clock) -> Iterator[Store]:
     """A store of its own for one test."""
     store = open_store(where, items, clock)
     try:
@@ -81,14 +81,14 @@ class Client(fastapi.testclient.TestClient):
         super().__init__(_app(store), base_url="http://study.test", raise_server_exceptions=False)
         self.store = store
 
-    def joined(self, token: str = "") -> Client:
+    def join_study(self, token: str = "") -> Client:
         """Signed in: by a personal link, else by the open one as somebody new."""
         answer = self.post(f"/api/join/{token or access_storage.open_link_token(self.store)}")
         assert answer.status_code == 200, answer.text
         self.headers[CSRF_HEADER] = answer.json()["csrf"]
         return self
 
-    def researching(self, role: Role = "owner", id: str = "") -> Client:
+    def sign_in_researcher(self, role: Role = "owner", id: str = "") -> Client:
         """Signed in as a researcher by a one-time link."""
         token = self.store.run_job_sync(researcher_actions_storage.invite_researcher, "tests", id or role, role)
         answer = self.post(f"/sign-in/{token}", follow_redirects=False)
@@ -96,7 +96,7 @@ class Client(fastapi.testclient.TestClient):
         self.headers[CSRF_HEADER] = self.get("/api/admin/session").json()["csrf"]
         return self
 
-    def next(self) -> Any:
+    def next_task(self) -> Any:
         """The task that comes next."""
         answer = self.post("/api/next")
         assert answer.status_code == 200, answer.text
@@ -116,7 +116,7 @@ class Client(fastapi.testclient.TestClient):
         answer = self.put(f"/api/tasks/{task}/{verb}", json=sent)
         return answer.status_code, answer.json()
 
-    def nothing_found(self, task: str, active: float = 0) -> None:
+    def submit_without_errors(self, task: str, active: float = 0) -> None:
         """Say that a text has no errors, and hand it in."""
         assert self.save(task, "answers", {"no_errors": True})[0] == 200
         code, answer = self.finish(task, active)
@@ -127,9 +127,9 @@ def demo_items() -> list[StudyItem]:
     """The demo study without anybody's work, in which texts come at once and any characters may be marked."""
     study = _demo()
     settings = study.settings.model_copy(update={"skip": ONBOARDING_PHASES})
-    return [settings, *map(_by_character, study.protocols.values()), *study.iter_documents()]
+    return [settings, *map(_snap_to_characters, study.protocols.values()), *study.iter_documents()]
 
 
-def _by_character(protocol: Protocol) -> Protocol:
+def _snap_to_characters(protocol: Protocol) -> Protocol:
     labels = tuple(label.model_copy(update={"snap": "character"}) for label in protocol.labels)
     return protocol.model_copy(update={"labels": labels})

@@ -21,7 +21,7 @@ from finecomb.cli.commands import load_commands
 from finecomb.cli.output import with_output_flags
 from finecomb.core import frames, practice, protocol, question, records
 from finecomb.core.options import option_specs
-from finecomb.formats.features import EVERYTHING
+from finecomb.formats.features import ALL_FEATURES
 from finecomb.reporting.reproduce.registry import PAPERS
 from finecomb.statistics.agreement.registry import MEASURES as AGREEMENTS
 from finecomb.statistics.comparisons.registry import TESTS
@@ -32,65 +32,65 @@ from tests.test_layers import LAYERS
 _ROOT = Path(__file__).parent.parent
 
 
-def _cell(text: object) -> str:
+def _escape_cell(text: object) -> str:
     return " ".join(str(text).split()).replace("|", "\\|").replace("<", "&lt;")
 
 
-def markdown(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+def markdown_table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     """A table in Markdown."""
     names = list(header)
-    lines = [names, ["---"] * len(names), *([_cell(cell) for cell in row] for row in rows)]
+    lines = [names, ["---"] * len(names), *([_escape_cell(cell) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 # --- frames and records ------------------------------------------------------------------------------------------
 
 
-def _type(kind: Any) -> str:
+def _describe_type(kind: Any) -> str:
     if isinstance(kind, pl.List):
-        return f"list of {_type(kind.inner)}"
+        return f"list of {_describe_type(kind.inner)}"
     if isinstance(kind, pl.Struct):
         return "{" + ", ".join(field.name for field in kind.fields) + "}"
     return "Datetime, UTC" if isinstance(kind, pl.Datetime) else str(kind)
 
 
-def columns(of: frames.Columns) -> str:
+def columns_table(of: frames.Columns) -> str:
     """The columns of a frame."""
-    rows = ((f"`{name}`", _type(kind), says) for name, (kind, says) in of.items())
-    return markdown(["column", "type", "what it holds"], rows)
+    rows = ((f"`{name}`", _describe_type(kind), says) for name, (kind, says) in of.items())
+    return markdown_table(["column", "type", "what it holds"], rows)
 
 
 def _first_line(text: str | None) -> str:
     return (text or "").strip().partition("\n\n")[0]
 
 
-def fields(record: type[BaseModel]) -> str:
+def fields_table(record: type[BaseModel]) -> str:
     """The fields of a record, with the prose under each."""
     prose = records.field_descriptions(record)
     rows = (
         (f"`{name}`", "yes" if field.is_required() else "", _first_line(prose.get(name)))
         for name, field in record.model_fields.items()
     )
-    return markdown(["field", "needed", "what it holds"], rows)
+    return markdown_table(["field", "needed", "what it holds"], rows)
 
 
 # --- commands ----------------------------------------------------------------------------------------------------
 
 
-def commands() -> dict[str, Any]:
+def commands_by_name() -> dict[str, Any]:
     """Every command by its name, e.g. `protocols show`."""
     load_commands()
-    return dict(_commands(typer.main.get_command(app), ""))
+    return dict(_iter_commands(typer.main.get_command(app), ""))
 
 
-def _commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+def _iter_commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
     if name:
         yield name, with_output_flags(command)
     for part, inner in getattr(command, "commands", {}).items():
-        yield from _commands(inner, f"{name} {part}".strip())
+        yield from _iter_commands(inner, f"{name} {part}".strip())
 
 
-def options(command: Any) -> str:
+def options_table(command: Any) -> str:
     """What a command takes."""
     rows = []
     for each in command.params:  # of Typer's own kind, which has no public name
@@ -98,13 +98,13 @@ def options(command: Any) -> str:
             continue
         flags = ", ".join(f"`{flag}`" for flag in each.opts)
         shown = flags if each.param_type_name == "option" else f"`{(each.name or '').upper()}`"
-        default = f"`{each.default}`" if _worth_saying(each.default) else ""
+        default = f"`{each.default}`" if _is_informative(each.default) else ""
         needed = "needed" if each.required else default
         rows.append((shown, getattr(each, "help", ""), needed))
-    return markdown(["argument or option", "what it does", "default"], rows)
+    return markdown_table(["argument or option", "what it does", "default"], rows)
 
 
-def _worth_saying(default: object) -> bool:
+def _is_informative(default: object) -> bool:
     """Whether a default tells the reader something; absent, false and empty do not."""
     return default is not None and default is not False and str(default) != "" and not callable(default)
 
@@ -112,11 +112,11 @@ def _worth_saying(default: object) -> bool:
 # --- formats and protocols ---------------------------------------------------------------------------------------
 
 
-_FLAG = {"columns": "map"}
+_FLAG_BY_OPTION = {"columns": "map"}
 """What the command line calls an option."""
 
 
-def format_list() -> str:
+def formats_table() -> str:
     """Every format with its ways and options."""
     rows = (
         (
@@ -125,50 +125,50 @@ def format_list() -> str:
             "yes" if each.read else "no",
             "yes" if each.write else "no",
             " ".join(f"`{ending}`" for ending in each.suffixes),
-            " ".join(f"`--{_FLAG.get(name, name)}`" for name in sorted(each.options)),
+            " ".join(f"`--{_FLAG_BY_OPTION.get(name, name)}`" for name in sorted(each.options)),
         )
         for each in formats.formats().values()
     )
-    return markdown(["name", "what it is", "read", "write", "endings", "options"], rows)
+    return markdown_table(["name", "what it is", "read", "write", "endings", "options"], rows)
 
 
-def holdings() -> str:
+def features_table() -> str:
     """What survives writing, feature by feature."""
     written = [each for each in formats.formats().values() if each.write]
     rows = (
         (feature, *("yes" if feature in each.holds else "–" for each in written))
-        for feature in sorted(EVERYTHING)
+        for feature in sorted(ALL_FEATURES)
         if not feature.endswith(" id")
     )
-    return markdown(["", *(each.name for each in written)], rows)
+    return markdown_table(["", *(each.name for each in written)], rows)
 
 
-def protocol_list() -> str:
+def protocols_table() -> str:
     """Every shipped protocol in a line."""
     rows = []
     for name in protocols.names():
         each = protocols.load_shipped(name)
         test = each.qualification
-        passed = f"{test.pass_at:g} of {test.total:g} points" if test else "none"
+        passed = f"{test.pass_at:g} of {test.max_points:g} points" if test else "none"
         rows.append((f"[`{name}`](#{name})", len(each.labels), each.work.unit, each.work.annotators, passed))
-    return markdown(["name", "labels", "work by", "annotators per text", "qualification"], rows)
+    return markdown_table(["name", "labels", "work by", "annotators per text", "qualification"], rows)
 
 
 # --- the map -----------------------------------------------------------------------------------------------------
 
 
-def layers() -> str:
+def layers_table() -> str:
     """Every package from the top layer to the lowest, with the first line of its docstring."""
     rows = (
         (number, f"`{package}`", purpose)
         for number, layer in zip(range(len(LAYERS), 0, -1), reversed(LAYERS), strict=True)
         for package in sorted(layer)
-        if (purpose := _purpose(package))
+        if (purpose := _package_summary(package))
     )
-    return markdown(["layer", "package", "what it is for"], rows)
+    return markdown_table(["layer", "package", "what it is for"], rows)
 
 
-def _purpose(package: str) -> str:
+def _package_summary(package: str) -> str:
     """The first line of a package's docstring; nothing for single modules such as `version`."""
     if importlib.util.find_spec(f"finecomb.{package}") is None:
         return ""
@@ -233,16 +233,16 @@ EXTENSIONS = (
 )
 
 
-def extensions() -> str:
+def extensions_table() -> str:
     """Where each thing is added: its folder, and the registry that lists it."""
     rows = ((row.what, f"`{row.folder}`", f"`finecomb.{row.registry}`", f"`{row.tests}`") for row in EXTENSIONS)
-    return markdown(["what", "goes into", "is listed by", "is tested in"], rows)
+    return markdown_table(["what", "goes into", "is listed by", "is tested in"], rows)
 
 
 # --- statistics --------------------------------------------------------------------------------------------------
 
 
-def statistic_list() -> str:
+def statistics_table() -> str:
     """Every statistic of every registry: its command, name, what it is, and its own options, from their dataclasses."""
     tables: list[tuple[str, Mapping[str, Any]]] = [
         ("measure", {**MEASURES, **STATISTICS}),
@@ -255,15 +255,15 @@ def statistic_list() -> str:
             f"`{command}`",
             f"[`{name}`](statistics/{row.page}.md)",
             getattr(row, "gloss", "") or row.says,
-            _flags(row.options),
+            _format_flags(row.options),
         )
         for command, registry in tables
         for name, row in registry.items()
     ]
-    return markdown(["command", "name", "what it is", "options"], rows)
+    return markdown_table(["command", "name", "what it is", "options"], rows)
 
 
-def _flags(options: type) -> str:
+def _format_flags(options: type) -> str:
     return " ".join(f"`{spec.flag}`" for spec in option_specs(options).values())
 
 
@@ -275,37 +275,37 @@ _RECORDS: Mapping[str, type[BaseModel]] = {
 }
 
 
-def exhibits() -> str:
+def exhibits_table() -> str:
     """Every table and figure of the papers: the function that makes it, and what a study must have."""
     rows = (
-        (paper.name, exhibit.number, exhibit.title, f"`{exhibit.function}`", exhibit.needs)
+        (paper.name, exhibit.number, exhibit.title, f"`{exhibit.function_name}`", exhibit.needs)
         for paper in PAPERS.values()
         for exhibit in paper.exhibits
     )
-    return markdown(["paper", "exhibit", "what it shows", "function", "needs"], rows)
+    return markdown_table(["paper", "exhibit", "what it shows", "function", "needs"], rows)
 
 
-def benchmark_list() -> str:
+def benchmarks_table() -> str:
     """Every benchmark with what it measures."""
     files = sorted(path for path in (_ROOT / "benchmarks").glob("*.py") if not path.name.startswith("_"))
     texts = [ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "" for path in files]
     purposes = [" ".join(text.partition("\n\n")[0].split()).removesuffix(".") for text in texts]
     rows = [(f"`{path.stem}`", purpose) for path, purpose in zip(files, purposes, strict=True)]
-    return markdown(["benchmark", "what it measures"], rows)
+    return markdown_table(["benchmark", "what it measures"], rows)
 
 
 TABLES: Mapping[str, Callable[[], str]] = {
-    **{f"frame {name}": functools.partial(columns, of) for name, of in frames.FRAMES.items()},
-    **{f"fields {name}": functools.partial(fields, kind) for name, kind in _RECORDS.items()},
-    **{f"options {name}": functools.partial(options, command) for name, command in commands().items()},
-    "formats": format_list,
-    "holdings": holdings,
-    "protocols": protocol_list,
-    "layers": layers,
-    "extensions": extensions,
-    "exhibits": exhibits,
-    "benchmarks": benchmark_list,
-    "statistics": statistic_list,
+    **{f"frame {name}": functools.partial(columns_table, of) for name, of in frames.FRAMES.items()},
+    **{f"fields {name}": functools.partial(fields_table, kind) for name, kind in _RECORDS.items()},
+    **{f"options {name}": functools.partial(options_table, command) for name, command in commands_by_name().items()},
+    "formats": formats_table,
+    "holdings": features_table,
+    "protocols": protocols_table,
+    "layers": layers_table,
+    "extensions": extensions_table,
+    "exhibits": exhibits_table,
+    "benchmarks": benchmarks_table,
+    "statistics": statistics_table,
 }
 """By the name that stands in the page: `<!-- table: frame marks -->`."""
 

@@ -15,7 +15,7 @@ from finecomb.core.records import Annotation, Annotator, Antecedents, Document, 
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import StudyItem
 from finecomb.formats.base import Format, Options
-from finecomb.formats.features import EVERYTHING
+from finecomb.formats.features import ALL_FEATURES
 
 PROTOCOL = Protocol(
     name="test",
@@ -36,15 +36,15 @@ PROTOCOL = Protocol(
 )
 
 # Letters, spaces, an emoji beyond the BMP, a combining accent, Hebrew, Chinese, markup and quotes.
-PLAIN = "ab cd. 😀é\u0301שם中文<&>\"'"
-LINES = PLAIN + "\n\r\t,;|"
+PLAIN_ALPHABET = "ab cd. 😀é\u0301שם中文<&>\"'"
+MULTILINE_ALPHABET = PLAIN_ALPHABET + "\n\r\t,;|"
 
 
-def texts(alphabet: str = LINES, min_size: int = 0, max_size: int = 40) -> st.SearchStrategy[str]:
+def texts(alphabet: str = MULTILINE_ALPHABET, min_size: int = 0, max_size: int = 40) -> st.SearchStrategy[str]:
     return st.text(alphabet, min_size=min_size, max_size=max_size)
 
 
-def words(alphabet: str = PLAIN) -> st.SearchStrategy[str]:
+def words(alphabet: str = PLAIN_ALPHABET) -> st.SearchStrategy[str]:
     """Answers and titles: visible text without white space around it."""
     return texts(alphabet, 1, 12).map(str.strip).filter(bool)
 
@@ -54,7 +54,7 @@ def ids(prefix: str) -> st.SearchStrategy[str]:
 
 
 @st.composite
-def documents(draw: st.DrawFn, id: str, holds: frozenset[str], alphabet: str = LINES) -> Document:
+def documents(draw: st.DrawFn, id: str, holds: frozenset[str], alphabet: str = MULTILINE_ALPHABET) -> Document:
     text = draw(texts(alphabet, min_size=1))
     context = (
         {"prompt": draw(texts(alphabet, min_size=1))} if "document context" in holds and draw(st.booleans()) else {}
@@ -89,7 +89,7 @@ def spans(
 
 
 @st.composite
-def marks(draw: st.DrawFn, id: str, document: Document, holds: frozenset[str], alphabet: str = PLAIN) -> Mark:
+def marks(draw: st.DrawFn, id: str, document: Document, holds: frozenset[str], alphabet: str = PLAIN_ALPHABET) -> Mark:
     part = "prompt" if "mark on context" in holds and document.context and draw(st.booleans()) else TEXT
     text = document.part(part) or ""
     where = draw(spans(text, holds, part))
@@ -105,12 +105,12 @@ def marks(draw: st.DrawFn, id: str, document: Document, holds: frozenset[str], a
     antecedents = None
     if "mark antecedents" in holds and label == "red" and draw(st.booleans()):
         earlier = draw(spans(document.text, holds - {"mark omission"}, several=False))
-        antecedents = Antecedents(spans=earlier, quotes=tuple(span.of(document.text) for span in earlier))
+        antecedents = Antecedents(spans=earlier, quotes=tuple(span.extract(document.text) for span in earlier))
     lost = "mark unlocated" in holds and draw(st.integers(0, 5)) == 0
     return Mark(
         id=id,
         spans=() if lost else where,
-        quotes=tuple(span.of(text) for span in where),
+        quotes=tuple(span.extract(text) for span in where),
         unlocated="not found" if lost else "",
         label=label,
         answers=answers,
@@ -125,7 +125,7 @@ def marks(draw: st.DrawFn, id: str, document: Document, holds: frozenset[str], a
 
 @st.composite
 def studies(
-    draw: st.DrawFn, holds: frozenset[str] = EVERYTHING, alphabet: str = LINES, most: int = 3
+    draw: st.DrawFn, holds: frozenset[str] = ALL_FEATURES, alphabet: str = MULTILINE_ALPHABET, most: int = 3
 ) -> list[StudyItem]:
     """A small sound study that uses no feature outside `holds`, as a list of records."""
     docs = [draw(documents(f"doc-{n}", holds, alphabet)) for n in range(draw(st.integers(1, most)))]
@@ -159,7 +159,7 @@ def studies(
     return [Settings(protocols=(PROTOCOL.id,)), PROTOCOL, *docs, *people, *annotations]
 
 
-def canonical(items: Iterable[StudyItem], holds: frozenset[str] = EVERYTHING) -> dict[str, Any]:
+def canonical_form(items: Iterable[StudyItem], holds: frozenset[str] = ALL_FEATURES) -> dict[str, Any]:
     """A study as plain values that do not depend on order, nor on ids or protocols that a format cannot hold."""
     result: dict[str, Any] = {"documents": {}, "annotators": {}, "annotations": []}
     for item in items:
@@ -168,14 +168,14 @@ def canonical(items: Iterable[StudyItem], holds: frozenset[str] = EVERYTHING) ->
         elif isinstance(item, Annotator):
             result["annotators"][item.id] = item.model_dump()
         elif isinstance(item, Annotation):
-            result["annotations"].append(_annotation(item, holds))
+            result["annotations"].append(_canonical_annotation(item, holds))
         elif isinstance(item, Protocol) and "protocol" in holds:
             result[item.id] = item.model_dump()
     result["annotations"].sort(key=lambda each: (each["document"], each["annotator"], each["round"]))
     return result
 
 
-def _annotation(annotation: Annotation, holds: frozenset[str]) -> dict[str, Any]:
+def _canonical_annotation(annotation: Annotation, holds: frozenset[str]) -> dict[str, Any]:
     value = annotation.model_dump()
     value["marks"] = sorted(
         value["marks"],

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import finecomb as fc
 from finecomb.cli import app
 from finecomb.collection import arrivals_storage, assignment_storage, onboarding_storage, pay
-from finecomb.collection.annotator_progress import AnnotatorMeta, Bonus
+from finecomb.collection.annotator_meta import AnnotatorMeta, Bonus
 from finecomb.collection.database.location import parse_location
 from finecomb.collection.database.store import Store, open_store
 from finecomb.collection.onboarding import PracticeItem, Step
@@ -85,14 +85,14 @@ def test_tables_are_those_of_before(command: str, kind: str, database: Path) -> 
 
 
 def test_pay_is_that_of_before(store: Store) -> None:
-    with store.database.reading() as transaction:
+    with store.database.read_transaction() as transaction:
         arrivals = arrivals_storage.arrivals(store, transaction)
     earned = pay.compute_earnings(store.study(), arrivals, store.head.protocol)
     assert pay.pay_csv(earned) == (FILES / "pay.csv").read_text(encoding="utf-8")
 
 
 def whereabouts(store: Store, annotator: str) -> list[Any]:
-    with store.database.reading() as transaction:
+    with store.database.read_transaction() as transaction:
         step = onboarding_storage.onboarding_state(store, transaction, annotator).step
         state = assignment_storage.assignment_state(store, transaction, annotator)
     at = step.id if isinstance(step, Step) else step.document if isinstance(step, PracticeItem) else step
@@ -111,12 +111,12 @@ def test_folder_and_database_hold_the_same_records(database: Path) -> None:
 def test_what_is_kept_about_a_person_has_types() -> None:
     study = fc.read(FILES / "folder")
     people = {annotator.id: annotator for annotator in study.iter_annotators()}
-    progress = AnnotatorMeta.of(people["reader-1"])
+    progress = AnnotatorMeta.from_annotator(people["reader-1"])
     assert (progress.name, progress.bonus) == ("Ada", Bonus(2.5, "thorough"))
     assert progress.setting == {"town": "harbour"}
     assert {"consent", "survey", "instructions"} <= progress.done_steps("before@1")
-    assert AnnotatorMeta.of(people["zoe"]).step("before@1", "survey") is not None
-    assert AnnotatorMeta.of(people["zoe"]).done_steps("before@1") == {"consent"}
+    assert AnnotatorMeta.from_annotator(people["zoe"]).find_step_record("before@1", "survey") is not None
+    assert AnnotatorMeta.from_annotator(people["zoe"]).done_steps("before@1") == {"consent"}
 
 
 def test_what_is_kept_about_a_task_has_types_and_is_written_as_it_was_read() -> None:
@@ -139,5 +139,5 @@ def test_types_keep_what_is_not_ours() -> None:
     assert (circumstances.order, circumstances.offered, circumstances.pilot) == (3, (), False)
     assert circumstances.to_meta() == meta
     person = Annotator(id="ann", kind="human", meta={"steps": "none", "bonus": 3, "batch": 7})
-    assert AnnotatorMeta.of(person) == AnnotatorMeta()
+    assert AnnotatorMeta.from_annotator(person) == AnnotatorMeta()
     assert Annotation(id="a", document="d", annotator="ann", protocol="p", meta=meta).meta == meta

@@ -31,7 +31,7 @@ import yaml
 from finecomb import formats, protocols
 from finecomb.core import frames
 from finecomb.version import __version__
-from tests.docs_tables import MARKER, TABLES, commands
+from tests.docs_tables import MARKER, TABLES, commands_by_name
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -244,9 +244,9 @@ def _headings(name: str) -> set[str]:
 
 
 def test_every_command_is_described() -> None:
-    assert _headings("commands.md") == {f"finecomb {name}" for name in commands()}
+    assert _headings("commands.md") == {f"finecomb {name}" for name in commands_by_name()}
     tables = {match["name"] for match in MARKER.finditer(_page("commands.md"))}
-    assert tables == {f"options {name}" for name, command in commands().items() if command.params}
+    assert tables == {f"options {name}" for name, command in commands_by_name().items() if command.params}
 
 
 def test_every_protocol_is_described() -> None:
@@ -292,7 +292,7 @@ def test_the_site_asks_no_other_site_for_anything(tmp_path: Path) -> None:
 
 _SPAN = re.compile(r"`(finecomb [^`]+)`")
 _NAMES = re.compile(r"^[A-Z0-9_]+$")
-COMMANDS = commands()
+COMMANDS = commands_by_name()
 
 
 def unrun_commands(page: str) -> Iterator[str]:

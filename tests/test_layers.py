@@ -17,6 +17,7 @@ LAYERS: list[set[str]] = [
     {"annotators"},
     {"corpora"},
     {"collection", "formats", "reporting"},
+    {"api"},
     {"server"},
     {"__init__", "cli"},
     {"__main__"},

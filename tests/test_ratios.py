@@ -8,35 +8,37 @@ from pathlib import Path
 import benchmarks
 import pytest
 from benchmarks import _docs
-from benchmarks._ratios import KEPT, conditions, keep, read_kept, regressions
+from benchmarks._ratios import RATIOS_FILE, describe_conditions, describe_regressions, read_stored_ratios, store_ratios
 
 KEPT_RATIOS = {"reading": 3.0, "server": 1.5}
 
 
 def test_a_ratio_that_grew_beyond_the_tolerance_is_named() -> None:
-    assert regressions({"reading": 4.6, "server": 1.5}, KEPT_RATIOS) == ["reading: 4.6 times the peer's cost, 3 before"]
+    assert describe_regressions({"reading": 4.6, "server": 1.5}, KEPT_RATIOS) == [
+        "reading: 4.6 times the peer's cost, 3 before"
+    ]
 
 
 def test_noise_improvements_and_new_ratios_are_no_regression() -> None:
-    assert regressions({"reading": 4.4, "server": 0.2, "new": 99.0}, KEPT_RATIOS) == []
-    assert regressions({"reading": 3.2}, KEPT_RATIOS, tolerance=1.05) != []
+    assert describe_regressions({"reading": 4.4, "server": 0.2, "new": 99.0}, KEPT_RATIOS) == []
+    assert describe_regressions({"reading": 3.2}, KEPT_RATIOS, tolerance=1.05) != []
 
 
 def test_kept_ratios_of_other_benchmarks_stay(tmp_path: Path) -> None:
     file = tmp_path / "ratios.json"
-    keep(KEPT_RATIOS, file)
-    keep({"server": 1.23456}, file)
-    assert read_kept(file) == {"reading": 3.0, "server": 1.235}
+    store_ratios(KEPT_RATIOS, file)
+    store_ratios({"server": 1.23456}, file)
+    assert read_stored_ratios(file) == {"reading": 3.0, "server": 1.235}
 
 
 def test_the_repository_has_ratios() -> None:
-    assert all(ratio > 0 for ratio in read_kept(KEPT).values())
-    assert len(read_kept(KEPT)) >= 8
+    assert all(ratio > 0 for ratio in read_stored_ratios(RATIOS_FILE).values())
+    assert len(read_stored_ratios(RATIOS_FILE)) >= 8
 
 
 def test_conditions_say_versions_machine_and_load() -> None:
     assert re.fullmatch(
-        r"\d+ \w+ \d{4}; Python 3\S+, numpy \S+; \d+ cores, \S+, a load of \d+\.\d\.", conditions("numpy")
+        r"\d+ \w+ \d{4}; Python 3\S+, numpy \S+; \d+ cores, \S+, a load of \d+\.\d\.", describe_conditions("numpy")
     )
 
 
@@ -73,7 +75,7 @@ def test_a_table_replaces_the_one_before(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(_docs, "DOCS", tmp_path)
     page = tmp_path / "page.md"
     page.write_text("a\n<!-- measured: x -->\nold\n<!-- end -->\nb\n", encoding="utf-8")
-    _docs.write_table("page.md", "x", _docs.markdown(("h",), [("1",)]), "Today.")
+    _docs.write_table("page.md", "x", _docs.markdown_table(("h",), [("1",)]), "Today.")
     assert (
         page.read_text(encoding="utf-8")
         == "a\n<!-- measured: x -->\nToday.\n\n| h |\n| --- |\n| 1 |\n<!-- end -->\nb\n"

@@ -13,15 +13,14 @@ import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from finecomb.core.hooks import FINDINGS_HOOKS, HTML_HOOK
 from finecomb.version import __version__
 
 if TYPE_CHECKING:
     from finecomb.core.errors import FinecombError, Problem
     from finecomb.core.estimate import Estimate
-    from finecomb.core.results import Findings
     from finecomb.core.protocol import Protocol
     from finecomb.core.records import Annotation, Annotator, Document, Mark, Unit
+    from finecomb.core.results import Findings
     from finecomb.core.span import Span
     from finecomb.core.study import Study
     from finecomb.formats import Options, read, write
@@ -76,7 +75,7 @@ _HOMES = {
     "FinecombError": "core.errors",
     "Problem": "core.errors",
     "Estimate": "core.estimate",
-    "Findings": "core.findings",
+    "Findings": "core.results",
     "Protocol": "core.protocol",
     "Annotation": "core.records",
     "Annotator": "core.records",
@@ -124,36 +123,14 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-def _study_html(study: Study) -> str:
-    from finecomb.reporting.marked_text import study_html
-
-    return study_html(study)
-
-
-def _findings_html(findings: Findings) -> str:
-    from finecomb.reporting.notebook_findings import findings_html
-
-    return findings_html(findings)
-
-
-def _findings_chart(findings: Findings) -> Any:
-    from finecomb.reporting.notebook_findings import findings_chart
-
-    return findings_chart(findings)
-
-
-HTML_HOOK[:] = [_study_html]
-FINDINGS_HOOKS.update({"html": _findings_html, "chart": _findings_chart})
-
-
 def check(study: Study) -> list[Problem]:
     """Every problem of a study, errors and warnings, with file and line where it was read from a folder."""
     from finecomb.annotators.detectors.boxscore.game_record import box_score_problem
     from finecomb.core.study_checks import check as problems_of
-    from finecomb.formats import with_lines
+    from finecomb.formats import locate_problems
 
     problems = problems_of(study, [box_score_problem])
-    return with_lines(problems, Path(study.origin)) if study.origin else problems
+    return locate_problems(problems, Path(study.origin)) if study.origin else problems
 
 
 def demo(readers: int = 5, seed: int = 0) -> Study:

@@ -12,7 +12,7 @@ _AT_REST = "() => Promise.all(document.getAnimations().map((animation) => animat
 _RUN = "() => axe.run(document, {resultTypes: ['violations']}).then((found) => found.violations)"
 
 
-def violations(page: Page) -> list[str]:
+def axe_violations(page: Page) -> list[str]:
     """What axe-core calls moderate, serious or critical."""
     if not AXE.exists():
         pytest.skip("axe-core is not installed; make frontend installs it")

@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from playwright.sync_api import Page, expect
 
 import finecomb as fc
-from finecomb.annotators.simulated.demo_study import demo_study, demo_texts, document_of, truth_of
-from finecomb.annotators.simulated.simulated_annotators import Simulated, simulate
+from finecomb.annotators.simulated.demo_study import build_document, build_truth, demo_study, demo_texts
+from finecomb.annotators.simulated.simulated_annotators import SimulatedAnnotator, simulate_annotations
 from finecomb.collection import arrivals_storage
 from finecomb.collection.arrivals import ArrivalSource
 from finecomb.collection.database import tables
@@ -35,8 +35,8 @@ from finecomb.core.records import (
 )
 from finecomb.core.study import Study
 from finecomb.protocols import load_shipped
-from tests.annotators.llm.scripted import Answer, ScriptedServer, text_of
-from tests.browser.served import Server
+from tests.annotators.llm.scripted_server import ScriptedAnswer, ScriptedServer, extract_text
+from tests.browser.live_server import Server
 
 DAY = 86_400.0
 
@@ -57,7 +57,7 @@ REASONS = ("Much too fast", "Missed planted errors", "Much too fast", "Asked to 
 
 
 @dataclass(frozen=True)
-class Comer:
+class Participant:
     """Somebody who came to a study with a design."""
 
     annotator: Annotator
@@ -68,7 +68,7 @@ class Comer:
     is_working: bool = False
 
 
-def designed() -> Study:
+def make_design_study() -> Study:
     """A study with a design whose cells are filled to a different degree, with people lost, excluded and at work."""
     protocol = fc.protocol("turing").model_copy(update={"work": Work(texts=2)})
     settings = Settings(
@@ -87,44 +87,46 @@ def designed() -> Study:
         for model in DESIGN.cross["model"]
         for number in range(2)
     ]
-    people = comers()
-    work = [annotation for comer in people for annotation in _ratings(comer, protocol.id)]
+    people = design_participants()
+    work = [annotation for comer in people for annotation in _rating_annotations(comer, protocol.id)]
     return Study.from_items([settings, protocol, *documents, *(comer.annotator for comer in people), *work])
 
 
 @functools.cache
-def comers() -> tuple[Comer, ...]:
+def design_participants() -> tuple[Participant, ...]:
     """Everybody who came, in the order in which they came."""
     chance = random.Random(7)
     cells = design_cells(DESIGN)
-    people = [person for at, cell in enumerate(cells) for person in _cell_people(cell, at, chance)]
+    people = [person for at, cell in enumerate(cells) for person in _cell_participants(cell, at, chance)]
     chance.shuffle(people)
     return tuple(people)
 
 
-def _cell_people(cell: DesignCell, at: int, chance: random.Random) -> list[Comer]:
+def _cell_participants(cell: DesignCell, at: int, chance: random.Random) -> list[Participant]:
     block, row, column = at // 16, at % 16 // 4, at % 4
     accepted = max(0, min(8, 10 - 2 * row - column - 2 * block + chance.randrange(3))) if at < 31 else 0
     slow = cell.name == "none/school/human"
-    people = [_comer(cell, at, number, 2, 251 if slow else chance.uniform(205, 235)) for number in range(accepted)]
+    people = [
+        _make_participant(cell, at, number, 2, 251 if slow else chance.uniform(205, 235)) for number in range(accepted)
+    ]
     if 0 < accepted < 8 and chance.random() < 0.4:
-        people.append(_comer(cell, at, 8, 1, 220, is_working=True))
+        people.append(_make_participant(cell, at, 8, 1, 220, is_working=True))
     if chance.random() < 0.5:
-        people.append(_comer(cell, at, 9, 2, 40, why=chance.choice(REASONS)))
+        people.append(_make_participant(cell, at, 9, 2, 40, why=chance.choice(REASONS)))
     if chance.random() < 0.4:
-        people.append(_comer(cell, at, 10, 1, 200))
+        people.append(_make_participant(cell, at, 10, 1, 200))
     return people
 
 
-def _comer(
+def _make_participant(
     cell: DesignCell, at: int, number: int, texts: int, seconds: float, why: str = "", is_working: bool = False
-) -> Comer:
+) -> Participant:
     excluded = Exclusion(by="ed", reason=why) if why else None
     person = Annotator(id=f"reader-{at + 1}-{number + 1}", kind="human", platform="prolific", excluded=excluded)
-    return Comer(with_cell(person, cell), texts, seconds, is_working)
+    return Participant(with_cell(person, cell), texts, seconds, is_working)
 
 
-def _ratings(comer: Comer, protocol: str) -> list[Annotation]:
+def _rating_annotations(comer: Participant, protocol: str) -> list[Annotation]:
     who, factors = comer.annotator.id, comer.annotator.factors
     return [
         Annotation(
@@ -139,7 +141,7 @@ def _ratings(comer: Comer, protocol: str) -> list[Annotation]:
     ]
 
 
-def let_them_come(server: Server, days: int = 11) -> None:
+def record_arrivals(server: Server, days: int = 11) -> None:
     """Write down when everybody came, over the days before now, and who is at work; the server starts with that."""
     if (server.folder / "came").exists():
         return
@@ -149,8 +151,8 @@ def let_them_come(server: Server, days: int = 11) -> None:
     store = open_store(parse_location(server.folder / "study.db"), clock=lambda: moment[0])
     try:
         with store.database.write_transaction() as transaction:
-            for number, comer in enumerate(comers()):
-                moment[0] = time.time() - days * DAY * (1 - ((number + 1) / len(comers())) ** 0.8)
+            for number, comer in enumerate(design_participants()):
+                moment[0] = time.time() - days * DAY * (1 - ((number + 1) / len(design_participants())) ** 0.8)
                 arrivals_storage.record_arrival(
                     store, transaction, comer.annotator.id, ArrivalSource(platform="prolific")
                 )
@@ -164,44 +166,46 @@ def let_them_come(server: Server, days: int = 11) -> None:
 
 # --- runs of language models -------------------------------------------------------------------------------------
 
-_ASKED = {"price": (3.0, 6.0), "attempts": 1, "concurrency": 1}
+_MODEL_OPTIONS = {"price": (3.0, 6.0), "attempts": 1, "concurrency": 1}
 
 
 @functools.cache
-def endpoint() -> ScriptedServer:
+def model_endpoint() -> ScriptedServer:
     """A model that reads the demo's texts: it knows most errors, and now and then its reply is of no use."""
-    server = ScriptedServer(_reply)
+    server = ScriptedServer(_model_reply)
     server.__enter__()  # until the tests end
     return server
 
 
-def _reply(body: dict[str, Any], number: int) -> Answer:
-    text = text_of(body)
+def _model_reply(body: dict[str, Any], number: int) -> ScriptedAnswer:
+    text = extract_text(body)
     at = next((at for at, demo in enumerate(demo_texts()) if demo.text.strip() == text.strip()), 0)
-    marks = [_said(error.quote, error.label) for error in demo_texts()[at].errors]
+    marks = [_reply_mark(error.quote, error.label) for error in demo_texts()[at].errors]
     if body["model"] == "mini":
         if at % 3 == 1:
-            return Answer("Here are the errors I found: the second sentence repeats the first.", usage=(640, 40))
+            return ScriptedAnswer(
+                "Here are the errors I found: the second sentence repeats the first.", usage=(640, 40)
+            )
         marks = [{**mark, "quote": mark["quote"].replace(" the ", " that ")} for mark in marks]
     if at == 2:
-        return Answer("I'm sorry, but I can't help with that.", usage=(640, 20))
+        return ScriptedAnswer("I'm sorry, but I can't help with that.", usage=(640, 20))
     if at == 5:
-        reply = json.dumps({"marks": [*marks, _said("a line", "incoherent")]}, indent=1)
-        return Answer(reply[: len(reply) * 3 // 5], finish="length", usage=(640, 1200))
+        reply = json.dumps({"marks": [*marks, _reply_mark("a line", "incoherent")]}, indent=1)
+        return ScriptedAnswer(reply[: len(reply) * 3 // 5], finish="length", usage=(640, 1200))
     if at == 7:
-        return Answer("", usage=(640, 0))
-    return Answer(json.dumps({"marks": marks}), usage=(640, 60 + 40 * len(marks)))
+        return ScriptedAnswer("", usage=(640, 0))
+    return ScriptedAnswer(json.dumps({"marks": marks}), usage=(640, 60 + 40 * len(marks)))
 
 
-def _said(quote: str, label: str | None) -> dict[str, Any]:
+def _reply_mark(quote: str, label: str | None) -> dict[str, Any]:
     return {"quote": quote, "before": "", "after": "", "label": label, "severity": 2, "explanation": "Does not fit."}
 
 
-def asked() -> Study:
+def make_model_study() -> Study:
     """The demo study with three language models that can be asked."""
     study = Study.from_items(demo_study(5, 0))
     models = {
-        name: ModelSettings(model=model, base_url=endpoint().url, budget=budget, **_ASKED)
+        name: ModelSettings(model=model, base_url=model_endpoint().url, budget=budget, **_MODEL_OPTIONS)
         for name, model, budget in (("judge-4", "big", 2.0), ("judge-mini", "mini", 1.0), ("judge-short", "big", 0.045))
     }
     settings = study.settings.model_copy(update={"models": models})
@@ -216,7 +220,7 @@ _START = """async (models) => {
 }"""
 
 
-def ask_models(page: Page, server: Server) -> None:
+def run_models(page: Page, server: Server) -> None:
     """Three runs, the last of which stops at its budget; made once for each server."""
     page.goto(f"{server.address}/admin#/runs")
     expect(page.locator("[data-sent]")).to_be_visible(timeout=60_000)
@@ -231,13 +235,13 @@ def ask_models(page: Page, server: Server) -> None:
 # --- a judge to be calibrated ------------------------------------------------------------------------------------
 
 
-def judged() -> Study:
+def make_judge_study() -> Study:
     """The demo with ten readers and a language model that finds some kinds of errors and misses others."""
     protocol = load_shipped("scarecrow")
     texts = demo_texts()
-    documents = [document_of(text) for text in texts]
-    truth = {text.id: truth_of(text, protocol) for text in texts}
-    judge = Simulated("judge-4", recall=0.6, precision=0.8, jitter=0.5, confusion=0.15)
+    documents = [build_document(text) for text in texts]
+    truth = {text.id: build_truth(text, protocol) for text in texts}
+    judge = SimulatedAnnotator("judge-4", recall=0.6, precision=0.8, jitter=0.5, confusion=0.15)
     machine = Annotator(id="judge-4", kind="llm", meta={"model": "big-2026-08-01", "prompt": "3f2a77d1"})
-    work = simulate(documents, truth, [judge], protocol, seed=3)
+    work = simulate_annotations(documents, truth, [judge], protocol, seed=3)
     return Study.from_items([*demo_study(10, 0), machine, *work])

@@ -8,7 +8,7 @@ from typing import Any
 import finecomb as fc
 from finecomb.core.records import ONBOARDING_PHASES, Annotation, Document, Settings
 from finecomb.core.study import Study
-from tests.browser.served import Server
+from tests.browser.live_server import Server
 
 FERRY = "The ferry, which has run since 1911, will mark its fiftieth year this spring. It carry 40 people a night."
 PROMPT = "The ferry will stop running after dark."
@@ -29,32 +29,32 @@ STORY = (
 )
 
 
-def study_of(protocol: str | fc.Protocol, *documents: Document) -> Study:
+def marking_study(protocol: str | fc.Protocol, *documents: Document) -> Study:
     """A study for marking: nothing comes before the work."""
     chosen = fc.protocol(protocol) if isinstance(protocol, str) else protocol
     settings = Settings(title="Harbour news", protocols=(chosen.id,), annotators=3, skip=ONBOARDING_PHASES)
     return Study.from_items([settings, chosen, *documents])
 
 
-def text(id: str, words: str, **more: object) -> Document:
+def make_document(id: str, words: str, **more: object) -> Document:
     return Document.model_validate({"id": id, "text": words, "meta": {"model": SECRET}} | more)
 
 
-def work(server: Server) -> list[Annotation]:
-    return [each for each in server.study().iter_annotations() if each.status == "submitted"]
+def submitted_annotations(server: Server) -> list[Annotation]:
+    return [each for each in server.read_study().iter_annotations() if each.status == "submitted"]
 
 
-def marked(annotation: Annotation) -> list[tuple[str | None, Sequence[str], list[object]]]:
+def describe_marks(annotation: Annotation) -> list[tuple[str | None, Sequence[str], list[object]]]:
     return sorted((mark.label, mark.quotes, [span.to_wire() for span in mark.spans]) for mark in annotation.marks)
 
 
-def quotes_hold(annotation: Annotation, document: Document) -> None:
+def assert_quotes_match(annotation: Annotation, document: Document) -> None:
     for mark in annotation.marks:
         for span, quote in zip(mark.spans, mark.quotes, strict=True):
-            assert span.of(document.part(span.part) or "") == quote
+            assert span.extract(document.part(span.part) or "") == quote
 
 
-def box_game(day: str, home: tuple[str, str] = ("Northfield", "Millers"), shift: int = 0) -> dict[str, Any]:
+def make_game_record(day: str, home: tuple[str, str] = ("Northfield", "Millers"), shift: int = 0) -> dict[str, Any]:
     """A made-up game of the Harbour Gulls as RotoWire writes one: columns under the numbers of players."""
     names = ["Dana Okafor", "Mika Sorn", "Ray Castell", "Joon Abara", "Eli Weiss", "Per Lunde", "Will Tarn"]
     others = ["Tomas Reyl", "Luis Prado", "Andre Voss", "Cole Hart", "Sam Idris", "Ben Okoye", "Ivo Grand"]
@@ -90,12 +90,12 @@ def box_game(day: str, home: tuple[str, str] = ("Northfield", "Millers"), shift:
             name: {str(at): "N/A" if value is None else str(value) for at, value in enumerate(values)}
             for name, values in columns.items()
         },
-        "vis_line": _line(29, 26, 24, 25, 4, 1),
-        "home_line": _line(21, 26, 27, 24, 2, 3),
+        "vis_line": _team_line(29, 26, 24, 25, 4, 1),
+        "home_line": _team_line(21, 26, 27, 24, 2, 3),
     }
 
 
-def _line(*numbers: int) -> dict[str, str]:
+def _team_line(*numbers: int) -> dict[str, str]:
     *quarters, wins, losses = numbers
     fields = {f"TEAM-PTS_QTR{number}": points for number, points in enumerate(quarters, 1)}
     fields |= {"TEAM-PTS": sum(quarters), "TEAM-WINS": wins, "TEAM-LOSSES": losses}

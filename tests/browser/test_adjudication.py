@@ -13,8 +13,8 @@ import finecomb as fc
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from tests.browser.accessibility import violations
-from tests.browser.served import Server, serving
+from tests.browser.accessibility import axe_violations
+from tests.browser.live_server import Server, serve_study
 
 TEXT = (
     "The Harbour Gulls (4-1) beat the Northfield Millers (2-3) 104-98 on Saturday at the Millhouse. The Gulls led "
@@ -79,7 +79,7 @@ def games() -> Study:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    with serving(games(), tmp_path / "study") as served:
+    with serve_study(games(), tmp_path / "study") as served:
         yield served
 
 
@@ -99,7 +99,7 @@ def opened(page: Page, id: str = "report-03") -> None:
 
 
 def gold(server: Server, id: str = "report-03") -> Annotation:
-    (found,) = [each for each in server.study().annotations_on(id) if each.annotator == "gold"]
+    (found,) = [each for each in server.read_study().annotations_on(id) if each.annotator == "gold"]
     return found
 
 
@@ -119,7 +119,7 @@ def number(page: Page, quote: str) -> str:
 def test_a_text_is_adjudicated_by_keyboard(browser: Browser, server: Server, tmp_path: Path) -> None:
     page = researcher(browser, server)
     expect(page.locator("tbody tr").first).to_contain_text("report-03")  # most to decide
-    assert violations(page) == []
+    assert axe_violations(page) == []
     opened(page)
     keys = page.keyboard
     assert not any(name in page.content() for name in ("ash", "secret"))
@@ -132,7 +132,7 @@ def test_a_text_is_adjudicated_by_keyboard(browser: Browser, server: Server, tmp
     keys.press("Alt+ArrowDown")
     keys.press("Alt+ArrowDown")
     at(page, 3)
-    assert violations(page) == []
+    assert axe_violations(page) == []
     keys.press(number(page, "“Luis Prado added”"))
     saved(page)
     keys.press("l")
@@ -177,14 +177,16 @@ def test_a_text_is_adjudicated_by_keyboard(browser: Browser, server: Server, tmp
     }
     assert "season-high" not in found
     assert len(found) == 5
-    assert fc.check(server.study()) == []
+    assert fc.check(server.read_study()) == []
 
     page.get_by_role("link", name="Export").click()
     with page.expect_download() as download:
         page.get_by_role("button", name="Download as jsonl", exact=True).click()
     download.value.save_as(tmp_path / "games.jsonl")
     exported = [
-        each for each in fc.read(tmp_path / "games.jsonl").work().iter_annotations() if each.annotator == "gold"
+        each
+        for each in fc.read(tmp_path / "games.jsonl").submitted_work().iter_annotations()
+        if each.annotator == "gold"
     ]
     assert exported == [made]
 
@@ -212,7 +214,7 @@ def test_a_place_is_split_and_dragged_by_mouse(browser: Browser, server: Server)
     labels = sorted(str(mark.label) for mark in gold(server).marks)
     assert labels == ["context", "number"]
     assert next(m for m in gold(server).marks if m.label == "number").quotes[0].endswith("bench")
-    assert violations(page) == []
+    assert axe_violations(page) == []
 
 
 @pytest.mark.long
@@ -227,7 +229,7 @@ def test_a_phone_can_decide_in_the_dark(browser: Browser, server: Server) -> Non
     saved(page)
     page.get_by_role("button", name="End one word later").tap()
     saved(page)
-    assert violations(page) == []
+    assert axe_violations(page) == []
     assert gold(server).marks[0].quotes == ("Luis Prado added 18",)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser.accessibility import violations
+from tests.browser.accessibility import axe_violations
 
 pytestmark = pytest.mark.long
 SITE = Path(__file__).parents[2] / "site"
@@ -21,4 +21,4 @@ def test_a_page_of_the_documentation_is_accessible(browser: Browser, name: str) 
     page = browser.new_context(viewport={"width": 360, "height": 740}).new_page()
     page.goto(f"{(SITE / name).as_uri()}{'?q=agreement' if name == 'search.html' else ''}")
     expect(page.get_by_role("heading", level=1)).to_be_visible()
-    assert violations(page) == []
+    assert axe_violations(page) == []

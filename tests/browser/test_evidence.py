@@ -8,15 +8,15 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 import finecomb as fc
-from finecomb.annotators.detectors.boxscore.game_record import Season, with_season
+from finecomb.annotators.detectors.boxscore.game_record import Season, add_season
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
 from finecomb.core.record_links import with_links
 from finecomb.core.records import ONBOARDING_PHASES, Design, Settings
 from finecomb.core.study import Study
-from tests.browser.accessibility import violations
-from tests.browser.served import Reader, Server, new_reader, serving
-from tests.browser.studies import box_game, study_of, text, work
+from tests.browser.accessibility import axe_violations
+from tests.browser.live_server import BrowserAnnotator, Server, join_new_annotator, serve_study
+from tests.browser.studies import make_document, make_game_record, marking_study, submitted_annotations
 
 pytestmark = pytest.mark.long
 REPORTS = (
@@ -24,24 +24,28 @@ REPORTS = (
     "The Gulls beat the Eastgate Owls. Mika Sorn had 24 points and 11 rebounds, and Tomas Reyl scored 31.",
     "The Gulls won on Tuesday. Joon Abara made 6 of 9 shots and Luis Prado added 18 off the bench.",
 )
-GAMES = (box_game("2025-11-14"), box_game("2025-11-18", ("Eastgate", "Owls"), 2), box_game("2025-11-25"))
+GAMES = (
+    make_game_record("2025-11-14"),
+    make_game_record("2025-11-18", ("Eastgate", "Owls"), 2),
+    make_game_record("2025-11-25"),
+)
 
 
 @pytest.fixture(scope="module")
 def games(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Three game reports with their box scores, the games around them, and a link."""
-    season = Season.of(GAMES)
-    records = [with_links(with_season(game, season), {"Calendar": "https://example.org/calendar"}) for game in GAMES]
-    documents = [text(f"g{at}", REPORTS[at], data=record) for at, record in enumerate(records)]
-    with serving(study_of("accuracy", *documents), tmp_path_factory.mktemp("served") / "study") as it:
+    season = Season.from_records(GAMES)
+    records = [with_links(add_season(game, season), {"Calendar": "https://example.org/calendar"}) for game in GAMES]
+    documents = [make_document(f"g{at}", REPORTS[at], data=record) for at, record in enumerate(records)]
+    with serve_study(marking_study("accuracy", *documents), tmp_path_factory.mktemp("served") / "study") as it:
         yield it
 
 
-def correction(reader: Reader) -> str:
+def correction(reader: BrowserAnnotator) -> str:
     return reader.page.locator("[data-question=correction] textarea").input_value()
 
 
-def take(reader: Reader, row: str, column: str) -> None:
+def take(reader: BrowserAnnotator, row: str, column: str) -> None:
     """Click a value by its player and its column."""
     page = reader.page
     table = page.locator("table.box", has=page.get_by_role("rowheader", name=row))
@@ -50,14 +54,14 @@ def take(reader: Reader, row: str, column: str) -> None:
     cells.nth(heads.index(column)).click()
 
 
-def mark(reader: Reader, quote: str, label: str, nth: int = 1) -> None:
-    reader.select(quote, nth)
-    reader.label(label)
+def mark(reader: BrowserAnnotator, quote: str, label: str, nth: int = 1) -> None:
+    reader.select_quote(quote, nth)
+    reader.click_label(label)
 
 
 def test_three_games_are_annotated_with_the_box_score(browser: Browser, games: Server) -> None:
     """One saw 24 lists of 26 numbers and had to match indices."""
-    reader = new_reader(browser, games)
+    reader = join_new_annotator(browser, games)
     page = reader.page
     for _ in REPORTS:
         shown = reader.text
@@ -68,12 +72,12 @@ def test_three_games_are_annotated_with_the_box_score(browser: Browser, games: S
             second_game(reader)
         else:
             third_game(reader)
-        reader.saved()
-        reader.finish()
+        reader.wait_until_saved()
+        reader.click_finish()
         page.wait_for_function("text => !document.body.innerText.includes(text)", arg=shown[:40])
-    reader.sees_the_end()
+    reader.expect_last_page()
     assert reader.errors == []
-    marks = {mark.quotes[0]: mark for annotation in work(games) for mark in annotation.marks}
+    marks = {mark.quotes[0]: mark for annotation in submitted_annotations(games) for mark in annotation.marks}
     corrections = {quote: mark.answers.get("correction") for quote, mark in marks.items()}
     assert corrections == {
         "Saturday": "Friday",
@@ -87,7 +91,7 @@ def test_three_games_are_annotated_with_the_box_score(browser: Browser, games: S
     assert [(member.quotes, member.label) for member in alternative] == [(("24",), "number"), (("11",), "number")]
 
 
-def first_game(reader: Reader) -> None:
+def first_game(reader: BrowserAnnotator) -> None:
     """A weekday from the date, a number from a cell, with its source; the data is searched."""
     page = reader.page
     expect(page.locator(".when")).to_contain_text("Friday 14 November 2025")
@@ -112,29 +116,29 @@ def first_game(reader: Reader) -> None:
     page.get_by_role("tab", name="Gulls’ next").click()
     expect(page.locator(".when")).to_contain_text("Tuesday 18 November 2025")
     expect(page.get_by_role("link", name="Calendar")).to_have_attribute("target", "_blank")
-    assert violations(page) == []
+    assert axe_violations(page) == []
     page.get_by_role("tab", name="This game").click()
 
 
-def second_game(reader: Reader) -> None:
+def second_game(reader: BrowserAnnotator) -> None:
     """One wrong name, or two wrong numbers: the same mistake, read otherwise."""
     page = reader.page
     mark(reader, "Mika Sorn", "name")
     page.get_by_role("rowheader", name="Dana Okafor").click()
     assert correction(reader) == "Dana Okafor"
-    reader.action("otherwise")
+    reader.click_action("otherwise")
     mark(reader, "24", "number")
     mark(reader, "11", "number")
-    reader.action("otherwise-done")
+    reader.click_action("otherwise-done")
     expect(page.locator("[data-reading='0']")).to_contain_text("24")
     assert page.locator("[data-list=marks] button").count() == 1  # it stays one mistake
-    reader.press("Control+z")
+    reader.press_keys("Control+z")
     expect(page.locator("[data-reading='0']")).not_to_contain_text("11")
-    reader.press("Control+Shift+z")
+    reader.press_keys("Control+Shift+z")
     expect(page.locator("[data-reading='0']")).to_contain_text("11")
 
 
-def third_game(reader: Reader) -> None:
+def third_game(reader: BrowserAnnotator) -> None:
     """By keys: arrows move through the box score, Enter uses a value."""
     page = reader.page
     mark(reader, "6", "number")
@@ -154,7 +158,7 @@ def third_game(reader: Reader) -> None:
 def test_percentages_fold_away_where_there_is_no_room(
     browser: Browser, games: Server, width: int, hidden: bool
 ) -> None:
-    reader = new_reader(browser, games, viewport={"width": width, "height": 900})
+    reader = join_new_annotator(browser, games, viewport={"width": width, "height": 900})
     head = reader.page.locator("table.box th", has_text="FG%").first
     expect(head).to_be_visible(visible=not hidden)
     if hidden:
@@ -178,12 +182,14 @@ def test_a_number_outside_its_scale_is_refused_in_the_field_and_a_first_visitor_
     """9 on a scale from 1 to 5 was refused by the server only; a first visitor was told to be signed out."""
     question = Question(name="clarity", ask="How clear is it?", scale="number", low=1, high=5)
     rating = Protocol(name="clear", version="1", title="Clarity", summary="One number.", document_questions=(question,))
-    with serving(study_of(rating, text("r1", REPORTS[0])), tmp_path_factory.mktemp("served") / "study") as server:
+    with serve_study(
+        marking_study(rating, make_document("r1", REPORTS[0])), tmp_path_factory.mktemp("served") / "study"
+    ) as server:
         page = browser.new_context().new_page()
         page.goto(server.address)
         expect(page.get_by_role("heading")).to_contain_text("This page opens with your link")
-        reader = Reader(page, server.open_link)
-        reader.action("start")
+        reader = BrowserAnnotator(page, server.open_link)
+        reader.click_action("start")
         field = page.locator("[data-question=clarity] input")
         field.fill("9")
         expect(page.locator("[data-question=clarity] .refusal")).to_have_text(
@@ -191,10 +197,10 @@ def test_a_number_outside_its_scale_is_refused_in_the_field_and_a_first_visitor_
         )
         field.fill("4")
         expect(page.locator("[data-question=clarity] .refusal")).to_have_count(0)
-        reader.saved()
-        reader.finish()
-        reader.sees_the_end()
-        assert work(server)[0].answers == {"clarity": 4}
+        reader.wait_until_saved()
+        reader.click_finish()
+        reader.expect_last_page()
+        assert submitted_annotations(server)[0].answers == {"clarity": 4}
 
 
 # --- the design -----------------------------------------------------------------------------------------------------
@@ -212,24 +218,24 @@ def test_the_researcher_sees_each_cell_fill(browser: Browser, tmp_path_factory: 
     )
     settings = Settings(title="Harbour", protocols=(protocol.id,), annotators=9, skip=ONBOARDING_PHASES, design=design)
     documents = [
-        text(f"{domain}-{model}-{at}", f"{REPORTS[0]} {at}", meta={"domain": domain, "model": model})
+        make_document(f"{domain}-{model}-{at}", f"{REPORTS[0]} {at}", meta={"domain": domain, "model": model})
         for domain in ("news", "stories")
         for model in ("comb-small", "comb-large", "human")
         for at in range(3)
     ]
     study = Study.from_items([settings, protocol, *documents])
-    with serving(study, tmp_path_factory.mktemp("served") / "study") as server:
+    with serve_study(study, tmp_path_factory.mktemp("served") / "study") as server:
         page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
         page.goto(server.admin_link)
         page.get_by_role("button").first.click()
         page.get_by_role("link", name="Design").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("0 of 16 people accepted", timeout=30_000)
         assert page.locator("td.cell button").count() == 8
-        visitor = Reader(browser.new_context().new_page(), server.open_link)
-        visitor.action("start")
+        visitor = BrowserAnnotator(browser.new_context().new_page(), server.open_link)
+        visitor.click_action("start")
         visitor.page.wait_for_load_state("networkidle")
         page.reload()
         expect(page.locator(".comb .working")).to_have_count(2, timeout=30_000)  # one of them explains the sign
         page.locator("td.cell button", has_text="0 of 2").click()
         expect(page.locator("[data-chosen] .people li")).to_have_count(1)
-        assert violations(page) == []
+        assert axe_violations(page) == []

@@ -11,8 +11,8 @@ import finecomb as fc
 from finecomb.core.records import ONBOARDING_PHASES, Annotation, Annotator, Mark, Offer, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from tests.browser.served import FIND, Reader, Server, new_reader, serving
-from tests.browser.studies import REPORT, SECRET, text
+from tests.browser.live_server import FIND, BrowserAnnotator, Server, join_new_annotator, serve_study
+from tests.browser.studies import REPORT, SECRET, make_document
 
 pytestmark = pytest.mark.long
 
@@ -28,31 +28,31 @@ def suggesting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         protocols=("accuracy@2",), annotators=9, offer=Offer(annotator=SECRET, blind=0), skip=ONBOARDING_PHASES
     )
     machine = Annotator(id=SECRET, kind="detector")
-    study = Study.from_items([settings, fc.protocol("accuracy"), text("r1", REPORT), machine, guesses])
-    with serving(study, tmp_path_factory.mktemp("served") / "study") as it:
+    study = Study.from_items([settings, fc.protocol("accuracy"), make_document("r1", REPORT), machine, guesses])
+    with serve_study(study, tmp_path_factory.mktemp("served") / "study") as it:
         yield it
 
 
-def rows(reader: Reader) -> Locator:
+def rows(reader: BrowserAnnotator) -> Locator:
     return reader.page.locator("[data-list=marks] button")
 
 
-def grammar_mark(reader: Reader, nth: int) -> None:
+def grammar_mark(reader: BrowserAnnotator, nth: int) -> None:
     """Mark `carry` with a severity."""
-    reader.select("carry", nth)
-    reader.label("grammar-usage")
-    reader.answer("severity", "2")
+    reader.select_quote("carry", nth)
+    reader.click_label("grammar-usage")
+    reader.answer_question("severity", "2")
 
 
 def test_the_tap_that_opens_the_tray_does_nothing_else(browser: Browser, scarecrow: Server) -> None:
     """The tray of a mark came up under the finger, and the same tap deleted the mark or changed its severity."""
-    reader = new_reader(browser, scarecrow, **PHONE)
+    reader = join_new_annotator(browser, scarecrow, **PHONE)
     page = reader.page
     reader.long_press("carry", 6)
-    reader.label("grammar-usage")
-    reader.answer("severity", "3")
-    reader.action("done")
-    reader.saved()
+    reader.click_label("grammar-usage")
+    reader.answer_question("severity", "3")
+    reader.click_action("done")
+    reader.wait_until_saved()
     chosen = page.locator("[data-question=severity] input:checked")
     for at in range(336, 660, 24):
         left, top, right, _ = page.evaluate(FIND, ["text", "carry", 6])
@@ -65,103 +65,103 @@ def test_the_tap_that_opens_the_tray_does_nothing_else(browser: Browser, scarecr
         page.touchscreen.tap((left + right) / 2, top)
         expect(page.locator("[data-tray=mark]")).to_be_visible()
         expect(chosen).to_have_value("3")
-        reader.action("done")
-    reader.saved()
-    reader.action("list")
+        reader.click_action("done")
+    reader.wait_until_saved()
+    reader.click_action("list")
     expect(rows(reader)).to_have_count(1)
 
 
 def test_deleting_by_touch_can_be_taken_back(browser: Browser, scarecrow: Server) -> None:
-    reader = new_reader(browser, scarecrow, **PHONE)
+    reader = join_new_annotator(browser, scarecrow, **PHONE)
     reader.long_press("carry")
-    reader.label("grammar-usage")
+    reader.click_label("grammar-usage")
     reader.page.locator("[data-tray=mark] [data-action=delete]").tap()
     reader.page.locator("[data-action=toast-undo]").tap()
-    reader.action("list")
+    reader.click_action("list")
     expect(rows(reader)).to_have_count(1)
-    reader.saved()
+    reader.wait_until_saved()
 
 
 def test_a_half_mark_is_shown_although_the_text_cannot_be_judged(browser: Browser, scarecrow: Server) -> None:
     """Finish did nothing and said nothing: the server declined, and the page did not tell."""
-    reader = new_reader(browser, scarecrow)
+    reader = join_new_annotator(browser, scarecrow)
     grammar_mark(reader, 1)  # without its explanation
-    reader.action("cannot")
+    reader.click_action("cannot")
     reader.page.locator("#because").fill("It stops in the middle.")
-    reader.action("cannot-save")
-    reader.saved()
-    reader.finish()
+    reader.click_action("cannot-save")
+    reader.wait_until_saved()
+    reader.click_finish()
     field = reader.page.locator("[data-question=explanation] textarea")
     expect(field).to_be_focused()
     field.fill("carries")
-    reader.saved()
-    reader.finish()
-    reader.sees_the_end()
-    reader.checks_out()
+    reader.wait_until_saved()
+    reader.click_finish()
+    reader.expect_last_page()
+    reader.expect_no_errors()
 
 
 def test_what_the_server_misses_is_said(browser: Browser, scarecrow: Server) -> None:
     """Whatever the page overlooks, the server's answer is shown with a way to mend it."""
-    reader = new_reader(browser, scarecrow)
+    reader = join_new_annotator(browser, scarecrow)
     grammar_mark(reader, 1)
-    reader.answer("explanation", "carries")
-    reader.saved()
+    reader.answer_question("explanation", "carries")
+    reader.wait_until_saved()
     mark = rows(reader).first.get_attribute("data-mark")
     declined = {"code": "incomplete", "say": "", "missing": [f"marks/{mark}: explanation"]}
     reader.page.route("**/finish", lambda route: route.fulfill(status=409, json=declined))
-    reader.finish()
+    reader.click_finish()
     expect(reader.page.locator("[data-note=incomplete]")).to_contain_text("explanation")
-    reader.action("show-declined")
+    reader.click_action("show-declined")
     expect(reader.page.locator("[data-question=explanation] textarea")).to_be_focused()
     reader.page.unroute("**/finish")
-    reader.finish()
-    reader.sees_the_end()
+    reader.click_finish()
+    reader.expect_last_page()
 
 
 def test_suggestions_are_named_before_the_text_is_handed_in(browser: Browser, suggesting: Server) -> None:
-    reader = new_reader(browser, suggesting)
-    reader.finish()
+    reader = join_new_annotator(browser, suggesting)
+    reader.click_finish()
     asked = reader.page.locator("[data-note=offers]")
     expect(asked).to_contain_text("1 suggestion is not decided")
-    reader.action("show-offers")
-    reader.action("reject")
-    reader.finish()  # now there is nothing in the text: asked once
+    reader.click_action("show-offers")
+    reader.click_action("reject")
+    reader.click_finish()  # now there is nothing in the text: asked once
     expect(reader.page.get_by_role("alertdialog")).to_contain_text("no errors", ignore_case=True)
-    reader.finish()
-    reader.sees_the_end()
+    reader.click_finish()
+    reader.expect_last_page()
 
 
 def test_suggestions_may_be_left_as_they_are(browser: Browser, suggesting: Server) -> None:
-    reader = new_reader(browser, suggesting)
-    reader.finish()
+    reader = join_new_annotator(browser, suggesting)
+    reader.click_finish()
     expect(reader.page.locator("[data-note=offers]")).to_be_visible()
-    reader.finish()
-    reader.sees_the_end()
+    reader.click_finish()
+    reader.expect_last_page()
 
 
 def test_keys_go_on_after_a_mark_was_chosen_in_the_list(browser: Browser, scarecrow: Server) -> None:
     """Letters and Delete did nothing then, and undo took back another mark."""
-    reader = new_reader(browser, scarecrow)
+    reader = join_new_annotator(browser, scarecrow)
     grammar_mark(reader, 1)
     grammar_mark(reader, 2)
     reader.page.locator("[data-list=marks] button").first.click()
-    reader.press("i")
+    reader.press_keys("i")
     expect(rows(reader).first).to_contain_text("Incoherent")
-    reader.press("Control+z")
+    reader.press_keys("Control+z")
     expect(rows(reader).first).to_contain_text("Grammar and usage")
     rows(reader).nth(1).focus()
-    reader.press("Enter", "3")
+    reader.press_keys("Enter", "3")
     expect(reader.page.locator("[data-question=severity] input:checked")).to_have_value("3")
-    reader.press("Delete")
+    reader.press_keys("Delete")
     expect(rows(reader)).to_have_count(1)
-    reader.press("Control+z")
+    reader.press_keys("Control+z")
     expect(rows(reader)).to_have_count(2)
-    reader.saved()
-    reader.checks_out()
+    reader.wait_until_saved()
+    reader.expect_no_errors()
 
 
 def test_a_dead_server_is_not_called_a_dead_network(browser: Browser, scarecrow: Server) -> None:
-    reader = new_reader(browser, scarecrow)
+    reader = join_new_annotator(browser, scarecrow)
     reader.page.route("**/api/tasks/**", lambda route: route.abort("connectionrefused"))
     grammar_mark(reader, 1)
     state = reader.page.locator(".save")
@@ -171,4 +171,4 @@ def test_a_dead_server_is_not_called_a_dead_network(browser: Browser, scarecrow:
     expect(state).to_contain_text("Offline")
     reader.page.context.set_offline(False)
     reader.page.unroute("**/api/tasks/**")
-    reader.saved()
+    reader.wait_until_saved()

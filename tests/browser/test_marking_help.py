@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser.served import Server, new_reader
+from tests.browser.live_server import Server, join_new_annotator
 
 pytestmark = pytest.mark.long
 
@@ -14,33 +14,33 @@ pytestmark = pytest.mark.long
 def test_labels_are_defined_beside_the_text_while_words_are_selected(
     browser: Browser, scarecrow: Server, width: int
 ) -> None:
-    reader = new_reader(browser, scarecrow, viewport={"width": width, "height": 900})
+    reader = join_new_annotator(browser, scarecrow, viewport={"width": width, "height": 900})
     page, panel = reader.page, reader.page.locator("[data-definitions]")
     expect(panel).to_have_count(0)
     before = page.locator("[data-text]").bounding_box()
-    reader.select("since 1911")
+    reader.select_quote("since 1911")
     expect(panel).to_contain_text("Cannot be true together with")
     page.locator("[data-label=self-contradiction]").first.hover()
     expect(page.locator("[data-definitions=self-contradiction]")).to_be_visible()
     expect(panel.locator("[data-near]")).to_have_count(2)
     assert all(text.strip() for text in panel.locator("dd").all_inner_texts())
     assert page.locator("[data-text]").bounding_box() == before
-    reader.label("redundant")
+    reader.click_label("redundant")
     expect(panel).to_have_count(0)
-    reader.checks_out()
+    reader.expect_no_errors()
 
 
 def test_a_thread_leads_to_the_earlier_words_in_the_labels_own_verb(browser: Browser, scarecrow: Server) -> None:
-    reader = new_reader(browser, scarecrow)
+    reader = join_new_annotator(browser, scarecrow)
     page = reader.page
-    reader.select("fiftieth year")
-    reader.label("self-contradiction")
+    reader.select_quote("fiftieth year")
+    reader.click_label("self-contradiction")
     expect(page.locator("[data-question=antecedent]")).to_contain_text("This contradicts which earlier words?")
     expect(page.locator("[data-thread]")).to_have_count(0)
-    reader.action("pick")
+    reader.click_action("pick")
     expect(page.locator("[data-banner=pick]")).to_contain_text("that this contradicts")
-    reader.select("since 1911")
-    reader.action("use")
+    reader.select_quote("since 1911")
+    reader.click_action("use")
     thread = page.locator("[data-thread]").bounding_box()
     text = page.locator("[data-text]").bounding_box()
     assert thread
@@ -51,4 +51,4 @@ def test_a_thread_leads_to_the_earlier_words_in_the_labels_own_verb(browser: Bro
     page.keyboard.press("Escape")
     page.keyboard.press("Escape")
     expect(page.locator("[data-thread]")).to_have_count(0)
-    reader.checks_out()
+    reader.expect_no_errors()

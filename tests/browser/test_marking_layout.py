@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.served import FIND, Server, new_reader, serving
-from tests.browser.studies import study_of, text
+from tests.browser.live_server import FIND, Server, join_new_annotator, serve_study
+from tests.browser.studies import make_document, marking_study
 
 pytestmark = pytest.mark.long
 
@@ -33,20 +33,20 @@ def word(page: Page) -> list[float]:
 @pytest.mark.parametrize(("width", "height"), WIDTHS)
 def test_the_text_stays_where_it_is(browser: Browser, scarecrow: Server, width: int, height: int) -> None:
     """Choosing a mark rewrapped the whole text between 720 and 1179 pixels; picking moved it everywhere."""
-    reader = new_reader(browser, scarecrow, viewport={"width": width, "height": height})
+    reader = join_new_annotator(browser, scarecrow, viewport={"width": width, "height": height})
     page = reader.page
     before = word(page)
     assert page.evaluate(_CUT) == []
-    reader.select("fiftieth year")
+    reader.select_quote("fiftieth year")
     assert word(page) == before
-    reader.label("self-contradiction")
+    reader.click_label("self-contradiction")
     expect(page.locator("[data-question=severity]")).to_be_visible()
     assert word(page) == before
     page.locator("[data-action=pick]").first.click()
     expect(page.locator("[data-banner=pick]")).to_be_visible()
     assert word(page) == before
-    reader.action("cancel")
-    reader.press("Escape")
+    reader.click_action("cancel")
+    reader.press_keys("Escape")
     expect(page.locator("[data-question=severity]")).to_have_count(0)
     assert word(page) == before
     assert page.evaluate(_CUT) == []
@@ -55,11 +55,11 @@ def test_the_text_stays_where_it_is(browser: Browser, scarecrow: Server, width: 
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (1280, 800)])
 def test_the_list_of_marks_stays_where_it_is(browser: Browser, scarecrow: Server, width: int, height: int) -> None:
     """It moved down for the questions of a chosen mark, and up again without them."""
-    reader = new_reader(browser, scarecrow, viewport={"width": width, "height": height})
+    reader = join_new_annotator(browser, scarecrow, viewport={"width": width, "height": height})
     page, first = reader.page, reader.page.locator("[data-list=marks] li").first
-    reader.select("fiftieth year")
-    reader.label("self-contradiction")
-    reader.press("3", "Escape")
+    reader.select_quote("fiftieth year")
+    reader.click_label("self-contradiction")
+    reader.press_keys("3", "Escape")
     questions = page.locator("[data-place=questions] [data-question=severity]")
     expect(questions).to_have_count(0)
     expect(page.locator("[data-place=questions]")).to_contain_text("No mark is chosen.")
@@ -67,11 +67,11 @@ def test_the_list_of_marks_stays_where_it_is(browser: Browser, scarecrow: Server
     first.locator("button").click()
     expect(questions).to_be_visible()
     assert first.bounding_box() == place
-    reader.press("g")
+    reader.press_keys("g")
     expect(first).to_contain_text("Grammar and usage")
     assert first.bounding_box() == place, "fewer questions"
-    reader.press("Escape")
-    reader.saved()
+    reader.press_keys("Escape")
+    reader.wait_until_saved()
     page.reload()
     expect(first).to_be_visible()
     assert first.bounding_box() == place, "kept on the device"
@@ -84,7 +84,7 @@ def test_the_list_of_marks_stays_where_it_is(browser: Browser, scarecrow: Server
 def test_a_tablet_has_everything_at_hand_from_the_start(
     browser: Browser, scarecrow: Server, width: int, height: int
 ) -> None:
-    reader = new_reader(browser, scarecrow, viewport={"width": width, "height": height})
+    reader = join_new_annotator(browser, scarecrow, viewport={"width": width, "height": height})
     page = reader.page
     expect(page.locator("[data-tab=list]")).to_be_visible()
     expect(page.locator("[data-action=gap]")).to_be_visible()
@@ -92,12 +92,12 @@ def test_a_tablet_has_everything_at_hand_from_the_start(
     expect(label).to_contain_text("Self-contradiction")
     assert label.bounding_box()["height"] >= 44  # type: ignore[index]
     top = page.locator("[data-panel]").bounding_box()["y"]  # type: ignore[index]
-    reader.select("carry")
-    reader.label("grammar-usage")
+    reader.select_quote("carry")
+    reader.click_label("grammar-usage")
     expect(page.locator("[data-panel=mark] [data-question=severity]")).to_be_visible()
     assert page.locator("[data-panel]").bounding_box()["y"] == top  # type: ignore[index]
     if width > height:  # the whole form is in sight: its last line was below the fold
-        reader.label("self-contradiction")
+        reader.click_label("self-contradiction")
         expect(page.locator("[data-panel=mark] [data-action=add]")).to_be_in_viewport(ratio=1)
     middles = "(all) => all.map((e) => { const box = e.getBoundingClientRect(); return (box.left + box.right) / 2; })"
     options, words = (page.locator(f"[data-question=severity] .seg > label{inner}") for inner in ("", " > span"))
@@ -108,11 +108,11 @@ def test_a_tablet_has_everything_at_hand_from_the_start(
 
 def test_the_card_of_a_mark_lets_the_pointer_through(browser: Browser, scarecrow: Server) -> None:
     """It caught the mouse, and a drag that began on it selected its words instead of the text's."""
-    reader = new_reader(browser, scarecrow)
+    reader = join_new_annotator(browser, scarecrow)
     page = reader.page
-    reader.select("fiftieth year")
-    reader.label("self-contradiction")
-    reader.press("Escape")
+    reader.select_quote("fiftieth year")
+    reader.click_label("self-contradiction")
+    reader.press_keys("Escape")
     left, top, right, _ = page.evaluate(_STILL, ["text", "fiftieth", 1])
     page.mouse.move((left + right) / 2, top)
     card = page.locator(".hover")
@@ -125,8 +125,10 @@ def test_the_card_of_a_mark_lets_the_pointer_through(browser: Browser, scarecrow
 
 def test_the_guide_fits_a_phone(browser: Browser, scarecrow: Server) -> None:
     """A table in it pushed every line out of the page."""
-    reader = new_reader(browser, scarecrow, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
-    reader.action("guide")
+    reader = join_new_annotator(
+        browser, scarecrow, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True
+    )
+    reader.click_action("guide")
     expect(reader.page.locator("dialog h1").first).to_be_visible()
     beyond = (
         "[...document.querySelectorAll('dialog :is(p, li, h3)')].filter((e) => e.getBoundingClientRect().right > 361)"
@@ -137,10 +139,10 @@ def test_the_guide_fits_a_phone(browser: Browser, scarecrow: Server) -> None:
 @pytest.mark.parametrize("width", [1180, 1024, 820, 768, 720])
 def test_where_one_is_and_where_the_work_is_do_not_collide(browser: Browser, scarecrow: Server, width: int) -> None:
     """ "Offline, 1 change kept on this device" lay over "Text 1 of 3" on tablets."""
-    reader = new_reader(browser, scarecrow, viewport={"width": width, "height": 900})
+    reader = join_new_annotator(browser, scarecrow, viewport={"width": width, "height": 900})
     reader.page.context.set_offline(True)
-    reader.select("fiftieth year")
-    reader.label("incoherent")
+    reader.select_quote("fiftieth year")
+    reader.click_label("incoherent")
     expect(reader.page.locator("[data-state=offline]")).to_be_visible(timeout=20_000)
     names = (".top .where > :last-child", ".top [data-state]")
     place, state = (reader.page.locator(name).bounding_box() for name in names)
@@ -151,9 +153,11 @@ def test_where_one_is_and_where_the_work_is_do_not_collide(browser: Browser, sca
 
 def test_a_chosen_mark_stays_above_the_tray(browser: Browser, scarecrow: Server) -> None:
     """On a phone the questions of a mark lay over the mark: the page looked for it before it was painted."""
-    reader = new_reader(browser, scarecrow, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
+    reader = join_new_annotator(
+        browser, scarecrow, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True
+    )
     reader.long_press("fiftieth")
-    reader.label("self-contradiction")
+    reader.click_label("self-contradiction")
     page = reader.page
     above = """() => {
       const tray = document.querySelector("[data-tray=mark]")?.getBoundingClientRect().top;
@@ -168,23 +172,23 @@ def test_notes_leave_labels_and_panel_where_they_are(
     browser: Browser, scarecrow: Server, width: int, height: int
 ) -> None:
     """Going offline, picking, and saying that a text cannot be judged pushed the labels up under the finger."""
-    reader = new_reader(browser, scarecrow, viewport={"width": width, "height": height})
+    reader = join_new_annotator(browser, scarecrow, viewport={"width": width, "height": height})
     page = reader.page
-    reader.select("fiftieth year")
-    reader.label("self-contradiction")
-    reader.saved()
+    reader.select_quote("fiftieth year")
+    reader.click_label("self-contradiction")
+    reader.wait_until_saved()
     panel = page.locator(".panel")
     before = panel.bounding_box()
     page.locator("[data-action=pick]").first.click()
     expect(page.locator("[data-banner=pick]")).to_be_visible()
     assert panel.bounding_box() == before
-    reader.action("cancel")
-    reader.action("cannot")
+    reader.click_action("cancel")
+    reader.click_action("cannot")
     expect(page.locator("#because")).to_be_visible()
     assert panel.bounding_box() == before
-    reader.action("cannot")
+    reader.click_action("cannot")
     page.context.set_offline(True)
-    reader.answer("severity", "3")
+    reader.answer_question("severity", "3")
     expect(page.locator("[data-note=offline]")).to_be_visible(timeout=20_000)
     assert panel.bounding_box() == before
 
@@ -208,10 +212,10 @@ LINES_OF = """words => {
 def test_a_score_stays_on_its_line_however_it_is_marked(browser: Browser, tmp_path: Path, marked: str) -> None:
     """A mark on one half of a score let the line end in its middle, and the text moved under the hand."""
     words = "The Gulls beat the Millers by 104-98 on Saturday, and nobody had expected them to."
-    with serving(study_of("accuracy", text("r1", words)), tmp_path / "study") as server:
-        reader = new_reader(browser, server)
-        reader.select(marked)
-        reader.label("number")
+    with serve_study(marking_study("accuracy", make_document("r1", words)), tmp_path / "study") as server:
+        reader = join_new_annotator(browser, server)
+        reader.select_quote(marked)
+        reader.click_label("number")
         text_of = reader.page.locator("[data-part=text]")
         expect(text_of.locator(".pc").first).to_be_visible()
         assert reader.page.evaluate(LINES_OF, "104-98 on")  # found at all

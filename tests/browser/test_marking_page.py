@@ -10,50 +10,52 @@ from playwright.sync_api import Browser, expect
 from finecomb.core.records import Annotation, Annotator, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from tests.browser.accessibility import violations
-from tests.browser.served import Reader, new_reader, serving
-from tests.browser.studies import BOX, FERRY, PROMPT, REPORT, STORY, study_of, text, work
+from tests.browser.accessibility import axe_violations
+from tests.browser.live_server import BrowserAnnotator, join_new_annotator, serve_study
+from tests.browser.studies import BOX, FERRY, PROMPT, REPORT, STORY, make_document, marking_study, submitted_annotations
 
 pytestmark = pytest.mark.long
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_marking_is_accessible(browser: Browser, tmp_path: Path, scheme: str) -> None:
-    with serving(study_of("scarecrow", text("d1", FERRY, context={"prompt": PROMPT})), tmp_path / "study") as server:
+    with serve_study(
+        marking_study("scarecrow", make_document("d1", FERRY, context={"prompt": PROMPT})), tmp_path / "study"
+    ) as server:
         page = browser.new_context(color_scheme=scheme, viewport={"width": 1440, "height": 900}).new_page()  # type: ignore[arg-type]
-        reader = Reader(page, server.open_link)
+        reader = BrowserAnnotator(page, server.open_link)
         expect(page.locator("[data-action=start]")).to_be_visible(timeout=20_000)
-        assert violations(page) == []
+        assert axe_violations(page) == []
         reader.join()
-        assert violations(page) == []  # nothing marked yet
-        reader.select("its fiftieth year")
-        reader.label("self-contradiction")
-        reader.select("will mark its fiftieth")
-        reader.label("needs-google")
-        reader.saved()
-        assert violations(page) == []
-        reader.press("?")
-        assert violations(page) == []  # with the guide open
-        reader.checks_out()
+        assert axe_violations(page) == []  # nothing marked yet
+        reader.select_quote("its fiftieth year")
+        reader.click_label("self-contradiction")
+        reader.select_quote("will mark its fiftieth")
+        reader.click_label("needs-google")
+        reader.wait_until_saved()
+        assert axe_violations(page) == []
+        reader.press_keys("?")
+        assert axe_violations(page) == []  # with the guide open
+        reader.expect_no_errors()
 
 
 def test_data_and_parts_are_accessible(browser: Browser, tmp_path: Path) -> None:
-    with serving(study_of("accuracy", text("r1", REPORT, data=BOX)), tmp_path / "accuracy") as server:
-        reader = new_reader(browser, server)
-        reader.select("27")
-        reader.label("number")
-        assert violations(reader.page) == []
-    with serving(study_of("snac", text("s1", "\n".join(STORY))), tmp_path / "snac") as server:
-        reader = new_reader(browser, server)
-        reader.finish()
-        assert violations(reader.page) == []
+    with serve_study(marking_study("accuracy", make_document("r1", REPORT, data=BOX)), tmp_path / "accuracy") as server:
+        reader = join_new_annotator(browser, server)
+        reader.select_quote("27")
+        reader.click_label("number")
+        assert axe_violations(reader.page) == []
+    with serve_study(marking_study("snac", make_document("s1", "\n".join(STORY))), tmp_path / "snac") as server:
+        reader = join_new_annotator(browser, server)
+        reader.click_finish()
+        assert axe_violations(reader.page) == []
 
 
 def test_screen_readers_are_told_of_marks(browser: Browser, tmp_path: Path) -> None:
-    with serving(study_of("scarecrow", text("d1", FERRY)), tmp_path / "study") as server:
-        reader = new_reader(browser, server)
+    with serve_study(marking_study("scarecrow", make_document("d1", FERRY)), tmp_path / "study") as server:
+        reader = join_new_annotator(browser, server)
         reader.select_by_keys("carry")
-        reader.press("g")
+        reader.press_keys("g")
         polite = reader.page.locator("[aria-live=polite]").first
         expect(polite).to_contain_text("Grammar and usage")
         expect(polite).to_contain_text("carry")
@@ -61,21 +63,23 @@ def test_screen_readers_are_told_of_marks(browser: Browser, tmp_path: Path) -> N
 
 
 def test_a_phone_marks_by_touch(browser: Browser, tmp_path: Path) -> None:
-    with serving(study_of("accuracy", text("r1", REPORT)), tmp_path / "study") as server:
-        reader = new_reader(browser, server, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
+    with serve_study(marking_study("accuracy", make_document("r1", REPORT)), tmp_path / "study") as server:
+        reader = join_new_annotator(
+            browser, server, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True
+        )
         width = reader.page.evaluate("document.documentElement.scrollWidth")
         assert width <= 360  # nothing sticks out
         reader.long_press("Saturday")
         expect(reader.page.locator("[data-tray=labels]")).to_be_visible()
-        reader.label("name")
-        reader.answer("correction", "Friday")
-        reader.action("done")
-        reader.saved()
-        assert violations(reader.page) == []
-        reader.finish()
-        reader.sees_the_end()
-        reader.checks_out()
-        (annotation,) = work(server)
+        reader.click_label("name")
+        reader.answer_question("correction", "Friday")
+        reader.click_action("done")
+        reader.wait_until_saved()
+        assert axe_violations(reader.page) == []
+        reader.click_finish()
+        reader.expect_last_page()
+        reader.expect_no_errors()
+        (annotation,) = submitted_annotations(server)
     assert [(mark.label, mark.quotes, mark.answers) for mark in annotation.marks] == [
         ("name", ("Saturday",), {"correction": "Friday"})
     ]
@@ -83,32 +87,34 @@ def test_a_phone_marks_by_touch(browser: Browser, tmp_path: Path) -> None:
 
 def test_a_phone_says_why_a_text_cannot_be_judged(browser: Browser, tmp_path: Path) -> None:
     """There was no way to say it on a phone."""
-    with serving(study_of("accuracy", text("r1", REPORT)), tmp_path / "study") as server:
-        reader = new_reader(browser, server, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
-        reader.action("list")
-        reader.action("cannot")
+    with serve_study(marking_study("accuracy", make_document("r1", REPORT)), tmp_path / "study") as server:
+        reader = join_new_annotator(
+            browser, server, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True
+        )
+        reader.click_action("list")
+        reader.click_action("cannot")
         reader.page.locator("#because").fill("No data were shown.")
-        assert violations(reader.page) == []
-        reader.action("cannot-save")
-        reader.finish()
-        reader.sees_the_end()
-        reader.checks_out()
-        (annotation,) = work(server)
+        assert axe_violations(reader.page) == []
+        reader.click_action("cannot-save")
+        reader.click_finish()
+        reader.expect_last_page()
+        reader.expect_no_errors()
+        (annotation,) = submitted_annotations(server)
     assert annotation.answers["cannot_judge"] == "No data were shown."
 
 
 def test_nothing_in_the_page_breaks_the_content_policy(browser: Browser, tmp_path: Path) -> None:
     """Inline scripts and styles are refused by the browser, which says so; we hear of none."""
-    with serving(study_of("accuracy", text("r1", REPORT, data=BOX)), tmp_path / "study") as server:
+    with serve_study(marking_study("accuracy", make_document("r1", REPORT, data=BOX)), tmp_path / "study") as server:
         page = browser.new_context().new_page()
         said: list[str] = []
         page.on("console", lambda message: said.append(message.text))
-        reader = Reader(page, server.open_link)
+        reader = BrowserAnnotator(page, server.open_link)
         reader.join()
-        reader.select("27")
-        reader.label("number")
-        reader.press("?")
-        reader.saved()
+        reader.select_quote("27")
+        reader.click_label("number")
+        reader.press_keys("?")
+        reader.wait_until_saved()
         answer = page.request.get(server.address)
         policy = answer.headers["content-security-policy"]
     assert "unsafe" not in policy
@@ -123,24 +129,24 @@ _PAINT = """() => performance.getEntriesByName("first-contentful-paint")[0]?.sta
 
 def long_study(words: int, marks: int) -> Study:
     body = " ".join(f"word{number}" if number % 12 else f"word{number}.\n" for number in range(words))
-    document = text("d1", body)
+    document = make_document("d1", body)
     offered = Annotator(id="machine", kind="detector")
     step = len(body) // marks
     found = tuple(
         Mark(id=f"m{n}", spans=(Span(n * step, n * step + 5),), quotes=(body[n * step : n * step + 5],), label="word")
         for n in range(marks)
     )
-    study = study_of("accuracy", document)
+    study = marking_study("accuracy", document)
     made = Annotation(id="a", document="d1", annotator="machine", protocol="accuracy@2", marks=found)
     return Study.from_items([*study.items(), offered, made])
 
 
 def test_a_long_text_with_many_marks_is_marked_without_waiting(browser: Browser, tmp_path: Path) -> None:
     """20,000 words, some of them marked; that nothing hangs is tested here, how long it takes is benchmarked."""
-    with serving(long_study(20_000, 10), tmp_path / "study") as server:
-        reader = new_reader(browser, server)
-        reader.select("word100 ")
-        reader.label("word")
-        reader.saved()
+    with serve_study(long_study(20_000, 10), tmp_path / "study") as server:
+        reader = join_new_annotator(browser, server)
+        reader.select_quote("word100 ")
+        reader.click_label("word")
+        reader.wait_until_saved()
         expect(reader.page.locator("[data-list=marks] button")).to_have_count(1)
-        reader.checks_out()
+        reader.expect_no_errors()

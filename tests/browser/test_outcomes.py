@@ -9,10 +9,10 @@ from playwright.sync_api import Browser, Locator, expect
 
 import finecomb as fc
 from finecomb.core.palette import label_styles
-from tests.browser.arrival import arrive, go_to, study_of
-from tests.browser.served import new_reader, serving
-from tests.browser.studies import FERRY, STORY, text
-from tests.browser.studies import study_of as plain_study
+from tests.browser.live_server import join_new_annotator, serve_study
+from tests.browser.onboarding_session import advance_to, onboarding_study, open_join_page
+from tests.browser.studies import FERRY, STORY, make_document
+from tests.browser.studies import marking_study as plain_study
 
 pytestmark = pytest.mark.long
 LOST = {"exercise-3": "redundant", "exercise-6": "bad-math"}
@@ -22,13 +22,13 @@ def test_a_failed_test_names_the_kinds_to_read_again_and_explains_points(browser
     """It named numbers of exercises, which tell nobody what to read."""
     protocol = fc.protocol("scarecrow")
     titles = {label: look.title for label, look in label_styles(protocol).items()}
-    with serving(study_of(protocol, text("d1", FERRY)), tmp_path / "study") as server:
-        reader = arrive(browser, server)
+    with serve_study(onboarding_study(protocol, make_document("d1", FERRY)), tmp_path / "study") as server:
+        reader = open_join_page(browser, server)
         page = reader.page
-        reader.action("start")
-        reader.sees("step=instructions")
-        go_to(reader, server, protocol, "result-1", lambda name, nth: name not in LOST and name != "task")
-        reader.sees("passed=false")
+        reader.click_action("start")
+        reader.wait_for("step=instructions")
+        advance_to(reader, server, protocol, "result-1", lambda name, nth: name not in LOST and name != "task")
+        reader.wait_for("passed=false")
         kinds = page.locator("[data-kind-again]")
         named = kinds.evaluate_all("all => all.map((each) => each.dataset.kindAgain)")
         assert set(LOST.values()) <= set(named)
@@ -51,7 +51,7 @@ def test_a_failed_test_names_the_kinds_to_read_again_and_explains_points(browser
         for width, height in ((768, 1024), (360, 740)):  # where the list is below the text, the next step is in sight
             page.set_viewport_size({"width": width, "height": height})
             expect(page.locator("[data-action=continue]")).to_be_in_viewport(ratio=1)
-        reader.checks_out()
+        reader.expect_no_errors()
 
 
 def marked_words(side: Locator) -> list[str]:
@@ -61,24 +61,24 @@ def marked_words(side: Locator) -> list[str]:
 
 def test_own_marks_stand_beside_the_solution_after_a_training_text(browser: Browser, tmp_path: Path) -> None:
     protocol = fc.protocol("snac")
-    with serving(study_of(protocol, text("s1", "\n".join(STORY))), tmp_path / "study") as server:
-        reader = arrive(browser, server)
+    with serve_study(onboarding_study(protocol, make_document("s1", "\n".join(STORY))), tmp_path / "study") as server:
+        reader = open_join_page(browser, server)
         page = reader.page
-        reader.action("start")
-        reader.goes_on("instructions")
-        reader.goes_on("training")
+        reader.click_action("start")
+        reader.continue_from("instructions")
+        reader.continue_from("training")
         reader.wait_for_text()
-        reader.finish()
+        reader.click_finish()
         expect(page.locator("[data-text]")).to_contain_text("Conrad")
-        reader.select("Conrad")
-        reader.label("char")
-        reader.select("turn it")
-        reader.label("gram")
-        reader.finish()
+        reader.select_quote("Conrad")
+        reader.click_label("char")
+        reader.select_quote("turn it")
+        reader.click_label("gram")
+        reader.click_finish()
         expect(page.locator("[data-text]")).to_contain_text("On the last day")
-        reader.saved()
-        reader.finish()
-        reader.sees("kind=feedback")
+        reader.wait_until_saved()
+        reader.click_finish()
+        reader.wait_for("kind=feedback")
         own, known = page.locator("[data-side=own]"), page.locator("[data-side=known]")
         assert marked_words(own) == ["Conrad", "turn it"]
         assert marked_words(known) == ["Conrad", "the flood", "does not charge anybody for the trip", "tie"]
@@ -92,13 +92,13 @@ def test_own_marks_stand_beside_the_solution_after_a_training_text(browser: Brow
         assert above
         assert below
         assert above["y"] + above["height"] <= below["y"]  # one below the other where there is no room
-        reader.checks_out()
+        reader.expect_no_errors()
 
 
 def test_flags_of_snac_begin_as_the_names_in_the_palette_do(browser: Browser, tmp_path: Path) -> None:
     """Flags came from the paper's short names, which the palette does not show."""
-    with serving(plain_study("snac", text("s1", "\n".join(STORY))), tmp_path / "study") as server:
-        page = new_reader(browser, server).page
+    with serve_study(plain_study("snac", make_document("s1", "\n".join(STORY))), tmp_path / "study") as server:
+        page = join_new_annotator(browser, server).page
         labels = page.locator("[data-label]")
         expect(labels).to_have_count(7)
         shown = [[line.strip() for line in label.inner_text().splitlines() if line.strip()] for label in labels.all()]

@@ -8,9 +8,9 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 import finecomb as fc
-from tests.browser.arrival import arrive, study_of
-from tests.browser.served import Server, serving
-from tests.browser.studies import BOX, REPORT, text
+from tests.browser.live_server import Server, serve_study
+from tests.browser.onboarding_session import onboarding_study, open_join_page
+from tests.browser.studies import BOX, REPORT, make_document
 
 pytestmark = pytest.mark.long
 
@@ -41,9 +41,9 @@ def test_pages_outside_the_study_look_alike(browser: Browser, scarecrow: Server,
 
 def test_the_step_one_is_at_stands_out(browser: Browser, tmp_path: Path) -> None:
     """All steps in the top bar looked the same, so that nobody saw where they were."""
-    study = study_of(fc.protocol("accuracy"), text("r1", REPORT, data=BOX))
-    with serving(study, tmp_path / "study") as server:
-        page = arrive(browser, server).page
+    study = onboarding_study(fc.protocol("accuracy"), make_document("r1", REPORT, data=BOX))
+    with serve_study(study, tmp_path / "study") as server:
+        page = open_join_page(browser, server).page
         page.locator("[data-action=start]").click()
         now = page.locator(".way [aria-current=step]")
         expect(now).to_have_css("font-weight", "600", timeout=20_000)

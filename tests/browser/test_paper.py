@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser.served import Server, new_reader
+from tests.browser.live_server import Server, join_new_annotator
 
 pytestmark = pytest.mark.long
 WHITE = "rgb(255, 255, 255)"
@@ -14,12 +14,12 @@ WHITE = "rgb(255, 255, 255)"
 @pytest.mark.parametrize("width", [1440, 1024])
 def test_a_marked_text_is_printed_with_legend_and_severities(browser: Browser, scarecrow: Server, width: int) -> None:
     """A dark screen gave dark paper, and a tablet printed its form in place of the list of marks."""
-    reader = new_reader(browser, scarecrow, viewport={"width": width, "height": 900}, color_scheme="dark")
+    reader = join_new_annotator(browser, scarecrow, viewport={"width": width, "height": 900}, color_scheme="dark")
     page = reader.page
-    reader.select("fiftieth year")
-    reader.label("self-contradiction")
-    reader.answer("severity", "3")
-    reader.saved()
+    reader.select_quote("fiftieth year")
+    reader.click_label("self-contradiction")
+    reader.answer_question("severity", "3")
+    reader.wait_until_saved()
     page.emulate_media(media="print")
     assert page.locator(".sheet").evaluate("each => getComputedStyle(each).backgroundColor") == WHITE
     piece = page.locator(".txt .pc").first
@@ -32,4 +32,4 @@ def test_a_marked_text_is_printed_with_legend_and_severities(browser: Browser, s
     assert page.locator(".btn:visible, .form:visible, .foot:visible").count() == 0
     page.emulate_media(media="screen")
     expect(page.locator("[data-action=finish]")).to_be_visible()
-    reader.checks_out()
+    reader.expect_no_errors()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser.served import free_port
+from tests.browser.live_server import free_port
 
 pytestmark = pytest.mark.long
 

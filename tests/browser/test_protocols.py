@@ -21,10 +21,10 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.records import ONBOARDING_PHASES, Annotation, Annotator, Document, Mark, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from tests.browser.arrival import arrive, go_to, study_of
-from tests.browser.served import Reader, Server, serving
-from tests.browser.studies import FERRY, PROMPT, STORY, marked, quotes_hold, text
-from tests.walking import nothing
+from tests.browser.live_server import BrowserAnnotator, Server, serve_study
+from tests.browser.onboarding_session import advance_to, onboarding_study, open_join_page
+from tests.browser.studies import FERRY, PROMPT, STORY, assert_quotes_match, describe_marks, make_document
+from tests.onboarding_client import knows_nothing
 
 pytestmark = pytest.mark.long
 
@@ -32,29 +32,29 @@ CODES = {"platform": "prolific", "completed": "C0MPLETE", "screened_out": "SCREE
 
 
 def recruited(protocol: Protocol, *documents: Document, **settings: object) -> Study:
-    return study_of(protocol, *documents, recruitment=CODES, **settings)
+    return onboarding_study(protocol, *documents, recruitment=CODES, **settings)
 
 
-def come(browser: Browser, server: Server, worker: str = "5f0c2d7e9a1b") -> Reader:
+def come(browser: Browser, server: Server, worker: str = "5f0c2d7e9a1b") -> BrowserAnnotator:
     """Somebody sent by Prolific, who agrees to take part."""
-    reader = arrive(browser, server, f"?PROLIFIC_PID={worker}&STUDY_ID=s1&SESSION_ID=of{worker}")
-    reader.action("start")
+    reader = open_join_page(browser, server, f"?PROLIFIC_PID={worker}&STUDY_ID=s1&SESSION_ID=of{worker}")
+    reader.click_action("start")
     expect(reader.page.locator("[data-page=join]")).to_have_count(0, timeout=20_000)
     return reader
 
 
-def leave(reader: Reader, code: str = "C0MPLETE") -> None:
+def leave(reader: BrowserAnnotator, code: str = "C0MPLETE") -> None:
     """The last page, with the code for Prolific and the way back there."""
     expect(reader.page.locator("[data-code]")).to_have_text(code, timeout=20_000)
     back = reader.page.locator("[data-action=back]").get_attribute("href")
     assert back == f"https://app.prolific.com/submissions/complete?cc={code}"
-    reader.checks_out()
+    reader.expect_no_errors()
 
 
 def export(server: Server) -> Study:
     """What the researcher gets as one file: whole, without problems, and without worker ids."""
     file = server.folder.parent / "export.jsonl"
-    fc.write(server.study(), file)
+    fc.write(server.read_study(), file)
     assert "5f0c2d7e9a1b" not in file.read_text()
     study = fc.read(file)
     assert [each for each in fc.check(study) if each.level == "error"] == []
@@ -89,55 +89,55 @@ def exercise(protocol: Protocol, name: str) -> Any:
 
 def test_scarecrow_passed_and_failed(browser: Browser, tmp_path: Path) -> None:
     protocol = fc.protocol("scarecrow")
-    document = text("d1", FERRY, context={"prompt": PROMPT})
-    with serving(recruited(protocol, document), tmp_path / "study") as server:
+    document = make_document("d1", FERRY, context={"prompt": PROMPT})
+    with serve_study(recruited(protocol, document), tmp_path / "study") as server:
         reader = come(browser, server)
         page = reader.page
-        reader.goes_on("instructions")
-        reader.goes_on("training")
-        go_to(reader, server, protocol, "part-1-1")
-        reader.goes_on("part-1-1")
-        reader.sees("step")  # the first type is explained
-        go_to(reader, server, protocol, "exercise-1")
+        reader.continue_from("instructions")
+        reader.continue_from("training")
+        advance_to(reader, server, protocol, "part-1-1")
+        reader.continue_from("part-1-1")
+        reader.wait_for("step")  # the first type is explained
+        advance_to(reader, server, protocol, "exercise-1")
         reader.wait_for_text()
         expect(page.locator("[data-practice]")).to_contain_text("1 of 5")
         (known,) = exercise(protocol, "exercise-1").solutions
-        reader.select(known.quote)
-        reader.label(known.label)
-        reader.answer("severity", "1")
-        reader.answer("explanation", "Three players have.")
-        reader.saved()
-        reader.finish()
-        reader.sees("step")  # the next type is explained
-        go_to(reader, server, protocol, "choice-1")
-        reader.answer("answer", exercise(protocol, "choice-1").answer)
-        reader.saved()
-        reader.finish()
+        reader.select_quote(known.quote)
+        reader.click_label(known.label)
+        reader.answer_question("severity", "1")
+        reader.answer_question("explanation", "Three players have.")
+        reader.wait_until_saved()
+        reader.click_finish()
+        reader.wait_for("step")  # the next type is explained
+        advance_to(reader, server, protocol, "choice-1")
+        reader.answer_question("answer", exercise(protocol, "choice-1").answer)
+        reader.wait_until_saved()
+        reader.click_finish()
         expect(page.locator("[data-practice='2']")).to_be_visible(timeout=20_000)
-        go_to(reader, server, protocol, "result-1")
-        reader.sees("passed=true")
+        advance_to(reader, server, protocol, "result-1")
+        reader.wait_for("passed=true")
         expect(page.locator(".total")).to_contain_text("100")
-        reader.action("continue")
+        reader.click_action("continue")
         reader.wait_for_text()
         assert reader.text == FERRY
-        reader.select("its fiftieth year")
-        reader.label("self-contradiction")
-        reader.answer("severity", "3")
-        reader.answer("explanation", "1911 is more than fifty years ago.")
-        reader.pick("has run since 1911")
-        reader.saved()
-        reader.finish()
-        reader.sees_the_end()
+        reader.select_quote("its fiftieth year")
+        reader.click_label("self-contradiction")
+        reader.answer_question("severity", "3")
+        reader.answer_question("explanation", "1911 is more than fifty years ago.")
+        reader.pick_antecedent("has run since 1911")
+        reader.wait_until_saved()
+        reader.click_finish()
+        reader.expect_last_page()
         leave(reader)
 
         other = come(browser, server, "a1")
-        go_to(other, server, protocol, "result-1", lambda name, nth: name.startswith("exercise"))
-        other.sees("passed=false")
+        advance_to(other, server, protocol, "result-1", lambda name, nth: name.startswith("exercise"))
+        other.wait_for("passed=false")
         expect(other.page.locator(".total")).to_contain_text("50")
         expect(other.page.locator(".total")).to_contain_text("90")  # what was needed
         expect(other.page.locator("[data-after]")).to_contain_text("Your time is paid")
-        other.sees("solution")
-        other.action("continue")
+        other.wait_for("solution")
+        other.click_action("continue")
         leave(other, "SCREENED")
         study = export(server)
     by_result = {each.qualification.passed: each for each in study.iter_annotators() if each.qualification}
@@ -157,7 +157,7 @@ def test_scarecrow_passed_and_failed(browser: Browser, tmp_path: Path) -> None:
         ]
     (done,) = work(study)
     assert done.annotator == by_result[True].id
-    assert marked(done) == [("self-contradiction", ("its fiftieth year",), [[47, 64]])]
+    assert describe_marks(done) == [("self-contradiction", ("its fiftieth year",), [[47, 64]])]
     assert done.marks[0].answers == {"severity": 3, "explanation": "1911 is more than fifty years ago."}
     assert done.marks[0].antecedents
     assert done.marks[0].antecedents.quotes == ("has run since 1911",)
@@ -168,100 +168,102 @@ def test_snac_passed_and_failed(browser: Browser, tmp_path: Path) -> None:
     protocol = fc.protocol("snac")
     words = "\n".join(STORY)
     edges = [(words.index(part), words.index(part) + len(part)) for part in STORY]
-    document = text("s1", words, segments=[{"start": start, "end": end} for start, end in edges])
-    with serving(recruited(protocol, document), tmp_path / "study") as server:
+    document = make_document("s1", words, segments=[{"start": start, "end": end} for start, end in edges])
+    with serve_study(recruited(protocol, document), tmp_path / "study") as server:
         reader = come(browser, server)
         page = reader.page
-        reader.goes_on("instructions")
-        reader.goes_on("training")
+        reader.continue_from("instructions")
+        reader.continue_from("training")
         reader.wait_for_text()
-        reader.finish()  # nothing in the first part
+        reader.click_finish()  # nothing in the first part
         expect(page.locator("[data-text]")).to_contain_text("Conrad")
-        reader.select("Conrad")
-        reader.label("char")
-        reader.finish()
+        reader.select_quote("Conrad")
+        reader.click_label("char")
+        reader.click_finish()
         expect(page.locator("[data-text]")).to_contain_text("On the last day")
-        reader.select("does not charge anybody for the trip")
-        reader.label("rep")
-        reader.pick("lets the passengers ride for free")
-        reader.saved()
-        reader.finish()
-        reader.sees("kind=feedback")
+        reader.select_quote("does not charge anybody for the trip")
+        reader.click_label("rep")
+        reader.pick_antecedent("lets the passengers ride for free")
+        reader.wait_until_saved()
+        reader.click_finish()
+        reader.wait_for("kind=feedback")
         assert [page.locator(f"[data-graded={kind}] li").count() for kind in ("found", "missed")] == [2, 2]
-        reader.action("continue")
-        reader.goes_on("part-1-1")
+        reader.click_action("continue")
+        reader.continue_from("part-1-1")
         reader.wait_for_text()
-        go_to(reader, server, protocol, "result-1", lambda name, nth: nth != 0)
-        reader.sees("passed=true")
+        advance_to(reader, server, protocol, "result-1", lambda name, nth: nth != 0)
+        reader.wait_for("passed=true")
         expect(page.locator(".total")).to_contain_text("87.5")
         expect(page.locator("[data-graded=missed]")).to_contain_text(exercise(protocol, "boxing-gym").solutions[0].why)
-        reader.action("continue")
+        reader.click_action("continue")
         reader.wait_for_text()
-        reader.finish()
+        reader.click_finish()
         expect(page.locator("[data-text]")).to_contain_text("Her husband Jonas")
-        reader.select("Her husband Jonas")
-        reader.label("incon")
-        reader.pick("never married")
-        reader.finish()
+        reader.select_quote("Her husband Jonas")
+        reader.click_label("incon")
+        reader.pick_antecedent("never married")
+        reader.click_finish()
         expect(page.locator("[data-text]")).to_contain_text("Elspeth")
-        reader.saved()
-        reader.finish()
-        reader.sees_the_end()
+        reader.wait_until_saved()
+        reader.click_finish()
+        reader.expect_last_page()
         leave(reader)
 
         other = come(browser, server, "a1")
-        go_to(other, server, protocol, "result-1", nothing)
-        other.sees("passed=false")
+        advance_to(other, server, protocol, "result-1", knows_nothing)
+        other.wait_for("passed=false")
         expect(other.page.locator(".total")).to_contain_text("50")
         expect(other.page.locator("[data-after]")).to_contain_text("Your time is paid")
-        other.action("continue")
+        other.click_action("continue")
         leave(other, "SCREENED")
         study = export(server)
     scores = {each.id: each.qualification.score for each in study.iter_annotators() if each.qualification}
     (done,) = work(study)
     assert sorted(scores.values()) == [0, 87.5]
     assert scores[done.annotator] == 87.5
-    assert marked(done) == [("incon", ("Her husband Jonas",), [[47, 64]])]
+    assert describe_marks(done) == [("incon", ("Her husband Jonas",), [[47, 64]])]
     assert [(unit.start, unit.end) for unit in done.units] == edges
-    quotes_hold(done, document)
+    assert_quotes_match(done, document)
 
 
 def test_mqm(browser: Browser, tmp_path: Path) -> None:
     protocol = fc.protocol("mqm")
-    document = text("m1", "Das Schiff fahren um acht Uhr ab.", context={"source": "The ship leaves at nine o'clock."})
-    with serving(recruited(protocol, document), tmp_path / "study") as server:
+    document = make_document(
+        "m1", "Das Schiff fahren um acht Uhr ab.", context={"source": "The ship leaves at nine o'clock."}
+    )
+    with serve_study(recruited(protocol, document), tmp_path / "study") as server:
         reader = come(browser, server)
-        reader.sees("step=survey")
-        reader.answer("native", "true")
-        reader.answer("years", "12")
+        reader.wait_for("step=survey")
+        reader.answer_question("native", "true")
+        reader.answer_question("years", "12")
         for step in ("survey", "instructions", "training"):
-            reader.goes_on(step)
+            reader.continue_from(step)
         reader.wait_for_text()
-        reader.select("Thursday")
-        reader.label("accuracy/mistranslation")
-        reader.answer("severity", "major")
-        reader.select("einschließlich", part="source")
-        reader.label("accuracy/omission")
-        reader.answer("severity", "minor")
-        reader.saved()
-        reader.finish()
-        reader.sees("kind=feedback")
+        reader.select_quote("Thursday")
+        reader.click_label("accuracy/mistranslation")
+        reader.answer_question("severity", "major")
+        reader.select_quote("einschließlich", part="source")
+        reader.click_label("accuracy/omission")
+        reader.answer_question("severity", "minor")
+        reader.wait_until_saved()
+        reader.click_finish()
+        reader.wait_for("kind=feedback")
         graded = [reader.page.locator(f"[data-graded={kind}] li").count() for kind in ("found", "missed", "extra")]
         assert graded == [2, 2, 0]
-        reader.action("continue")
+        reader.click_action("continue")
         reader.wait_for_text()
-        reader.select("acht")
-        reader.label("accuracy/mistranslation")
-        reader.answer("severity", "major")
-        reader.saved()
-        reader.finish()
-        reader.sees_the_end()
+        reader.select_quote("acht")
+        reader.click_label("accuracy/mistranslation")
+        reader.answer_question("severity", "major")
+        reader.wait_until_saved()
+        reader.click_finish()
+        reader.expect_last_page()
         leave(reader)
         study = export(server)
     assert person(study).survey == {"native": True, "years": 12}
     assert steps(person(study), protocol) == ["consent", "survey", "instructions", "training"]
     (done,) = work(study)
-    assert marked(done) == [("accuracy/mistranslation", ("acht",), [[21, 25]])]
+    assert describe_marks(done) == [("accuracy/mistranslation", ("acht",), [[21, 25]])]
     assert done.marks[0].answers == {"severity": "major"}
     (practised,) = work(study, "training")
     assert {span.part for mark in practised.marks for span in mark.spans} == {"text", "source"}
@@ -272,18 +274,18 @@ def test_mqm(browser: Browser, tmp_path: Path) -> None:
 
 def test_likert(browser: Browser, tmp_path: Path) -> None:
     protocol = fc.protocol("likert")
-    documents = [text(f"d{n}", f"{FERRY} Text {n}.") for n in range(2)]
-    with serving(recruited(protocol, *documents), tmp_path / "study") as server:
+    documents = [make_document(f"d{n}", f"{FERRY} Text {n}.") for n in range(2)]
+    with serve_study(recruited(protocol, *documents), tmp_path / "study") as server:
         reader = come(browser, server)
-        reader.goes_on("instructions")
+        reader.continue_from("instructions")
         for number in (1, 2):
             expect(reader.page.locator("[data-action=texts]")).to_contain_text(f"Text {number} of 2", timeout=20_000)
-            reader.press(str(number + 2))
+            reader.press_keys(str(number + 2))
             if number == 1:
-                reader.answer("reason", "The year does not fit.")
-            reader.saved()
-            reader.press("Control+Enter")
-        reader.sees_the_end()
+                reader.answer_question("reason", "The year does not fit.")
+            reader.wait_until_saved()
+            reader.press_keys("Control+Enter")
+        reader.expect_last_page()
         leave(reader)
         study = export(server)
     done = sorted(work(study), key=lambda each: int(str(each.meta["order"])))
@@ -298,20 +300,21 @@ def test_likert(browser: Browser, tmp_path: Path) -> None:
 def test_preference_names_the_text_that_was_preferred(browser: Browser, tmp_path: Path) -> None:
     protocol = fc.protocol("preference")
     pairs = [
-        text(f"p{n}", "", context={"prompt": PROMPT, "a": f"Good text {n}.", "b": f"Bad text {n}."}) for n in range(4)
+        make_document(f"p{n}", "", context={"prompt": PROMPT, "a": f"Good text {n}.", "b": f"Bad text {n}."})
+        for n in range(4)
     ]
-    with serving(recruited(protocol, *pairs, seed=2), tmp_path / "study") as server:
+    with serve_study(recruited(protocol, *pairs, seed=2), tmp_path / "study") as server:
         reader = come(browser, server)
-        reader.goes_on("instructions")
+        reader.continue_from("instructions")
         first = []
         for number in range(1, 5):
             expect(reader.page.locator("[data-action=texts]")).to_contain_text(f"Text {number} of 4", timeout=20_000)
             first.append("a" if "Good" in reader.page.locator("article.sheet").first.inner_text() else "b")
             better = reader.page.locator("article.sheet", has_text="Good text")
-            reader.press("1" if "A" in str(better.get_attribute("aria-label")) else "2")  # the letter on the page
-            reader.saved()
-            reader.press("Control+Enter")
-        reader.sees_the_end()
+            reader.press_keys("1" if "A" in str(better.get_attribute("aria-label")) else "2")  # the letter on the page
+            reader.wait_until_saved()
+            reader.press_keys("Control+Enter")
+        reader.expect_last_page()
         leave(reader)
         done = sorted(work(export(server)), key=lambda each: int(str(each.meta["order"])))
     assert [each.answers["prefer"] for each in done] == ["a"] * 4
@@ -323,19 +326,19 @@ def test_sections_to_the_code(browser: Browser, tmp_path: Path) -> None:
     protocol = fc.protocol("sections")
     first = exercise(protocol, "foot-bath")
     kinds = [str(unit["section"]) for unit in first.units]
-    with serving(recruited(protocol, first.document("a1")), tmp_path / "study") as server:
+    with serve_study(recruited(protocol, first.document("a1")), tmp_path / "study") as server:
         reader = come(browser, server)
-        reader.goes_on("instructions")
-        go_to(reader, server, protocol, "work")
+        reader.continue_from("instructions")
+        advance_to(reader, server, protocol, "work")
         fields = reader.page.locator("[data-section] select")
         expect(fields).to_have_count(len(kinds), timeout=20_000)
         for index, kind in enumerate([*kinds[:-1], "unclear"]):
             fields.nth(index).select_option(kind)
-        reader.answer("coherent", "false")
-        reader.answer("reason", "The end cannot be told.")
-        reader.saved()
-        reader.finish()
-        reader.sees_the_end()
+        reader.answer_question("coherent", "false")
+        reader.answer_question("reason", "The end cannot be told.")
+        reader.wait_until_saved()
+        reader.click_finish()
+        reader.expect_last_page()
         leave(reader)
         study = export(server)
     (done,) = work(study)
@@ -356,7 +359,7 @@ def rated() -> Study:
         for who, answers in said.items()
     ]
     people = [Annotator(id=who, kind="human") for who in said]
-    return recruited_to_judge("comments", [turing, text("d1", FERRY), *people, *made])
+    return recruited_to_judge("comments", [turing, make_document("d1", FERRY), *people, *made])
 
 
 def recruited_to_judge(name: str, items: Any, **more: object) -> Study:
@@ -367,18 +370,18 @@ def recruited_to_judge(name: str, items: Any, **more: object) -> Study:
 
 
 def test_comments_are_coded(browser: Browser, tmp_path: Path) -> None:
-    with serving(rated(), tmp_path / "study") as server:
+    with serve_study(rated(), tmp_path / "study") as server:
         reader = come(browser, server)
-        reader.goes_on("instructions")
+        reader.continue_from("instructions")
         for number in (1, 2):
             expect(reader.page.locator("[data-action=texts]")).to_contain_text(f"{number} of 2", timeout=20_000)
             is_first = "odd" in reader.page.locator("[data-about]").inner_text()
-            reader.answer("codes", "common-sense" if is_first else "repetition")
+            reader.answer_question("codes", "common-sense" if is_first else "repetition")
             if is_first:
-                reader.answer("codes", "genre")
-            reader.saved()
-            reader.press("Control+Enter")
-        reader.sees_the_end()
+                reader.answer_question("codes", "genre")
+            reader.wait_until_saved()
+            reader.press_keys("Control+Enter")
+        reader.expect_last_page()
         leave(reader)
         study = export(server)
     coded = {each.about: each.answers["codes"] for each in work(study) if each.protocol == "comments@1"}
@@ -394,15 +397,15 @@ def test_marks_are_audited(browser: Browser, tmp_path: Path) -> None:
     reader_1 = next(each for each in demo.iter_annotators() if each.id == made.annotator)
     items = [*demo.protocols.values(), demo.document(made.document), reader_1, made]
     marks = {mark.id for mark in made.marks}
-    with serving(recruited_to_judge("audit", items), tmp_path / "study") as server:
+    with serve_study(recruited_to_judge("audit", items), tmp_path / "study") as server:
         reader = come(browser, server)
-        reader.goes_on("instructions")
+        reader.continue_from("instructions")
         for number in range(1, len(marks) + 1):
             expect(reader.page.locator("[data-action=texts]")).to_contain_text(f"{number} of", timeout=20_000)
-            reader.answer("verdict", "legitimate" if number > 1 else "not-legitimate")
-            reader.saved()
-            reader.press("Control+Enter")
-        reader.sees_the_end()
+            reader.answer_question("verdict", "legitimate" if number > 1 else "not-legitimate")
+            reader.wait_until_saved()
+            reader.press_keys("Control+Enter")
+        reader.expect_last_page()
         leave(reader)
         judged = [each for each in work(export(server)) if each.protocol == "audit@1"]
     assert {each.about for each in judged} == marks
@@ -414,7 +417,7 @@ def test_marks_are_audited(browser: Browser, tmp_path: Path) -> None:
 
 
 def first_pass(protocol: Protocol) -> Study:
-    document = text("d1", FERRY, context={"prompt": PROMPT})
+    document = make_document("d1", FERRY, context={"prompt": PROMPT})
     quotes = {"ash": "carry", "bo": "its fiftieth year"}
     made = [
         Annotation(id=f"d1/{who}", document="d1", annotator=who, protocol=protocol.id, marks=(_marked(who, quote),))
@@ -434,23 +437,23 @@ def _marked(who: str, quote: str) -> Mark:
 
 def test_the_second_pass(browser: Browser, tmp_path: Path) -> None:
     protocol = fc.protocol("scarecrow")
-    with serving(first_pass(protocol), tmp_path / "study") as server:
+    with serve_study(first_pass(protocol), tmp_path / "study") as server:
         command = [str(Path(sys.executable).with_name("finecomb")), "links", str(server.folder), "--name", "ash"]
         said = subprocess.run(command, capture_output=True, encoding="utf-8", check=True).stdout
         link = next(word for word in said.split() if "/join/" in word)
         page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
-        reader = Reader(page, server.address + link[link.index("/join/") :])
+        reader = BrowserAnnotator(page, server.address + link[link.index("/join/") :])
         reader.join()
         assert "bo" not in reader.page.locator("body").inner_text().split()
         (offer,) = page.locator("[data-list=offers] li").all()
         offer.get_by_role("button").first.click()
-        reader.action("accept")
+        reader.click_action("accept")
         page.locator("[data-list=marks] button", has_text="carry").first.click()
-        reader.action("delete")
-        reader.saved()
-        reader.finish()
-        reader.sees("code")
-        reader.checks_out()
+        reader.click_action("delete")
+        reader.wait_until_saved()
+        reader.click_finish()
+        reader.wait_for("code")
+        reader.expect_no_errors()
         study = export(server)
     both = {each.round: each for each in work(study) if each.annotator == "ash"}
     assert [mark.quotes for mark in both[0].marks] == [("carry",)]  # as it was

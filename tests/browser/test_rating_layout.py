@@ -10,9 +10,9 @@ from playwright.sync_api import Browser, Page, expect
 import finecomb as fc
 from finecomb.core.records import ONBOARDING_PHASES, Settings
 from finecomb.core.study import Study
-from tests.browser.accessibility import violations
-from tests.browser.served import Server, serving
-from tests.browser.studies import FERRY, PROMPT, study_of, text
+from tests.browser.accessibility import axe_violations
+from tests.browser.live_server import Server, serve_study
+from tests.browser.studies import FERRY, PROMPT, make_document, marking_study
 
 pytestmark = pytest.mark.long
 LONG = " ".join([FERRY] * 20)
@@ -32,13 +32,13 @@ def stands_above_the_fold(page: Page) -> None:
         assert box
         assert box["y"] >= 0
         assert box["y"] + box["height"] <= page.evaluate("innerHeight")
-    assert violations(page) == []
+    assert axe_violations(page) == []
 
 
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (1024, 768), (768, 1024)])
 def test_a_preference_is_answered_above_the_fold(browser: Browser, tmp_path: Path, width: int, height: int) -> None:
-    pair = text("p1", "", context={"prompt": PROMPT, "a": LONG, "b": LONG.upper()})
-    with serving(study_of("preference", pair), tmp_path / "study") as server:
+    pair = make_document("p1", "", context={"prompt": PROMPT, "a": LONG, "b": LONG.upper()})
+    with serve_study(marking_study("preference", pair), tmp_path / "study") as server:
         page = opened(browser, server, width, height)
         stands_above_the_fold(page)
         scrolls = page.locator(".pair .sheet").evaluate_all("all => all.map((e) => e.scrollHeight > e.clientHeight)")
@@ -53,5 +53,5 @@ def test_an_audit_is_answered_above_the_fold(browser: Browser, tmp_path: Path) -
     person = next(each for each in demo.iter_annotators() if each.id == made.annotator)
     settings = Settings(protocols=(audit.id,), annotators=1, skip=ONBOARDING_PHASES)
     study = Study.from_items([settings, audit, *demo.protocols.values(), longer, person, made])
-    with serving(study, tmp_path / "study") as server:
+    with serve_study(study, tmp_path / "study") as server:
         stands_above_the_fold(opened(browser, server))

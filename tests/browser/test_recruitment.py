@@ -20,8 +20,8 @@ from finecomb.collection.database.store import open_store
 from finecomb.core.protocol import Work
 from finecomb.core.records import ONBOARDING_PHASES, Document, Recruitment, Settings
 from finecomb.core.study import Study
-from tests.browser.accessibility import violations
-from tests.browser.served import Server, serving
+from tests.browser.accessibility import axe_violations
+from tests.browser.live_server import Server, serve_study
 
 pytestmark = pytest.mark.long
 
@@ -107,7 +107,7 @@ def hand_in(page: Page, where: Page | FrameLocator) -> dict[str, list[str]]:
 def came(server: Server) -> list[Arrival]:
     store = open_store(parse_location(server.folder / DATABASE_FILENAME))
     try:
-        with store.database.reading() as transaction:
+        with store.database.read_transaction() as transaction:
             return arrivals_storage.arrivals(store, transaction)
     finally:
         store.close()
@@ -116,7 +116,7 @@ def came(server: Server) -> list[Arrival]:
 def test_a_hit_is_done_inside_the_platforms_page(browser: Browser, tmp_path: Path) -> None:
     with platform() as outside:
         recruitment = Recruitment(platform="mturk", frame=(outside,))
-        with serving(study(recruitment), tmp_path / "study") as server:
+        with serve_study(study(recruitment), tmp_path / "study") as server:
             page = browser.new_context(viewport={"width": 1300, "height": 900}).new_page()
             inside = show(page, outside, address(server, PREVIEW))
             expect(inside.get_by_role("heading", name="Harbour")).to_be_visible(timeout=20_000)
@@ -130,13 +130,13 @@ def test_a_hit_is_done_inside_the_platforms_page(browser: Browser, tmp_path: Pat
             code = inside.locator("[data-code]").inner_text()
             assert hand_in(page, inside) == {"assignmentId": ["3ASSIGN"], "code": [code]}
             assert [(each.source.worker, each.source.session) for each in came(server)] == [("A1WORKER", "3ASSIGN")]
-            (work,) = server.study().iter_annotations()
+            (work,) = server.read_study().iter_annotations()
             assert work.answers["rating"] == 1
 
 
 def test_another_sites_page_shows_nothing(browser: Browser, tmp_path: Path) -> None:
     recruitment = Recruitment(platform="mturk", frame=("https://worker.mturk.com",))
-    with platform() as outside, serving(study(recruitment), tmp_path / "study") as server:
+    with platform() as outside, serve_study(study(recruitment), tmp_path / "study") as server:
         page = browser.new_context().new_page()
         refused: list[str] = []
         page.on("console", lambda said: refused.append(said.text))
@@ -147,7 +147,7 @@ def test_another_sites_page_shows_nothing(browser: Browser, tmp_path: Path) -> N
 
 
 def test_a_hit_opens_a_tab_where_pages_stay_out_of_frames(browser: Browser, tmp_path: Path) -> None:
-    with serving(study(Recruitment(platform="mturk")), tmp_path / "study") as server:
+    with serve_study(study(Recruitment(platform="mturk")), tmp_path / "study") as server:
         let = ["local-network-access"]  # a public page shows one of this machine
         page = browser.new_context(viewport={"width": 1300, "height": 900}, permissions=let).new_page()
         hit = f"<!doctype html><iframe width=1200 height=800 src='{address(server, ACCEPTED)}'></iframe>"
@@ -164,7 +164,7 @@ def test_a_hit_opens_a_tab_where_pages_stay_out_of_frames(browser: Browser, tmp_
 def test_prolific_from_the_link_to_its_code(browser: Browser, tmp_path: Path) -> None:
     recruitment = Recruitment(platform="prolific", completed="DONE1", no_consent="NO1")
     asked = {"PROLIFIC_PID": "5f1aaa", "STUDY_ID": "st1", "SESSION_ID": "se1"}
-    with serving(study(recruitment), tmp_path / "study") as server:
+    with serve_study(study(recruitment), tmp_path / "study") as server:
         page = browser.new_context().new_page()
         page.goto(server.open_link)
         expect(page.get_by_text("This address does not say who you are")).to_be_visible(timeout=20_000)
@@ -189,7 +189,7 @@ def test_prolific_from_the_link_to_its_code(browser: Browser, tmp_path: Path) ->
 @pytest.mark.parametrize("width", [1300, 360])
 def test_the_researcher_sees_who_came_and_decides(browser: Browser, tmp_path: Path, width: int) -> None:
     recruitment = Recruitment(platform="prolific")
-    with serving(study(recruitment), tmp_path / "study") as server:
+    with serve_study(study(recruitment), tmp_path / "study") as server:
         worker = browser.new_context().new_page()
         for pid in ("5f1aaa", "5f2bbb"):
             worker.goto(f"{server.open_link}?PROLIFIC_PID={pid}")
@@ -210,13 +210,13 @@ def test_the_researcher_sees_who_came_and_decides(browser: Browser, tmp_path: Pa
         with page.expect_download() as file:
             page.get_by_role("button", name="Bonuses for Prolific").click()
         assert Path(file.value.path()).read_text() == "5f1aaa,2.50\n"
-        assert violations(page) == []
+        assert axe_violations(page) == []
         page.goto(f"{server.address}/admin#/settings")
         expect(page.get_by_text("PROLIFIC_PID={{%PROLIFIC_PID%}}")).to_be_visible(timeout=20_000)
         page.get_by_label("Code for those who finished").fill("DONE9")
         page.locator("form", has_text="Address to paste there").get_by_role("button", name="Save").click()
         expect(page.get_by_text("Saved.")).to_be_visible(timeout=20_000)
-        assert violations(page) == []
+        assert axe_violations(page) == []
         if width < 400:
             assert page.evaluate("document.documentElement.scrollWidth") <= width
-        assert server.study().settings.recruitment.completed == "DONE9"
+        assert server.read_study().settings.recruitment.completed == "DONE9"

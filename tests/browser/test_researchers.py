@@ -11,11 +11,11 @@ from playwright.sync_api import Browser, Page, expect
 
 from finecomb.annotators.simulated.demo_study import demo_study
 from finecomb.core.study import Study
-from tests.browser.accessibility import violations
-from tests.browser.layout import cut
-from tests.browser.researcher_studies import designed, let_them_come
-from tests.browser.served import Server, serving
-from tests.browser.studies import REPORT, study_of, text
+from tests.browser.accessibility import axe_violations
+from tests.browser.layout_checks import cut_elements
+from tests.browser.live_server import Server, serve_study
+from tests.browser.researcher_studies import make_design_study, record_arrivals
+from tests.browser.studies import REPORT, make_document, marking_study
 
 pytestmark = pytest.mark.long
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.long
 @pytest.fixture
 def running(browser: Browser, tmp_path: Path) -> Iterator[tuple[Page, Server]]:
     """The demo study with simulated annotators, and a researcher who has signed in."""
-    with serving(Study.from_items(demo_study(5, 0)), tmp_path / "study") as server:
+    with serve_study(Study.from_items(demo_study(5, 0)), tmp_path / "study") as server:
         page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
         page.goto(server.admin_link)
         page.get_by_role("button").first.click()
@@ -33,17 +33,17 @@ def running(browser: Browser, tmp_path: Path) -> Iterator[tuple[Page, Server]]:
 
 def test_the_researcher_sees_everything_and_can_get_it_out(running: tuple[Page, Server]) -> None:
     page, server = running
-    assert violations(page) == []
+    assert axe_violations(page) == []
     for name in ("Documents", "Annotators", "Settings"):
         page.get_by_role("link", name=name).first.click()
         page.wait_for_load_state("networkidle")
-        assert violations(page) == []
+        assert axe_violations(page) == []
     page.goto(server.admin_link)  # the link worked once
     expect(page.locator("body")).to_contain_text("This link was used")
 
 
 def test_admin_pages_need_the_link(browser: Browser, tmp_path: Path) -> None:
-    with serving(study_of("accuracy", text("r1", REPORT)), tmp_path / "study") as server:
+    with serve_study(marking_study("accuracy", make_document("r1", REPORT)), tmp_path / "study") as server:
         page = browser.new_context().new_page()
         page.goto(f"{server.address}/admin")
         page.wait_for_load_state("networkidle")
@@ -120,7 +120,7 @@ def test_no_page_is_out_of_sight(running: tuple[Page, Server], width: int) -> No
         page.goto(f"{server.address}/admin#/{address}")
         expect(page.locator("h1, h2").first).to_be_attached(timeout=30_000)
         page.wait_for_load_state("networkidle")
-        assert cut(page) == []
+        assert cut_elements(page) == []
     for link in page.get_by_role("navigation").get_by_role("link").all():
         box = link.bounding_box()
         assert box
@@ -147,7 +147,7 @@ def test_settings_tick_what_is_there_and_exports_begin_with_three(running: tuple
     assert saved.value.ok
     page.reload()
     expect(page.locator("#phase-consent")).not_to_be_checked()
-    assert "consent" in server.study().settings.skip
+    assert "consent" in server.read_study().settings.skip
     page.goto(f"{server.address}/admin#/export")
     expect(page.locator("[data-exports=first] li")).to_have_count(3)
     expect(page.locator("[data-exports=rest] li").first).to_be_hidden()
@@ -179,8 +179,8 @@ def test_systems_stand_by_their_estimate_people_last(running: tuple[Page, Server
 
 
 def test_a_design_says_what_it_pays_what_it_costs_and_what_puts_it_right(browser: Browser, tmp_path: Path) -> None:
-    with serving(designed(), tmp_path / "study") as server:
-        let_them_come(server)
+    with serve_study(make_design_study(), tmp_path / "study") as server:
+        record_arrivals(server)
         page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
         page.goto(server.admin_link)
         page.get_by_role("button").first.click()
@@ -201,4 +201,4 @@ def test_a_design_says_what_it_pays_what_it_costs_and_what_puts_it_right(browser
         expect(needed).not_to_have_text(before)  # places of people who were excluded are no longer needed
         page.get_by_role("switch").check()
         expect(needed).to_have_text(before)
-        assert violations(page) == []
+        assert axe_violations(page) == []

@@ -14,9 +14,9 @@ import finecomb as fc
 from finecomb.core.records import Annotation, Annotator, Document, Mark, ModelSettings, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from tests.annotators.llm.scripted import Answer, ScriptedServer, text_of
-from tests.browser.accessibility import violations
-from tests.browser.served import Server, serving
+from tests.annotators.llm.scripted_server import ScriptedAnswer, ScriptedServer, extract_text
+from tests.browser.accessibility import axe_violations
+from tests.browser.live_server import Server, serve_study
 
 pytestmark = pytest.mark.long
 TEXT = "On day {} they saw the the sea."
@@ -30,13 +30,13 @@ MARK = {
 }
 
 
-def script(body: dict[str, Any], number: int) -> Answer:
-    text = text_of(body)
+def script(body: dict[str, Any], number: int) -> ScriptedAnswer:
+    text = extract_text(body)
     if "day 1 " in text:
-        return Answer("I'm sorry, but I can't help with that.")
+        return ScriptedAnswer("I'm sorry, but I can't help with that.")
     if "day 2 " in text and body["max_tokens"] < 3000:
-        return Answer('{"marks": [' + json.dumps(MARK) + ', {"quote": "the', finish="length")
-    return Answer(json.dumps({"marks": [MARK]}), wait=0.3)
+        return ScriptedAnswer('{"marks": [' + json.dumps(MARK) + ', {"quote": "the', finish="length")
+    return ScriptedAnswer(json.dumps({"marks": [MARK]}), wait=0.3)
 
 
 def study_of(url: str) -> Study:
@@ -51,7 +51,7 @@ def study_of(url: str) -> Study:
 
 @pytest.fixture
 def researcher(browser: Browser, tmp_path: Path) -> Iterator[tuple[Page, Server, ScriptedServer]]:
-    with ScriptedServer(script) as model, serving(study_of(model.url), tmp_path / "study") as server:
+    with ScriptedServer(script) as model, serve_study(study_of(model.url), tmp_path / "study") as server:
         page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
         page.goto(server.admin_link)
         page.get_by_role("button").first.click()
@@ -69,7 +69,7 @@ def test_a_run_from_its_start_to_its_marks_beside_a_persons(
     expect(sent).to_contain_text("On day 0 they saw the the sea.", timeout=30_000)
     page.get_by_role("button", name="Next text").click()
     expect(sent).to_contain_text("On day 1 they saw")
-    assert violations(page) == []
+    assert axe_violations(page) == []
     assert model.requests == []  # nothing was sent to show it
     expect(page.locator("[data-action=start]")).to_contain_text("Start, at most $2.00")
     page.locator("[data-action=try]").click()
@@ -85,7 +85,7 @@ def test_a_run_from_its_start_to_its_marks_beside_a_persons(
     row.locator("[data-action=failures]").click()
     failures = page.locator("[data-failures='judge-4']")
     expect(failures.locator("[data-raw]")).to_contain_text("I'm sorry, but I can't help with that.")
-    assert violations(page) == []
+    assert axe_violations(page) == []
     failures.locator("[data-action=leave-out]").click()
     expect(row).to_contain_text("1 to look at", timeout=30_000)
     failures.get_by_role("button", name="day-2").click()
@@ -96,12 +96,12 @@ def test_a_run_from_its_start_to_its_marks_beside_a_persons(
     page.goto(f"{server.address}/admin#/documents/day-0")
     expect(page.get_by_text("judge-4").first).to_be_visible(timeout=30_000)
     expect(page.get_by_text("ann", exact=True).first).to_be_visible()
-    assert len(server.study().marks) == 6
+    assert len(server.read_study().marks) == 6
 
 
 def test_a_run_is_stopped_from_the_page(researcher: tuple[Page, Server, ScriptedServer]) -> None:
     page, _, model = researcher
-    model.script = lambda body, number: Answer(json.dumps({"marks": []}), wait=0 if number < 2 else 60)
+    model.script = lambda body, number: ScriptedAnswer(json.dumps({"marks": []}), wait=0 if number < 2 else 60)
     page.locator("[data-action=start]").click(timeout=30_000)
     row = page.locator("[data-run='judge-4']")
     expect(row).to_contain_text("2 of 6", timeout=60_000)

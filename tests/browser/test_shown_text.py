@@ -9,7 +9,7 @@ from playwright.sync_api import Browser
 
 import finecomb as fc
 from finecomb.reporting.marked_text import document_page, study_html
-from tests.browser.accessibility import violations
+from tests.browser.accessibility import axe_violations
 
 pytestmark = pytest.mark.long
 
@@ -27,7 +27,7 @@ def test_a_shown_text_is_readable_in_light_and_dark(browser: Browser, tmp_path: 
     assert paper == {"light": "rgb(255, 255, 255)", "dark": "rgb(27, 29, 33)"}[scheme]
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     assert page.get_by_role("heading", level=1).inner_text() == document.id
-    assert violations(page) == []
+    assert axe_violations(page) == []
 
 
 def test_a_notebook_says_whether_it_is_dark(browser: Browser) -> None:

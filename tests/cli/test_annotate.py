@@ -17,7 +17,7 @@ from finecomb.cli import app
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document, ModelSettings, Settings
 from finecomb.protocols import load
-from tests.annotators.llm.scripted import Answer, ScriptedServer
+from tests.annotators.llm.scripted_server import ScriptedAnswer, ScriptedServer
 
 MARK = {
     "quote": "the the",
@@ -46,7 +46,7 @@ def run(*arguments: object) -> Any:
 
 
 def test_a_model_is_added_to_a_study_and_a_second_run_changes_nothing(study: Path) -> None:
-    with ScriptedServer(lambda body, number: Answer(REPLY)) as server:
+    with ScriptedServer(lambda body, number: ScriptedAnswer(REPLY)) as server:
         first = run("annotate", study, "--model", "m", "--base-url", server.url, "--price", "1,2", "--budget", "1")
         files = {file.name: file.read_bytes() for file in study.glob("*.jsonl")}
         run("annotate", study, "--model", "m", "--base-url", server.url, "--price", "1,2", "--budget", "1")
@@ -59,7 +59,7 @@ def test_a_model_is_added_to_a_study_and_a_second_run_changes_nothing(study: Pat
 
 
 def test_models_of_the_study_are_known_by_name(study: Path) -> None:
-    with ScriptedServer(lambda body, number: Answer(REPLY)) as server:
+    with ScriptedServer(lambda body, number: ScriptedAnswer(REPLY)) as server:
         settings = formats.read(study).settings
         models = {"judge-1": ModelSettings(model="big-model", base_url=server.url, temperature=0.5)}
         formats.folder.write_settings(settings.model_copy(update={"models": models}), [], study)
@@ -71,9 +71,9 @@ def test_models_of_the_study_are_known_by_name(study: Path) -> None:
 def test_marks_are_verified_on_request(study: Path) -> None:
     question = load("audit").document_questions[0]
 
-    def script(body: dict[str, Any], number: int) -> Answer:
+    def script(body: dict[str, Any], number: int) -> ScriptedAnswer:
         judged = "TO BE JUDGED" in body["messages"][-1]["content"]
-        return Answer(json.dumps({"answers": {question.name: question.values[0]}}) if judged else REPLY)
+        return ScriptedAnswer(json.dumps({"answers": {question.name: question.values[0]}}) if judged else REPLY)
 
     with ScriptedServer(script) as server:
         run("annotate", study, "--model", "m", "--base-url", server.url, "--limit", "2", "--verify", "same")
@@ -120,7 +120,7 @@ def test_bad_options_are_one_line(study: Path, options: list[str], message: str)
 def test_another_prompt_under_the_same_name_is_refused(study: Path, tmp_path: Path) -> None:
     template = tmp_path / "mine.txt"
     template.write_text("Look at {{text}}", encoding="utf-8")
-    with ScriptedServer(lambda body, number: Answer(REPLY)) as server:
+    with ScriptedServer(lambda body, number: ScriptedAnswer(REPLY)) as server:
         run("annotate", study, "--model", "m", "--base-url", server.url, "--limit", "1")
         with pytest.raises(FinecombError, match="asked with another prompt before"):
             run("annotate", study, "--model", "m", "--base-url", server.url, "--prompt", template)
@@ -142,7 +142,7 @@ def test_another_prompt_under_the_same_name_is_refused(study: Path, tmp_path: Pa
 
 
 def test_samples_merge_into_gold(study: Path, tmp_path: Path) -> None:
-    with ScriptedServer(lambda body, number: Answer(REPLY)) as server:
+    with ScriptedServer(lambda body, number: ScriptedAnswer(REPLY)) as server:
         run("annotate", study, "--model", "m", "--base-url", server.url, "--samples", "3")
     run("gold", study, "--kind", "llm", "-o", tmp_path / "gold")
     assert set(formats.read(tmp_path / "gold").marks["votes"].to_list()) >= {3}
@@ -159,8 +159,8 @@ def test_prompts_are_shown_and_exported(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_an_interrupted_run_leaves_a_sound_study_and_no_key_in_the_process_list(study: Path) -> None:
-    def script(body: dict[str, Any], number: int) -> Answer:
-        return Answer(REPLY, wait=0 if number < 2 else 60)
+    def script(body: dict[str, Any], number: int) -> ScriptedAnswer:
+        return ScriptedAnswer(REPLY, wait=0 if number < 2 else 60)
 
     with ScriptedServer(script) as server:
         arguments = ["annotate", str(study), "--model", "m", "--base-url", server.url, "--key-env", "FINECOMB_TEST_KEY"]

@@ -44,9 +44,9 @@ def test_exactly_the_drawn_marks_are_given_out_and_the_estimate_follows(demo: Pa
     plan = fc.read(path).settings.audit
     assert plan is not None
     assert "nobody has judged a mark yet" in refused("audit", path)
-    store = open_store(parse_location(path / DATABASE_FILENAME), check_items(folder.files(path)))
+    store = open_store(parse_location(path / DATABASE_FILENAME), check_items(folder.read_files(path)))
     try:
-        client = Client(store).joined()
+        client = Client(store).join_study()
         client.put("/api/steps/instructions", json={"change": "c"})
         client.post("/api/next")
         client.put("/api/steps/instructions", json={"change": "d"})

@@ -17,9 +17,9 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.corpora.critics import compare
 from finecomb.corpora.critics.criticism import criticize, is_for_fitting, split_for_fitting
-from tests.corpora.critics.test_human_judgments import study as sections_study
+from tests.corpora.critics.example_documents import make_titled_document
+from tests.corpora.critics.test_human_judgements import study as sections_study
 from tests.corpora.critics.test_sections import articles
-from tests.corpora.critics.worlds import titled
 from tests.test_cli import refused, run
 
 OWN = """
@@ -89,7 +89,7 @@ def test_a_notebook_and_the_command_say_the_same(corpora: Path) -> None:
 
 
 def test_documents_fitted_on_take_no_further_part() -> None:
-    documents = [titled(str(at), ["a"]) for at in range(1000)]
+    documents = [make_titled_document(str(at), ["a"]) for at in range(1000)]
     fit, held_out = split_for_fitting(documents, 0.3, seed=1)
     assert len(fit) + len(held_out) == 1000
     assert len(fit) == pytest.approx(300, abs=60)

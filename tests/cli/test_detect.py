@@ -10,13 +10,18 @@ import pytest
 import finecomb as fc
 from finecomb.annotators.detectors import detectors_by_name
 from finecomb.annotators.detectors.boxscore.ranker import parse_ranker
-from finecomb.annotators.detectors.boxscore.ranker_training import cross_validate, examples, shuffled, train
+from finecomb.annotators.detectors.boxscore.ranker_training import (
+    build_training_texts,
+    cross_validate,
+    shuffle_by_hash,
+    train_ranker,
+)
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study, StudyItem
 from finecomb.formats.parquet_seal import is_sealed
 from finecomb.protocols import load_shipped
-from tests.annotators.detectors.games import document, record
+from tests.annotators.detectors.example_game import game_document, game_record
 from tests.test_cli import refused, run
 
 REPORT = (
@@ -31,14 +36,14 @@ def study(texts: int) -> list[StudyItem]:
     for number in range(texts):
         points = 31 if number % 2 else 29
         text = REPORT.format(points=points)
-        data = record() | {"day": f"02_{number + 1:02}_17"}
+        data = game_record() | {"day": f"02_{number + 1:02}_17"}
         quotes = [("97", "number"), (str(points), "number") if points != 31 else None]
         quotes += [("Boston Celtics", "name")] if number % 3 else []
         spans = [
             (Span(text.index(quote), text.index(quote) + len(quote)), label) for quote, label in filter(None, quotes)
         ]
         marks = [
-            Mark(id=f"g{number}/{k}", spans=(span,), quotes=(span.of(text),), label=label)
+            Mark(id=f"g{number}/{k}", spans=(span,), quotes=(span.extract(text),), label=label)
             for k, (span, label) in enumerate(spans)
         ]
         items.append(Document(id=f"g{number}", text=text, data=data))
@@ -100,7 +105,7 @@ def test_the_study_is_written_with_the_checker_as_an_annotator(games: Path, tmp_
 
 def test_texts_without_a_record_are_said(tmp_path: Path) -> None:
     bare = Document(id="bare", text="Paul Reyes scored 40 points .")
-    items: list[StudyItem] = [load_shipped("accuracy"), bare, document("Paul Reyes scored 40 points .")]
+    items: list[StudyItem] = [load_shipped("accuracy"), bare, game_document("Paul Reyes scored 40 points .")]
     fc.write(Study.from_items(items), tmp_path / "study")
     output = result("detect", tmp_path / "study", "--detector", "boxscore")
     assert output["notes"] == ["1 text (bare): not checked: no box score in its data"]
@@ -108,7 +113,7 @@ def test_texts_without_a_record_are_said(tmp_path: Path) -> None:
 
 
 def test_a_study_under_another_protocol_gets_the_one_it_needs(tmp_path: Path) -> None:
-    items: list[StudyItem] = [load_shipped("snac"), document("Paul Reyes scored 40 points .")]
+    items: list[StudyItem] = [load_shipped("snac"), game_document("Paul Reyes scored 40 points .")]
     fc.write(Study.from_items(items), tmp_path / "study")
     run("detect", tmp_path / "study", "--detector", "boxscore", "-o", tmp_path / "checked")
     assert set(fc.read(tmp_path / "checked").protocols) == {"snac@2", "accuracy@2"}
@@ -129,18 +134,18 @@ def test_training_says_how_well_it_does_on_games_left_out(games: Path, tmp_path:
 
 def test_no_game_is_in_the_fold_that_was_fitted_on_it() -> None:
     whole = Study.from_items(study(9))
-    texts = examples(
+    texts = build_training_texts(
         whole.iter_documents(), {annotation.document: annotation.marks for annotation in whole.iter_annotations()}
     )
     folds = cross_validate(texts, 3, seed=1)
     assert sorted(id for fold in folds for id in fold.documents) == sorted(example.document for example in texts)
     assert all(fold.ranker.games == 6 for fold in folds)
-    assert train(texts, 3, seed=1) == train(list(reversed(texts)), 3, seed=1)
+    assert train_ranker(texts, 3, seed=1) == train_ranker(list(reversed(texts)), 3, seed=1)
 
 
 def test_an_order_depends_on_the_seed_alone() -> None:
     names = [f"game {number}" for number in range(20)]
-    assert shuffled(names, 0) == shuffled(reversed(names), 0) != shuffled(names, 1)
+    assert shuffle_by_hash(names, 0) == shuffle_by_hash(reversed(names), 0) != shuffle_by_hash(names, 1)
 
 
 def test_mistakes_are_said_in_one_line(games: Path, tmp_path: Path) -> None:
@@ -152,7 +157,7 @@ def test_mistakes_are_said_in_one_line(games: Path, tmp_path: Path) -> None:
         "train", games, "--detector", "boxscore", "--gold", "golden"
     )
     assert "need at least as many games" in refused("train", games, "--detector", "boxscore", "--folds", "40")
-    fc.write(Study.from_items([load_shipped("accuracy"), document("The Gulls won .")]), tmp_path / "bare")
+    fc.write(Study.from_items([load_shipped("accuracy"), game_document("The Gulls won .")]), tmp_path / "bare")
     assert "no annotator of kind gold" in refused("train", tmp_path / "bare", "--detector", "boxscore")
 
 
@@ -170,7 +175,7 @@ def test_a_study_on_disk_is_marked_as_one_in_memory(tmp_path: Path) -> None:
 
 
 def test_two_texts_with_one_id_are_refused_on_disk_too(tmp_path: Path) -> None:
-    fc.write(Study.from_items([load_shipped("accuracy"), document("x", REPORT)]), tmp_path / "t.parquet")
+    fc.write(Study.from_items([load_shipped("accuracy"), game_document("x", REPORT)]), tmp_path / "t.parquet")
     file = tmp_path / "t.parquet" / "documents.parquet"
     table = pl.read_parquet(file)
     pl.concat([table, table]).write_parquet(file)

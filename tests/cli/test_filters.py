@@ -101,7 +101,7 @@ def test_conditions_on_marks_keep_annotations(study: Path) -> None:
 
 def test_conditions_on_documents_hold_without_annotations() -> None:
     whole = demo()
-    unread = whole.only(pl.lit(value=False))
+    unread = whole.filter_annotations(pl.lit(value=False))
     assert len(filter_study(unread, ["model=human"]).documents) == 4
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from finecomb import formats
-from tests.annotators.llm.scripted import Answer, ScriptedServer
+from tests.annotators.llm.scripted_server import ScriptedAnswer, ScriptedServer
 from tests.test_cli import refused, run
 
-GOOD = Answer(" It sailed far to the north. Then it", finish="length")
+GOOD = ScriptedAnswer(" It sailed far to the north. Then it", finish="length")
 ARTICLE = (
     "Ferry {} left the harbour. It carried {} sheep and a piano to the island. Nobody knew why. A boy waved at it."
 )
@@ -48,7 +48,9 @@ def test_from_articles_to_texts_with_settings(prompts: Path) -> None:
 
 
 def test_texts_of_people_and_models_become_a_study(prompts: Path) -> None:
-    with ScriptedServer(lambda body, number: Answer(f" It sailed far with {body['seed']} sheep. Then")) as server:
+    with ScriptedServer(
+        lambda body, number: ScriptedAnswer(f" It sailed far with {body['seed']} sheep. Then")
+    ) as server:
         generated(server, prompts, "--temperature", "0,1", "--name", "small")
     chosen, study = prompts.with_name("chosen.jsonl"), prompts.with_name("study")
     result = run("prepare", prompts, prompts.with_name("texts.jsonl"), "-o", chosen, "--balance", "topic,model")
@@ -94,7 +96,7 @@ def test_a_dry_run_shows_the_fourteen_settings_and_sends_nothing(prompts: Path) 
 
 
 def test_texts_that_never_come_are_an_error_with_the_reason(prompts: Path) -> None:
-    with ScriptedServer(lambda body, number: Answer("Short.")) as server:
+    with ScriptedServer(lambda body, number: ScriptedAnswer("Short.")) as server:
         message = refused(
             *("generate", prompts, "-o", prompts.with_name("none.jsonl"), "--model", "m", "--base-url", server.url),
             *("--tries", "2"),

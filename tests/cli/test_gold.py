@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import finecomb as fc
-from tests.statistics.agreement.test_minimal_corrections import NAME, POINTS, REBOUNDS, STORY
-from tests.statistics.gold.worlds import world
+from tests.statistics.agreement.test_minimal_repairs import NAME, POINTS, REBOUNDS, STORY
+from tests.statistics.gold.gold_studies import make_gold_study
 from tests.test_cli import refused, run
 
 
@@ -112,7 +112,7 @@ def test_rates_have_systems_down_and_labels_across(demo: Path) -> None:
 
 def test_one_name_or_two_numbers_are_one_error(tmp_path: Path) -> None:
     given = {("d", "gold"): [NAME], ("d", "p"): [NAME], ("d", "q"): [POINTS, REBOUNDS], ("d", "r"): []}
-    fc.write(world({"d": STORY}, given), tmp_path / "study")
+    fc.write(make_gold_study({"d": STORY}, given), tmp_path / "study")
     errors = {
         repairs: json.loads(run("gold", tmp_path / "study", "--repairs", repairs, "--table", "errors", "--json").stdout)
         for repairs in ("declared", "smallest")

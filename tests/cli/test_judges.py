@@ -9,16 +9,16 @@ import pytest
 import finecomb as fc
 from finecomb.statistics.judges.calibration_record import CalibrationRecord
 from finecomb.statistics.judges.validity import JudgeContract
-from tests.annotators.llm.scripted import Answer, ScriptedServer
+from tests.annotators.llm.scripted_server import ScriptedAnswer, ScriptedServer
+from tests.statistics.judges.judge_studies import make_crowd_study
 from tests.statistics.judges.test_counterfactual_validation import gold
-from tests.statistics.judges.worlds import crowd
 from tests.test_cli import refused, run
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("judges") / "study"
-    fc.write(crowd(40), place)
+    fc.write(make_crowd_study(40), place)
     return place
 
 
@@ -72,12 +72,12 @@ def test_a_language_model_is_validated_by_reading_what_gold_corrects(tmp_path: P
     """One that marks every number of a text marks the corrected ones too; nothing is asked twice."""
     fc.write(gold("Nine gulls and nine terns."), tmp_path / "study")
 
-    def script(body: dict[str, Any], number: int) -> Answer:
+    def script(body: dict[str, Any], number: int) -> ScriptedAnswer:
         content = body["messages"][-1]["content"].lower()
         quotes = [word for word in ("ten", "nine", "two", "four") if f"{word} " in content]
         around = {"before": "", "after": "", "label": "number"}
         said = [word.capitalize() if word.capitalize() in body["messages"][-1]["content"] else word for word in quotes]
-        return Answer(json.dumps({"marks": [{"quote": word, **around} for word in said]}))
+        return ScriptedAnswer(json.dumps({"marks": [{"quote": word, **around} for word in said]}))
 
     with ScriptedServer(script) as server:
         words = ("validate", tmp_path / "study", "--judge", "m", "--base-url", server.url, "--draws", "10")
@@ -91,7 +91,7 @@ def test_a_language_model_is_validated_by_reading_what_gold_corrects(tmp_path: P
 
 def test_a_model_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
     fc.write(gold(), tmp_path / "study")
-    with ScriptedServer(lambda body, number: Answer("no", 400)) as server:
+    with ScriptedServer(lambda body, number: ScriptedAnswer("no", 400)) as server:
         message = refused("validate", tmp_path / "study", "--judge", "m", "--base-url", server.url, "--attempts", "1")
         shots = refused("validate", tmp_path / "study", "--judge", "m", "--base-url", server.url, "--shots", "1")
     assert "m did not read 2 of 2 texts" in message

@@ -30,7 +30,7 @@ def made() -> typer.Typer:
     @with_options([ToyOptions])
     def show(word: Annotated[str, typer.Argument()], values: OptionValues) -> None:
         """Show a toy."""
-        typer.echo(f"{word} {dict(values.given)} {values.of(ToyOptions)}")
+        typer.echo(f"{word} {dict(values.given)} {values.build_options(ToyOptions)}")
 
     return app
 

@@ -15,7 +15,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from tests.docs_tables import commands, options
+from tests.docs_tables import commands_by_name, options_table
 from tests.statistics.comparisons.test_system_comparison import PROTOCOL, TEXT, small
 
 RUNNER = CliRunner()
@@ -79,11 +79,11 @@ def test_contradictions_are_refused(study: Path) -> None:
 
 
 def test_every_command_with_tables_has_the_flags() -> None:
-    by_name = commands()
+    by_name = commands_by_name()
     for name in ("measure", "agree", "test", "power", "gold", "score", "stats", "detectors", "formats", "criticize"):
         flags = {flag for parameter in by_name[name].params for flag in parameter.opts}
         assert {"--format", "--table-out", "--verbose"} <= flags, name
-        assert "`--table-out`" in options(by_name[name]), name  # so do the tables of the documentation
+        assert "`--table-out`" in options_table(by_name[name]), name  # so do the tables of the documentation
     assert "--table-out" in run("formats", "--help")
 
 

@@ -13,7 +13,7 @@ from finecomb import formats
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Settings
 from finecomb.core.span import Span
 from finecomb.protocols import load
-from tests.annotators.llm.scripted import Answer, ScriptedServer
+from tests.annotators.llm.scripted_server import ScriptedAnswer, ScriptedServer
 from tests.cli.test_annotate import run
 from tests.test_cli import refused
 
@@ -63,9 +63,9 @@ def probed(study: Path, server: ScriptedServer, probe: str, *more: str) -> dict[
 def test_a_repeated_reading_shows_what_is_chance_and_is_paid_once(study: Path) -> None:
     """The second reading of a text finds one mark more in three of four texts."""
 
-    def script(body: dict[str, Any], number: int) -> Answer:
+    def script(body: dict[str, Any], number: int) -> ScriptedAnswer:
         again = body["seed"] > 1000
-        return Answer(reply("the the", "and and") if again and day(body) % 4 else reply("the the"))
+        return ScriptedAnswer(reply("the the", "and and") if again and day(body) % 4 else reply("the the"))
 
     with ScriptedServer(script) as server:
         rows = probed(study, server, "repeat")
@@ -85,7 +85,7 @@ def test_a_repeated_reading_shows_what_is_chance_and_is_paid_once(study: Path) -
 
 
 def test_labels_come_in_another_order_and_the_text_in_another_place(study: Path) -> None:
-    with ScriptedServer(lambda body, number: Answer(reply("the the"))) as server:
+    with ScriptedServer(lambda body, number: ScriptedAnswer(reply("the the"))) as server:
         probed(study, server, "labels", "--limit", "9")
         orders = [
             tuple(body["response_format"]["json_schema"]["schema"]["properties"]["marks"]["items"]["properties"]["label"]["enum"])
@@ -102,8 +102,8 @@ def test_labels_come_in_another_order_and_the_text_in_another_place(study: Path)
 
 
 def test_a_model_that_spares_its_own_texts_is_told(study: Path) -> None:
-    def script(body: dict[str, Any], number: int) -> Answer:
-        return Answer(reply() if day(body) % 2 == 0 and day(body) % 6 else reply("the the"))
+    def script(body: dict[str, Any], number: int) -> ScriptedAnswer:
+        return ScriptedAnswer(reply() if day(body) % 2 == 0 and day(body) % 6 else reply("the the"))
 
     with ScriptedServer(script) as server:
         rows = probed(study, server, "self")
@@ -122,7 +122,7 @@ def test_probes_that_cannot_be_are_refused(study: Path, tmp_path: Path) -> None:
 
 
 def test_annotate_warns_of_a_stale_contract(study: Path) -> None:
-    with ScriptedServer(lambda body, number: Answer(reply("the the"))) as server:
+    with ScriptedServer(lambda body, number: ScriptedAnswer(reply("the the"))) as server:
         words = ("annotate", study, "--model", "m", "--base-url", server.url)
         run(*words)
         probed(study, server, "repeat")

@@ -18,7 +18,7 @@ from finecomb.collection.database.store import Store, open_store
 from finecomb.core.records import Annotation, Annotator, Document, Settings
 from finecomb.core.study import Study
 from tests.cli.test_serve import refused, run
-from tests.databases import KINDS, demo_items, new_place
+from tests.databases import KINDS, demo_items, new_study_location
 
 WORKER = "5f1secretworker"
 
@@ -38,7 +38,7 @@ def fill(where: StudyLocation) -> None:
 @pytest.fixture(params=KINDS)
 def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A study as commands name it."""
-    made = new_place(request.param, tmp_path)
+    made = new_study_location(request.param, tmp_path)
     fill(made)
     return str(made.file) if made.file else f"{made.url.replace('+psycopg', '')}#{made.study}"
 
@@ -46,7 +46,7 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def came(where: str) -> list[Arrival]:
     store: Store = open_store(parse_location(where))
     try:
-        with store.database.reading() as transaction:
+        with store.database.read_transaction() as transaction:
             return arrivals_storage.arrivals(store, transaction)
     finally:
         store.close()

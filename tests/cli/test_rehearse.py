@@ -226,7 +226,7 @@ def test_a_planned_table_without_data_loses_neither_the_other_tables_nor_the_stu
     assert result.exit_code == 1
     assert "planned 'test --what scores --by nothing': --by nothing: documents have no meta" in result.output
     assert "ANOVA" in result.output
-    assert len(fc.read(kept).work().annotations) == 2
+    assert len(fc.read(kept).submitted_work().annotations) == 2
 
 
 def test_a_new_study_with_a_design_says_how_many_people_it_needs(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 import finecomb as fc
 from finecomb.core.records import Annotation, Annotator
 from finecomb.statistics.judges.validity import CONTRACTS_FOLDER, JudgeBinding, JudgeContract
-from tests.annotators.llm.scripted import Answer, ScriptedServer
+from tests.annotators.llm.scripted_server import ScriptedAnswer, ScriptedServer
 from tests.test_cli import refused, run
 
 
@@ -70,7 +70,7 @@ def test_nobody_can_be_told_by_name(folder: Path, tmp_path: Path) -> None:
 def test_raw_replies_of_runs_come_along_and_are_verified(tmp_path: Path) -> None:
     study, report = tmp_path / "study", tmp_path / "report"
     fc.write(fc.demo(), study)
-    with ScriptedServer(lambda body, number: Answer('{"marks": [{"quote": "nowhere"}]}')) as server:
+    with ScriptedServer(lambda body, number: ScriptedAnswer('{"marks": [{"quote": "nowhere"}]}')) as server:
         run("annotate", study, "--model", "m", "--base-url", server.url, "--limit", "1")
     run("report", study, "--draws", "20", "-o", report)
     page = (report / "texts" / "1.html").read_text()

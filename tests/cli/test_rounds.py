@@ -24,7 +24,7 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 ),
             }
         )
-        for own in demo.work().iter_annotations()
+        for own in demo.submitted_work().iter_annotations()
         if own.annotator == "reader-1"
     ]
     folder = tmp_path_factory.mktemp("rounds") / "study"

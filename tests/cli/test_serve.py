@@ -171,6 +171,6 @@ def test_a_study_without_a_title_is_called_by_its_folder(tmp_path: Path) -> None
     (tmp_path / "texts.csv").write_text("id,text\na,One lake.\n", encoding="utf-8")
     run("new", tmp_path / "lake", "-p", "likert", "-d", tmp_path / "texts.csv")
     with closing(
-        open_store(parse_location(tmp_path / "lake" / DATABASE_FILENAME), list(folder.files(tmp_path / "lake")))
+        open_store(parse_location(tmp_path / "lake" / DATABASE_FILENAME), list(folder.read_files(tmp_path / "lake")))
     ) as store:
         assert store.title == "lake"

@@ -10,7 +10,7 @@ import finecomb as fc
 from finecomb.core.errors import FinecombError
 from finecomb.engine.partitions import Executor
 from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings
-from tests.engine.works import InterruptedEngine
+from tests.engine.faulty_work import InterruptedEngine
 from tests.test_cli import refused, run
 
 

@@ -19,8 +19,8 @@ from finecomb.core.span import Span
 from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check
 from finecomb.statistics.judges.estimates import estimate_means
-from tests.databases import KINDS, Clocked, new_place, opened
-from tests.statistics.judges.worlds import PROTOCOL
+from tests.databases import KINDS, FakeClock, new_study_location, open_test_store
+from tests.statistics.judges.judge_studies import PROTOCOL
 
 TEXT = " ".join(f"word{number:02}" for number in range(30))
 SPREAD = {"calm": 0, "wild": 24}
@@ -62,7 +62,7 @@ def read_texts(store: Store, name: str, most: int = 1000) -> list[str]:
     """One person who marks what is wrong until nothing is left or so many texts are read."""
     documents: list[str] = []
     while len(documents) < most and (task := store.run_job_sync(assignment_storage.next_task, name)).id:
-        with store.database.reading() as transaction:
+        with store.database.read_transaction() as transaction:
             facts = task_storage.task_info(store, transaction, task.id)
         assert facts is not None
         for mark in marks(task.id, errors(facts.document)):
@@ -81,7 +81,7 @@ def newcomer(store: Store) -> str:
 def test_texts_of_the_stratum_that_varies_are_read_more_and_each_task_says_its_chance(
     kind: str, tmp_path: Path
 ) -> None:
-    with opened(new_place(kind, tmp_path), world(200, annotators=1), Clocked()) as store:
+    with open_test_store(new_study_location(kind, tmp_path), world(200, annotators=1), FakeClock()) as store:
         for _ in range(6):
             read_texts(store, newcomer(store), 10)
         study = store.study()
@@ -103,7 +103,7 @@ def test_texts_of_the_stratum_that_varies_are_read_more_and_each_task_says_its_c
 
 
 def test_a_drawn_text_gets_all_its_readers_before_another_is_drawn(tmp_path: Path) -> None:
-    with opened(new_place("sqlite", tmp_path), world(40, annotators=2), Clocked()) as store:
+    with open_test_store(new_study_location("sqlite", tmp_path), world(40, annotators=2), FakeClock()) as store:
         first, second = newcomer(store), newcomer(store)
         assert read_texts(store, first, 6) != read_texts(store, first, 6)
         assert len(read_texts(store, second, 12)) == 12
@@ -112,7 +112,9 @@ def test_a_drawn_text_gets_all_its_readers_before_another_is_drawn(tmp_path: Pat
 
 
 def test_a_pilot_draws_from_all_texts_but_no_more_than_so_many(tmp_path: Path) -> None:
-    with opened(new_place("sqlite", tmp_path), world(40, annotators=2, pilot=4), Clocked()) as store:
+    with open_test_store(
+        new_study_location("sqlite", tmp_path), world(40, annotators=2, pilot=4), FakeClock()
+    ) as store:
         store.change_study_sync(researcher_actions_storage.set_state, "", "pilot")
         texts = [set(read_texts(store, newcomer(store))) for _ in range(3)]
     assert len(texts[0]) == 4
@@ -122,7 +124,7 @@ def test_a_pilot_draws_from_all_texts_but_no_more_than_so_many(tmp_path: Path) -
 
 def test_attention_checks_come_all_the_same_and_are_no_texts_of_the_estimate(tmp_path: Path) -> None:
     items = world(40, Work(texts=12), annotators=1, attention_checks=("d38", "d39"))
-    with opened(new_place("sqlite", tmp_path), items, Clocked()) as store:
+    with open_test_store(new_study_location("sqlite", tmp_path), items, FakeClock()) as store:
         texts = [read_texts(store, newcomer(store)) for _ in range(2)]
         study = store.study()
     assert all({"d38", "d39"} <= set(own) and len(own) == 14 for own in texts)
@@ -132,7 +134,7 @@ def test_attention_checks_come_all_the_same_and_are_no_texts_of_the_estimate(tmp
 def test_judges_who_disagree_cut_the_texts(tmp_path: Path) -> None:
     allocation = Allocation(judges=("j0", "j1"), parts=2)
     items = world(60, judges=2, annotators=1, allocation=allocation)
-    with opened(new_place("sqlite", tmp_path), items, Clocked()) as store:
+    with open_test_store(new_study_location("sqlite", tmp_path), items, FakeClock()) as store:
         read_texts(store, newcomer(store), 20)
         study = store.study()
     strata = {one.meta["stratum"] for one in study.iter_annotations() if "stratum" in one.meta}
@@ -141,7 +143,7 @@ def test_judges_who_disagree_cut_the_texts(tmp_path: Path) -> None:
 
 
 def test_strata_that_changed_since_are_said(tmp_path: Path) -> None:
-    with opened(new_place("sqlite", tmp_path), world(40, annotators=1), Clocked()) as store:
+    with open_test_store(new_study_location("sqlite", tmp_path), world(40, annotators=1), FakeClock()) as store:
         read_texts(store, newcomer(store), 20)
         items = list(store.study().items())
     changed = [

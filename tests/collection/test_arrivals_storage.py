@@ -18,38 +18,38 @@ from finecomb.collection.database.location import StudyLocation, parse_location
 from finecomb.collection.database.store import Store, migrate_database, open_store, read_items
 from finecomb.core.study import Study
 from finecomb.core.study_checks import check
-from tests.databases import KINDS, Client, Clocked, demo_items, new_place, opened, server
+from tests.databases import KINDS, Client, FakeClock, demo_items, new_study_location, open_test_store, postgresql_url
 
 ANN = ArrivalSource("prolific", "5f1worker", "study1", "session1", "device1", "address1")
 
 
 @pytest.fixture(params=KINDS)
 def where(request: pytest.FixtureRequest, tmp_path: Path) -> StudyLocation:
-    return new_place(request.param, tmp_path)
+    return new_study_location(request.param, tmp_path)
 
 
 @pytest.fixture
 def store(where: StudyLocation) -> Iterator[Store]:
-    with opened(where, demo_items(), Clocked()) as store:
+    with open_test_store(where, demo_items(), FakeClock()) as store:
         yield store
 
 
 def enter(store: Store, came: ArrivalSource) -> str:
     made = store.run_job_sync(arrivals_storage.sign_in_annotator, access_storage.open_link_token(store), came)
     assert made is not None
-    with store.database.reading() as transaction:
+    with store.database.read_transaction() as transaction:
         session = access_storage.find_session(store, transaction, made)
     assert session is not None
     return session.who
 
 
 def all_of(store: Store) -> list[Arrival]:
-    with store.database.reading() as transaction:
+    with store.database.read_transaction() as transaction:
         return arrivals_storage.arrivals(store, transaction)
 
 
 def kept(store: Store) -> arrivals_storage.PersonalDataCounts:
-    with store.database.reading() as transaction:
+    with store.database.read_transaction() as transaction:
         return arrivals_storage.count_personal_data(store, transaction)
 
 
@@ -104,7 +104,7 @@ def test_forgetting_leaves_the_work_and_nothing_of_the_person(store: Store) -> N
         1, 1, 0, 1
     )
     assert kept(store) == arrivals_storage.PersonalDataCounts(0, 0, 0, 0)
-    with store.database.reading() as transaction:
+    with store.database.read_transaction() as transaction:
         lines = audit_log_storage.latest_entries(store, transaction)
     assert [about for _, _, did, about in lines if did.startswith("forgot")] == [
         '{"annotators":"all"}',
@@ -117,8 +117,8 @@ def test_forgetting_takes_names_from_people_links_and_the_log(store: Store) -> N
     """Who was called by a name in a link has a number afterwards, with all of their work."""
     (link,) = store.run_job_sync(researcher_actions_storage.make_links, "tests", 0, ["Maria Santos"])
     store.run_job_sync(researcher_actions_storage.make_links, "tests", 1)
-    reader = Client(store).joined(link.token)
-    reader.nothing_found(task := reader.next()["id"])
+    reader = Client(store).join_study(link.token)
+    reader.submit_without_errors(task := reader.next_task()["id"])
     store.run_job_sync(researcher_actions_storage.name_annotator, "tests", "Maria Santos", "Maria from Porto")
     store.run_job_sync(researcher_actions_storage.revoke_links, "tests", "Maria Santos")
     assert kept(store).names == 1
@@ -127,7 +127,7 @@ def test_forgetting_takes_names_from_people_links_and_the_log(store: Store) -> N
     (work,) = store.annotations(tables.annotation.c.id == task)
     assert work.annotator in {person.id for person in store.annotators()}
     assert work.annotator.startswith("reader-")
-    with store.database.reading() as transaction:
+    with store.database.read_transaction() as transaction:
         lines = audit_log_storage.latest_entries(store, transaction)
     everything = str([lines, store.annotators(), list(store.study().iter_annotations())])
     assert "Maria" not in everything
@@ -141,7 +141,7 @@ def test_researchers_stay_signed_in_when_annotators_are_forgotten(store: Store) 
     token = store.run_job_sync(researcher_actions_storage.invite_researcher, "tests", "ann", "owner")
     made = store.run_job_sync(access_storage.sign_in_with_link, token, "researcher")
     store.run_job_sync(arrivals_storage.forget_personal_data, "tests")
-    with store.database.reading() as transaction:
+    with store.database.read_transaction() as transaction:
         assert access_storage.find_session(store, transaction, made or "") is not None
 
 
@@ -156,10 +156,10 @@ def first_version(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: p
         where = parse_location(tmp_path / "study.db")
     else:
         name = f"old_{uuid.uuid4().hex}"
-        with Database(parse_location(f"{server()}#x")).write_transaction() as transaction:
+        with Database(parse_location(f"{postgresql_url()}#x")).write_transaction() as transaction:
             transaction.command("COMMIT")
             transaction.command(f"CREATE DATABASE {name}")
-        where = parse_location(f"{server().replace('/postgres?', f'/{name}?')}#study")
+        where = parse_location(f"{postgresql_url().replace('/postgres?', f'/{name}?')}#study")
     database = Database(where)
     migrations.upgrade(database, "1")
     with database.write_transaction() as transaction:
@@ -178,7 +178,7 @@ def test_a_database_of_version_1_is_upgraded_after_a_backup(first_version: Study
     assert migrations.current_version(database) == migrations.latest_version() == "4"
     assert migrations.current_version(Database(parse_location(saved))) == "1"
     database.close()
-    with opened(first_version, demo_items(), Clocked()) as store:
+    with open_test_store(first_version, demo_items(), FakeClock()) as store:
         enter(store, ANN)
         assert len(all_of(store)) == 1
     assert len(Study.from_items(read_items(first_version)).documents) == 16

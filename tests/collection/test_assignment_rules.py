@@ -29,11 +29,11 @@ def test_the_choice_is_free_has_fewest_and_depends_on_the_seed_only(
 ) -> None:
     known, taken = plan(documents), AssignmentCounts(submitted, working)
     free = assignment_rules.free_documents(known, taken, most, mine, {}, documents)
-    assert free == [each for each in documents if each not in mine and taken.of(each) < most]
+    assert free == [each for each in documents if each not in mine and taken.annotator_count(each) < most]
     chosen = assignment_rules.choose_document(free, known, taken, mine, seed, "me")
     assert (chosen is None) == (not free)
     if chosen is not None:
-        assert taken.of(chosen) == min(taken.of(each) for each in free)
+        assert taken.annotator_count(chosen) == min(taken.annotator_count(each) for each in free)
         assert assignment_rules.choose_document(reversed(free), known, taken, mine, seed, "me") == chosen
 
 

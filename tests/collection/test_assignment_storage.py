@@ -17,7 +17,7 @@ from finecomb.collection.database.store import Store
 from finecomb.core.protocol import Condition, Work
 from finecomb.core.records import Document, Settings
 from finecomb.core.study import StudyItem
-from tests.databases import KINDS, Clocked, new_place, opened
+from tests.databases import KINDS, FakeClock, new_study_location, open_test_store
 from tests.strategies import PROTOCOL
 
 # --- in a database, by many at once ------------------------------------------------------------------------------
@@ -35,7 +35,7 @@ def newcomers(store: Store, count: int) -> list[str]:
 
 
 def finish(store: Store, task: str) -> int | RejectedChange:
-    with store.database.reading() as transaction:
+    with store.database.read_transaction() as transaction:
         facts = task_storage.task_info(store, transaction, task)
     assert facts is not None
     return store.run_job_sync(task_storage.submit_task, task, facts, "f" + task, 0.0, lambda _: ())
@@ -45,8 +45,8 @@ def finish(store: Store, task: str) -> int | RejectedChange:
 @pytest.mark.parametrize("seed", range(3))
 def test_a_text_never_goes_to_more_people_than_it_should(kind: str, seed: int, tmp_path: Path) -> None:
     """Many ask at the same moment; some hand in, some walk away and their place is given to others."""
-    clock, most = Clocked(), 2
-    with opened(new_place(kind, tmp_path), study(4, annotators=most, lease=1), clock) as store:
+    clock, most = FakeClock(), 2
+    with open_test_store(new_study_location(kind, tmp_path), study(4, annotators=most, lease=1), clock) as store:
         names = newcomers(store, 12)
 
         def ask(name: str) -> None:
@@ -78,11 +78,11 @@ def test_a_text_never_goes_to_more_people_than_it_should(kind: str, seed: int, t
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_person_gets_as_many_texts_as_the_protocol_says_and_all_checks(kind: str, tmp_path: Path) -> None:
     items = study(10, Work(texts=3), attention_checks=("d8", "d9"))
-    with opened(new_place(kind, tmp_path), items, Clocked()) as store:
+    with open_test_store(new_study_location(kind, tmp_path), items, FakeClock()) as store:
         (name,) = newcomers(store, 1)
         seen = []
         while (found := store.run_job_sync(assignment_storage.next_task, name)).id:
-            with store.database.reading() as transaction:
+            with store.database.read_transaction() as transaction:
                 seen.append(task_storage.task_info(store, transaction, found.id))
                 assert assignment_storage.assignment_state(store, transaction, name).ahead == 5 - len(seen)
             assert finish(store, found.id) == 0
@@ -94,7 +94,7 @@ def test_a_person_gets_as_many_texts_as_the_protocol_says_and_all_checks(kind: s
 @pytest.mark.parametrize("kind", KINDS)
 def test_conditions_are_balanced_and_quotas_close_them(kind: str, tmp_path: Path) -> None:
     items = study(6, conditions=("plain", "trained"), quotas={"plain": 2, "a": 4}, strata=("model",))
-    with opened(new_place(kind, tmp_path), items, Clocked()) as store:
+    with open_test_store(new_study_location(kind, tmp_path), items, FakeClock()) as store:
         names = newcomers(store, 4)
         arms = {each.id: each.condition for each in store.annotators()}
         assert Counter(arms.values()) == {"plain": 2, "trained": 2}
@@ -118,11 +118,11 @@ def test_everybody_keeps_to_one_setting_and_settings_fill_evenly(kind: str, tmp_
         for model in ("human", "m1", "m2")
         for n in range(6)
     ]
-    with opened(new_place(kind, tmp_path), [settings, asked, *texts], Clocked()) as store:
+    with open_test_store(new_study_location(kind, tmp_path), [settings, asked, *texts], FakeClock()) as store:
         seen: dict[str, set[str]] = {}
         for name in newcomers(store, 16):
             while (found := store.run_job_sync(assignment_storage.next_task, name)).id:
-                with store.database.reading() as transaction:
+                with store.database.read_transaction() as transaction:
                     facts = task_storage.task_info(store, transaction, found.id)
                 assert facts is not None
                 seen.setdefault(name, set()).add(facts.document)

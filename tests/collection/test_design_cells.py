@@ -55,11 +55,11 @@ def test_the_place_of_somebody_excluded_stays_closed_where_the_design_says_so() 
     closed = [replace(cell, reopen=False) for cell in CELLS[:1]]
     people = [person(0, closed[0], submitted=5), person(1, closed[0], submitted=5, excluded=True)]
     (state,) = cell_states(closed, people, NEEDED, now=0)
-    assert (state.closed, state.open_place_count, state.is_full) == (1, 1, False)
+    assert (state.closed_place_count, state.open_place_count, state.is_full) == (1, 1, False)
     (full,) = cell_states(closed, [*people, person(2, closed[0], submitted=5)], NEEDED, now=0)
-    assert (full.closed, full.open_place_count, full.is_full) == (1, 0, True)
+    assert (full.closed_place_count, full.open_place_count, full.is_full) == (1, 0, True)
     more = [person(number, closed[0], submitted=5) for number in range(2, 5)]
-    assert cell_states(closed, [*people, *more], NEEDED, now=0)[0].closed == 0  # nobody lacks
+    assert cell_states(closed, [*people, *more], NEEDED, now=0)[0].closed_place_count == 0  # nobody lacks
 
 
 def test_people_at_work_take_a_place_until_it_is_no_longer_held() -> None:

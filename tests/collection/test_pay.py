@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finecomb.collection import pay
-from finecomb.collection.annotator_progress import Bonus
+from finecomb.collection.annotator_meta import Bonus
 from finecomb.collection.arrivals import Arrival, ArrivalSource
 from finecomb.collection.pay import (
     Earnings,
@@ -27,13 +27,15 @@ from finecomb.core.records import (
     QualificationResult,
     Settings,
 )
-from tests.collection.worlds import PRICED, SCARECROW, TURING, rated, study
+from tests.collection.rating_studies import PRICED_SETTINGS, SCARECROW, TURING, make_rating, make_rating_study
 
 
 def test_pay_is_for_texts_handed_in_and_for_taking_part() -> None:
-    draft = rated(5).model_copy(update={"id": "draft", "status": "draft", "active_seconds": None})
+    draft = make_rating(5).model_copy(update={"id": "draft", "status": "draft", "active_seconds": None})
     found = compute_earnings(
-        study(rated(0), rated(1), draft, settings=PRICED), [Arrival("b", 0, ArrivalSource())], TURING
+        make_rating_study(make_rating(0), make_rating(1), draft, settings=PRICED_SETTINGS),
+        [Arrival("b", 0, ArrivalSource())],
+        TURING,
     )
     a, b = found
     assert (a.stage, a.texts, a.minutes, a.pay, a.per_hour) == ("done", 2, 2, 2.0, 60.0)
@@ -42,25 +44,27 @@ def test_pay_is_for_texts_handed_in_and_for_taking_part() -> None:
 
 def test_who_does_not_pass_is_paid_for_taking_part() -> None:
     failed = QualificationResult(protocol=SCARECROW.id, score=10, passed=False, attempts=(Attempt(round=0, score=10),))
-    (one, _) = compute_earnings(study(settings=PRICED, qualification=failed), [], SCARECROW)
+    (one, _) = compute_earnings(make_rating_study(settings=PRICED_SETTINGS, qualification=failed), [], SCARECROW)
     assert SCARECROW.qualification is not None
     assert SCARECROW.qualification.attempts == 1
     assert (one.stage, one.pay) == ("screened-out", 1)
-    (other, _) = compute_earnings(study(settings=PRICED, qualification=failed), [], TURING)  # another protocol's test
+    (other, _) = compute_earnings(
+        make_rating_study(settings=PRICED_SETTINGS, qualification=failed), [], TURING
+    )  # another protocol's test
     assert (other.stage, other.pay) == ("invited", 0)
 
 
 def test_who_passes_and_finds_no_text_left_is_paid_for_taking_part() -> None:
     passed = QualificationResult(protocol=SCARECROW.id, score=95, passed=True, attempts=(Attempt(round=0, score=95),))
     (one, _) = compute_earnings(
-        study(settings=PRICED, qualification=passed), [Arrival("a", 0, ArrivalSource())], SCARECROW
+        make_rating_study(settings=PRICED_SETTINGS, qualification=passed), [Arrival("a", 0, ArrivalSource())], SCARECROW
     )
     assert (one.stage, one.texts, one.pay) == ("working", 0, 1)
 
 
 def test_time_on_pages_counts() -> None:
     steps = [{"step": "survey", "protocol": TURING.id, "seconds": 60}, {"step": "consent", "protocol": TURING.id}]
-    (one, _) = compute_earnings(study(rated(0), meta={"steps": steps}), [], TURING)
+    (one, _) = compute_earnings(make_rating_study(make_rating(0), meta={"steps": steps}), [], TURING)
     assert one.minutes == 2
 
 
@@ -69,7 +73,7 @@ def person(who: str = "a", worker: str = "w1", amount: float = 0, reason: str = 
 
 
 def test_cost_is_pay_and_bonus_with_fees_and_staff() -> None:
-    found = cost(PRICED, [person(amount=1, reason="well done"), person("b", pay=4), person("c", pay=0)])
+    found = cost(PRICED_SETTINGS, [person(amount=1, reason="well done"), person("b", pay=4), person("c", pay=0)])
     assert (found.pay, found.bonus, found.staff) == (6, 1, 60)
     assert found.fees == pytest.approx(1.4)
     assert found.total == pytest.approx(68.4)

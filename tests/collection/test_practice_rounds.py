@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from finecomb import protocols
-from finecomb.collection.annotator_progress import with_setting
+from finecomb.collection.annotator_meta import with_setting
 from finecomb.collection.practice_rounds import (
     guess_problem,
     is_guess_right,

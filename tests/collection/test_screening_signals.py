@@ -15,7 +15,7 @@ from finecomb.core.records import (
 )
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from tests.collection.worlds import rated, study
+from tests.collection.rating_studies import make_rating, make_rating_study
 
 
 def signs(found: Study, *came: Arrival) -> dict[str, list[str]]:
@@ -23,13 +23,13 @@ def signs(found: Study, *came: Arrival) -> dict[str, list[str]]:
 
 
 def test_ordinary_work_is_not_noticed() -> None:
-    work = [rated(n, rating=1 + n % 4, why=f"Reason number {n} is about the pier") for n in range(6)]
-    assert signs(study(*work), Arrival("a", 0, ArrivalSource(device="x", address="y"))) == {}
+    work = [make_rating(n, rating=1 + n % 4, why=f"Reason number {n} is about the pier") for n in range(6)]
+    assert signs(make_rating_study(*work), Arrival("a", 0, ArrivalSource(device="x", address="y"))) == {}
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(2.0, True), (11.9, True), (12.1, False), (60.0, False)])
 def test_two_hundred_words_take_more_than_twelve_seconds(seconds: float, expected: bool) -> None:
-    found = signals_by_annotator(study(rated(0, seconds=seconds), rated(1)), [])
+    found = signals_by_annotator(make_rating_study(make_rating(0, seconds=seconds), make_rating(1)), [])
     assert bool(found) == expected
     if expected:
         assert found["a"][0].say == (
@@ -39,14 +39,19 @@ def test_two_hundred_words_take_more_than_twelve_seconds(seconds: float, expecte
 
 def test_the_same_answer_twice_or_by_two_people_is_noticed() -> None:
     why = "The pier is too odd for that"
-    assert signs(study(rated(0, why=why), rated(1, why=why.upper()))) == {"a": ["copied"]}
-    assert signs(study(rated(0, why=why), rated(1, "b", why=why))) == {"a": ["shared"], "b": ["shared"]}
-    assert signs(study(rated(0, why="so odd"), rated(1, why="so odd"))) == {}  # short ones happen
+    assert signs(make_rating_study(make_rating(0, why=why), make_rating(1, why=why.upper()))) == {"a": ["copied"]}
+    assert signs(make_rating_study(make_rating(0, why=why), make_rating(1, "b", why=why))) == {
+        "a": ["shared"],
+        "b": ["shared"],
+    }
+    assert (
+        signs(make_rating_study(make_rating(0, why="so odd"), make_rating(1, why="so odd"))) == {}
+    )  # short ones happen
 
 
 def test_five_equal_ratings_are_noticed_and_four_are_not() -> None:
-    assert signs(study(*(rated(n) for n in range(5)))) == {"a": ["alike"]}
-    assert signs(study(*(rated(n) for n in range(4)))) == {}
+    assert signs(make_rating_study(*(make_rating(n) for n in range(5)))) == {"a": ["alike"]}
+    assert signs(make_rating_study(*(make_rating(n) for n in range(4)))) == {}
 
 
 @pytest.mark.parametrize(
@@ -78,7 +83,7 @@ def test_one_browser_with_two_names_is_noticed_and_an_address_is_called_weak() -
         ArrivalSource("prolific", "w1", device="x", address="y"),
         ArrivalSource("prolific", "w2", device="x", address="y"),
     )
-    found = signals_by_annotator(study(), [Arrival("a", 0, one), Arrival("b", 1, two)])
+    found = signals_by_annotator(make_rating_study(), [Arrival("a", 0, one), Arrival("b", 1, two)])
     assert {who: [each.sign for each in every] for who, every in found.items()} == {
         "a": ["browser", "address"],
         "b": ["browser", "address"],
@@ -89,11 +94,15 @@ def test_one_browser_with_two_names_is_noticed_and_an_address_is_called_weak() -
 
 
 def test_nobody_shares_what_is_not_known() -> None:
-    assert signs(study(), Arrival("a", 0, ArrivalSource()), Arrival("b", 0, ArrivalSource())) == {}
+    assert signs(make_rating_study(), Arrival("a", 0, ArrivalSource()), Arrival("b", 0, ArrivalSource())) == {}
 
 
 def test_many_sign_ins_and_several_sessions_are_noticed() -> None:
-    assert signs(study(), *(Arrival("a", n, ArrivalSource(device="x")) for n in range(11))) == {"a": ["often"]}
-    assert signs(study(), *(Arrival("a", n, ArrivalSource(device=f"x{n}")) for n in range(4))) == {"a": ["often"]}
+    assert signs(make_rating_study(), *(Arrival("a", n, ArrivalSource(device="x")) for n in range(11))) == {
+        "a": ["often"]
+    }
+    assert signs(make_rating_study(), *(Arrival("a", n, ArrivalSource(device=f"x{n}")) for n in range(4))) == {
+        "a": ["often"]
+    }
     twice = [Arrival("a", n, ArrivalSource("mturk", "w", session=f"s{n}")) for n in range(2)]
-    assert signs(study(), *twice) == {"a": ["again"]}
+    assert signs(make_rating_study(), *twice) == {"a": ["again"]}

@@ -10,19 +10,19 @@ import pytest
 
 from finecomb.collection import task_storage
 from finecomb.collection.database.store import Store
-from tests.databases import KINDS, Client, Clocked, demo_items, new_place, opened
+from tests.databases import KINDS, Client, FakeClock, demo_items, new_study_location, open_test_store
 
 MONTH = 31 * 24 * 3600
 
 
 @pytest.fixture
-def clock() -> Clocked:
-    return Clocked()
+def clock() -> FakeClock:
+    return FakeClock()
 
 
 @pytest.fixture(params=KINDS)
-def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clocked) -> Iterator[Store]:
-    with opened(new_place(request.param, tmp_path), demo_items(), clock) as store:
+def store(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[Store]:
+    with open_test_store(new_study_location(request.param, tmp_path), demo_items(), clock) as store:
         yield store
 
 
@@ -31,8 +31,8 @@ def mark(task: Any, start: int = 0) -> dict[str, Any]:
 
 
 def test_a_change_id_with_another_body_is_refused(store: Store) -> None:
-    reader = Client(store).joined()
-    task = reader.next()
+    reader = Client(store).join_study()
+    task = reader.next_task()
     assert reader.save(task["id"], "marks/m", mark(task), change="c")[0] == 200
     assert reader.save(task["id"], "marks/m", mark(task), change="c") == (200, {"change": "c", "version": 1})
     for entry, body in (("marks/m", mark(task, 5)), ("marks/n", mark(task)), ("marks/m", None)):
@@ -45,9 +45,9 @@ def test_a_change_id_with_another_body_is_refused(store: Store) -> None:
     assert entries["status"] == "draft"
 
 
-def test_old_changes_are_forgotten_and_never_applied_again(store: Store, clock: Clocked) -> None:
-    reader = Client(store).joined()
-    task = reader.next()["id"]
+def test_old_changes_are_forgotten_and_never_applied_again(store: Store, clock: FakeClock) -> None:
+    reader = Client(store).join_study()
+    task = reader.next_task()["id"]
     assert reader.save(task, "answers", {"no_errors": True}, change="old")[0] == 200
     assert reader.finish(task)[0] == 200
     clock.now += MONTH / 2
@@ -61,9 +61,9 @@ def test_old_changes_are_forgotten_and_never_applied_again(store: Store, clock: 
     assert reader.get(f"/api/tasks/{task}").json()["answers"] is None
 
 
-def test_an_old_handing_in_is_not_done_again(store: Store, clock: Clocked) -> None:
-    reader = Client(store).joined()
-    task = reader.next()["id"]
+def test_an_old_handing_in_is_not_done_again(store: Store, clock: FakeClock) -> None:
+    reader = Client(store).join_study()
+    task = reader.next_task()["id"]
     reader.save(task, "answers", {"no_errors": True})
     assert reader.finish(task, change="first")[0] == 200
     clock.now += MONTH + 1
@@ -76,9 +76,9 @@ def test_an_old_handing_in_is_not_done_again(store: Store, clock: Clocked) -> No
     assert reader.get(f"/api/tasks/{task}").json()["status"] == "submitted"
 
 
-def test_a_stale_change_is_refused_in_words(store: Store, clock: Clocked) -> None:
-    reader = Client(store).joined()
-    task = reader.next()
+def test_a_stale_change_is_refused_in_words(store: Store, clock: FakeClock) -> None:
+    reader = Client(store).join_study()
+    task = reader.next_task()
     reader.save(task["id"], "marks/m", mark(task), change="old")
     reader.save(task["id"], "marks/m", mark(task, 7), base=1)
     body = mark(task, 7) | {"answers": {"severity": 1, "explanation": "so"}}
@@ -92,8 +92,8 @@ def test_a_stale_change_is_refused_in_words(store: Store, clock: Clocked) -> Non
 
 
 def test_the_same_mark_over_and_over_is_refused(store: Store) -> None:
-    reader = Client(store).joined()
-    task = reader.next()
+    reader = Client(store).join_study()
+    task = reader.next_task()
     codes = [reader.save(task["id"], f"marks/m{n}", mark(task))[0] for n in range(task_storage.MAX_IDENTICAL_MARKS + 2)]
     assert codes == [200] * task_storage.MAX_IDENTICAL_MARKS + [422] * 2
     assert reader.save(task["id"], "marks/other", mark(task, 7))[0] == 200
@@ -101,7 +101,7 @@ def test_the_same_mark_over_and_over_is_refused(store: Store) -> None:
 
 def test_one_task_takes_only_so_much(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(task_storage, "MAX_ENTRIES", 3)
-    reader = Client(store).joined()
-    task = reader.next()
+    reader = Client(store).join_study()
+    task = reader.next_task()
     codes = [reader.save(task["id"], f"marks/m{n}", mark(task, n))[0] for n in range(5)]
     assert codes == [200, 200, 200, 422, 422]

@@ -57,10 +57,10 @@ def test_a_cross_is_every_combination() -> None:
 
 def test_texts_by_people_go_with_every_model() -> None:
     cell = design_cells(Design.model_validate(CLARK), TURING)[0]
-    assert cell.has({"domain": "stories", "model": "human"})
-    assert cell.has({"domain": "stories", "model": "gpt2"})
-    assert not cell.has({"domain": "stories", "model": "gpt3"})
-    assert not cell.has({"domain": "news", "model": "human"})
+    assert cell.accepts_text({"domain": "stories", "model": "human"})
+    assert cell.accepts_text({"domain": "stories", "model": "gpt2"})
+    assert not cell.accepts_text({"domain": "stories", "model": "gpt3"})
+    assert not cell.accepts_text({"domain": "news", "model": "human"})
 
 
 @pytest.mark.parametrize(

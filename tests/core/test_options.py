@@ -53,10 +53,10 @@ def test_what_does_not_apply_is_refused_by_name() -> None:
 
 def test_values_that_were_not_given_are_each_ones_own_default() -> None:
     values = OptionValues({"stone": False})
-    assert values.of(Pears) == Pears()
-    assert values.of(Plums) == Plums(2.0, stone=False)
-    assert values.of(Plums, weight=3.0).weight == 3.0
+    assert values.build_options(Pears) == Pears()
+    assert values.build_options(Plums) == Plums(2.0, stone=False)
+    assert values.build_options(Plums, weight=3.0).weight == 3.0
 
 
 def test_long_lists_are_cut() -> None:
-    assert join_names(["a", "b", "b", "c"], most=2) == "a, b and 1 more"
+    assert join_names(["a", "b", "b", "c"], max_names=2) == "a, b and 1 more"

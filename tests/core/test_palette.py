@@ -230,7 +230,7 @@ def test_keys_are_different_and_leave_a_free_for_antecedents(protocol: Protocol)
 def test_what_the_protocol_says_is_kept(protocol: Protocol) -> None:
     for label in protocol.labels:
         look = label_styles(protocol)[label.name]
-        assert look.title == label.shown
+        assert look.title == label.display_title
         assert label.flag in (None, look.flag)
         assert label.key is None or label.key.lower() == look.key
 

@@ -308,24 +308,24 @@ LABELS = protocol(
 
 @pytest.mark.parametrize("spelling", ["not-checkable", "Not checkable", "NOT_CHECKABLE", "  not \t checkable "])
 def test_a_label_is_found_however_it_is_spelled(spelling: str) -> None:
-    assert LABELS.label(spelling).name == "not-checkable"
+    assert LABELS.resolve_label(spelling).name == "not-checkable"
 
 
 def test_a_label_is_found_by_its_alias() -> None:
-    assert LABELS.label("LEFT-OUT").name == "accuracy/omission"
+    assert LABELS.resolve_label("LEFT-OUT").name == "accuracy/omission"
 
 
 def test_an_unknown_label_is_named_with_the_nearest() -> None:
     with pytest.raises(
         ProtocolError, match="label 'not-chekable' is not in protocol p@1; did you mean 'not-checkable'"
     ):
-        LABELS.label("not-chekable")
+        LABELS.resolve_label("not-chekable")
 
 
 def test_only_the_exact_name_of_a_label_counts_in_marks() -> None:
-    assert LABELS.has("not-checkable")
-    assert not LABELS.has("Not checkable")
-    assert not LABELS.has("left-out")
+    assert LABELS.has_label("not-checkable")
+    assert not LABELS.has_label("Not checkable")
+    assert not LABELS.has_label("left-out")
 
 
 @given(st.text(max_size=12))
@@ -364,8 +364,8 @@ def test_a_weight_may_be_for_a_family_of_labels() -> None:
 
 
 def test_the_title_of_a_label_is_made_from_its_name() -> None:
-    assert Label(name="not-checkable").shown == "Not checkable"
-    assert Label(name="not-checkable", title="Cannot be checked").shown == "Cannot be checked"
+    assert Label(name="not-checkable").display_title == "Not checkable"
+    assert Label(name="not-checkable", title="Cannot be checked").display_title == "Cannot be checked"
 
 
 # --- texts of the protocol ---
@@ -393,8 +393,10 @@ def test_an_exercise_becomes_a_document_with_its_segments() -> None:
 
 def test_practice_texts_have_ids_below_that_of_the_protocol() -> None:
     scarecrow = load_shipped("scarecrow")
-    assert all(id.startswith("scarecrow@2/") and id == document.id for id, document in scarecrow.practice.items())
-    assert len(scarecrow.practice) == len(set(scarecrow.practice)) >= len(scarecrow.exercises()) > 0
+    assert all(
+        id.startswith("scarecrow@2/") and id == document.id for id, document in scarecrow.practice_documents.items()
+    )
+    assert len(scarecrow.practice_documents) == len(set(scarecrow.practice_documents)) >= len(scarecrow.exercises()) > 0
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from finecomb.core.quotes import Placement, Quote, WordList, find_at_or_only, near_alignments, place_quotes
 from finecomb.core.text_folding import fold_text, occurrences
-from tests.strategies import LINES, texts
+from tests.strategies import MULTILINE_ALPHABET, texts
 
 STORY = (
     "The ferry left at 7:45 with 12 cars. Mr. Okafor did not wave, because he was cold. “We’ll see,” said the captain. "
@@ -150,13 +150,13 @@ def slow_cost(quote: list[str], text: list[str]) -> float:
 @settings(max_examples=40, deadline=None)
 @given(st.lists(WORDS, min_size=1, max_size=4), st.lists(WORDS, min_size=1, max_size=5))
 def test_the_best_alignment_costs_what_its_definition_says(quote: list[str], text: list[str]) -> None:
-    alignments = near_alignments(WordList.of(" ".join(quote)), WordList.of(" ".join(text)), most=1.0)
+    alignments = near_alignments(WordList.from_text(" ".join(quote)), WordList.from_text(" ".join(text)), max_share=1.0)
     if alignments:
         assert alignments[0].cost == pytest.approx(slow_cost(quote, text) / len(quote), abs=1e-6)
 
 
 @settings(deadline=None)
-@given(texts(LINES, 1), texts(LINES), texts(LINES))
+@given(texts(MULTILINE_ALPHABET, 1), texts(MULTILINE_ALPHABET), texts(MULTILINE_ALPHABET))
 def test_words_of_the_text_are_always_found_there(quote: str, before: str, after: str) -> None:
     placement = one(quote, before, after, before + quote + after)
     if placement.span is not None:
@@ -165,18 +165,18 @@ def test_words_of_the_text_are_always_found_there(quote: str, before: str, after
         assert not quote.strip() or "times in the text" in placement.why
 
 
-@pytest.mark.parametrize(("row", "bar"), [(name, bar) for name, (_, bar) in benchmark.ROWS.items() if bar])
-def test_real_quotes_are_placed(row: str, bar: float, real_spans: list[benchmark.Source]) -> None:
-    drawn = benchmark.cases(row, real_spans, 300)
+@pytest.mark.parametrize(("row", "bar"), [(name, bar) for name, (_, bar) in benchmark.QUOTE_CHANGES.items() if bar])
+def test_real_quotes_are_placed(row: str, bar: float, real_spans: list[benchmark.SourceSpan]) -> None:
+    drawn = benchmark.draw_cases(row, real_spans, 300)
     assert len(drawn) == 300
-    assert sum(benchmark.right(case, benchmark.ours(case)) for case in drawn) / 300 >= bar
+    assert sum(benchmark.is_correct(case, benchmark.place_with_finecomb(case)) for case in drawn) / 300 >= bar
 
 
-def test_no_altered_digit_is_placed_unflagged(real_spans: list[benchmark.Source]) -> None:
-    drawn = benchmark.cases("a digit altered", real_spans, 300)
-    assert [case for case in drawn if not benchmark.right(case, benchmark.ours(case))] == []
+def test_no_altered_digit_is_placed_unflagged(real_spans: list[benchmark.SourceSpan]) -> None:
+    drawn = benchmark.draw_cases("a digit altered", real_spans, 300)
+    assert [case for case in drawn if not benchmark.is_correct(case, benchmark.place_with_finecomb(case))] == []
 
 
 @pytest.fixture(scope="module")
-def real_spans(data: Path) -> list[benchmark.Source]:
-    return benchmark.sources(data)
+def real_spans(data: Path) -> list[benchmark.SourceSpan]:
+    return benchmark.read_source_spans(data)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import finecomb as fc
-from finecomb.annotators.simulated.simulated_annotators import _answers
+from finecomb.annotators.simulated.simulated_annotators import _random_answers
 from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
@@ -26,12 +26,12 @@ def question(scale: str) -> Question:
 def test_an_example_of_every_scale_is_an_answer_that_a_file_can_hold(name: str) -> None:
     asked = question(name)
     for seed in range(10):
-        answer = asked.kind.example(asked, np.random.default_rng(seed))
+        answer = asked.scale_type.example(asked, np.random.default_rng(seed))
         assert asked.problem(answer) == ""
-        parsed = asked.kind.parse(asked, format_answer(answer))
+        parsed = asked.scale_type.parse(asked, format_answer(answer))
         assert parsed == answer or isinstance(answer, float)
-        assert asked.kind.words(asked, answer)
-        assert asked.kind.merge([answer, answer]) == answer
+        assert asked.scale_type.words(asked, answer)
+        assert asked.scale_type.merge([answer, answer]) == answer
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_an_example_of_every_scale_is_an_answer_that_a_file_can_hold(name: str) 
 )
 def test_a_text_in_a_file_stands_for_an_answer(scale: str, text: str, answer: Answer | None) -> None:
     asked = question(scale)
-    parsed = asked.kind.parse(asked, text)
+    parsed = asked.scale_type.parse(asked, text)
     assert (type(parsed), parsed) == (type(answer), answer)
 
 
@@ -99,7 +99,7 @@ def test_a_new_scale_is_one_row(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     protocol = Protocol.model_validate(PROTOCOL)
     asked = protocol.questions[0]
     assert asked.problem("G") == "answer 'G' to 'mark': expected a grade, A to F"
-    answers = [_answers(protocol.questions, np.random.default_rng(seed)) for seed in range(9)]
+    answers = [_random_answers(protocol.questions, np.random.default_rng(seed)) for seed in range(9)]
     assert all(asked.problem(each["mark"]) == "" for each in answers)
     assert merge_answers(answers, protocol, "red") == {"mark": max(str(each["mark"]) for each in answers)}
     table = tmp_path / "marks.csv"

@@ -77,12 +77,12 @@ def test_a_span_is_frozen() -> None:
 
 
 def test_the_words_of_a_span_are_counted_in_code_points() -> None:
-    assert Span(1, 3).of("a😀é") == "😀é"
+    assert Span(1, 3).extract("a😀é") == "😀é"
 
 
 def test_the_words_of_a_span_beyond_the_end_are_refused() -> None:
     with pytest.raises(SpanError, match="ends after the prompt, which has 3 characters"):
-        Span(1, 4, "prompt").of("abc")
+        Span(1, 4, "prompt").extract("abc")
 
 
 # --- on the wire ---
@@ -131,7 +131,7 @@ def test_the_json_schema_says_both_forms() -> None:
 
 @given(TWO_PARTS, TWO_PARTS)
 def test_overlap_counts_common_positions(one: Span, other: Span) -> None:
-    assert one.overlap(other) == len(positions(one) & positions(other)) == other.overlap(one)
+    assert one.overlap_length(other) == len(positions(one) & positions(other)) == other.overlap_length(one)
 
 
 @given(TWO_PARTS, TWO_PARTS)

@@ -140,7 +140,7 @@ def test_frames_have_the_documented_columns_also_when_empty(name: str) -> None:
 def test_an_empty_study_can_be_asked_anything() -> None:
     empty = Study.from_items([])
     assert list(empty.items()) == [Settings()]
-    assert empty.work() == empty
+    assert empty.submitted_work() == empty
     assert len(empty.spans) == len(empty.answers) == 0
     assert repr(empty) == "Study('': 0 documents, 0 annotations, 0 marks; no protocol)"
     assert "No documents yet" in empty._repr_html_()
@@ -215,29 +215,29 @@ MIXED = Study.from_items(
 
 
 def test_work_is_what_was_submitted_and_not_set_aside() -> None:
-    work = MIXED.work()
+    work = MIXED.submitted_work()
     assert work.annotations["id"].to_list() == ["a1", "a8"]
     assert work.marks["id"].to_list() == ["m-a1", "m-a8"]
     assert work.units["annotation"].to_list() == ["a1", "a8"]
-    assert work.work() == work
+    assert work.submitted_work() == work
 
 
 def test_documents_and_annotators_stay_when_annotations_go() -> None:
-    nothing = MIXED.only(pl.lit(False))
+    nothing = MIXED.filter_annotations(pl.lit(False))
     assert (len(nothing.annotations), len(nothing.marks), len(nothing.units)) == (0, 0, 0)
     assert (len(nothing.documents), len(nothing.annotators)) == (1, 2)
 
 
 def test_what_was_computed_of_the_whole_is_not_kept_by_its_part() -> None:
     assert len(MIXED.spans) == 8
-    assert len(MIXED.work().spans) == 2
-    assert MIXED.work().spans["mark"].to_list() == ["m-a1", "m-a8"]
+    assert len(MIXED.submitted_work().spans) == 2
+    assert MIXED.submitted_work().spans["mark"].to_list() == ["m-a1", "m-a8"]
 
 
 @fewer
 @given(studies())
 def test_only_keeps_the_marks_and_units_of_the_annotations_kept(items: list[StudyItem]) -> None:
-    one = Study.from_items(items).only(pl.col("annotator") == "ann-0")
+    one = Study.from_items(items).filter_annotations(pl.col("annotator") == "ann-0")
     wanted = [item for item in items if not isinstance(item, Annotation) or item.annotator == "ann-0"]
     assert list(one.items()) == wanted
 

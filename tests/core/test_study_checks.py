@@ -233,7 +233,7 @@ def test_a_study_of_shipped_exercises_is_sound() -> None:
         Annotation(
             id=id, document=id, annotator="ann", protocol=scarecrow.id, phase="qualification", answers=right.get(id, {})
         )
-        for id in scarecrow.practice
+        for id in scarecrow.practice_documents
     ]
     people: list[StudyItem] = [scarecrow, Annotator(id="ann", kind="human")]
     assert check(Study.from_items([*people, *done])) == []

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from finecomb.core.quotes import find_exact, find_most_similar
 from finecomb.core.text_folding import FoldedText, likeness, occurrences
-from tests.strategies import LINES, texts
+from tests.strategies import MULTILINE_ALPHABET, texts
 
 TEXT = "He 's had 12 points ,  and two of Mr. Poe ''s\u00a0double-doubles ."
 
@@ -48,13 +48,13 @@ def test_words_with_a_slip_are_found_by_likeness(quote: str, found: str | None) 
     assert (TEXT[slice(*place)] if place else None) == found
 
 
-@given(texts(LINES), texts(LINES))
+@given(texts(MULTILINE_ALPHABET), texts(MULTILINE_ALPHABET))
 def test_what_is_found_is_the_same_but_for_the_spelling(text: str, quote: str) -> None:
     for start, end in find_exact(quote, text):
-        assert FoldedText.of(text[start:end]).text == FoldedText.of(quote).text
+        assert FoldedText.from_text(text[start:end]).text == FoldedText.from_text(quote).text
 
 
-@given(texts(LINES), texts(LINES, 1))
+@given(texts(MULTILINE_ALPHABET), texts(MULTILINE_ALPHABET, 1))
 def test_what_stands_there_is_always_found(before: str, quote: str) -> None:
     assert find_exact(quote, before + quote)
     assert likeness(quote, quote) == 1

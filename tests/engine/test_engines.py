@@ -19,7 +19,7 @@ import pytest
 from finecomb.core.errors import FinecombError
 from finecomb.engine.engines import LocalEngine, LostItem, RayEngine, parse_engine
 from finecomb.engine.process_pool import core_count
-from tests.engine.deadly_work import deadly
+from tests.engine.crashing_work import square_or_crash
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
@@ -49,7 +49,7 @@ def test_items_are_taken_only_a_few_ahead_of_the_results() -> None:
 
 @pytest.mark.long
 def test_only_the_item_that_kills_its_worker_is_lost() -> None:
-    results = list(LocalEngine(2, alone=0.0).map(deadly, range(8)))
+    results = list(LocalEngine(2, alone=0.0).map(square_or_crash, range(8)))
     assert results[:3] + results[4:] == [number * number for number in range(8) if number != 3]
     assert isinstance(results[3], LostItem)
     assert "died" in results[3].reason

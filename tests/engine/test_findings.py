@@ -19,7 +19,7 @@ from finecomb.statistics.agreement.agreement import agree
 from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings
 from finecomb.statistics.comparisons.system_comparison import compare
 from finecomb.statistics.selection.view import View, view
-from tests.engine.works import InterruptedEngine, PicklingEngine
+from tests.engine.faulty_work import InterruptedEngine, PicklingEngine
 
 Run = Callable[..., Findings]
 
@@ -69,7 +69,7 @@ def test_a_run_that_was_cut_off_does_only_what_is_left(name: str, tmp_path: Path
     engine = InterruptedEngine()
     spread = Executor.from_folder(engine, tmp_path / "p")
     assert numbers(RUNS[name](spread)) == alone(name)
-    assert spread.found == 3
+    assert spread.reused_row_count == 3
     third = InterruptedEngine()
     assert numbers(RUNS[name](Executor.from_folder(third, tmp_path / "p"))) == alone(name)
     assert not third.items
@@ -81,7 +81,7 @@ def test_what_changed_in_between_is_done_anew(name: str, change: dict[str, Any],
     RUNS[name](Executor.from_folder(InterruptedEngine(), tmp_path / "p"))
     spread = Executor.from_folder(InterruptedEngine(), tmp_path / "p")
     assert numbers(RUNS[name](spread, **change)) == numbers(RUNS[name](None, **change))
-    assert spread.found == 0
+    assert spread.reused_row_count == 0
 
 
 @pytest.mark.parametrize("name", RUNS)

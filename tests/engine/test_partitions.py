@@ -96,11 +96,11 @@ def test_a_folder_with_anything_else_in_it_is_refused_since_it_would_be_removed(
     folder = tmp_path / "p"
     list(run(folder).run_partitions(ROWS.iter_slices(3)))
     (folder / f".{'0' * 32}").mkdir()
-    with PartitionOptions(partitions=folder).spread():
+    with PartitionOptions(partitions=folder).open_executor():
         pass
     assert not folder.exists()
     folder.mkdir()
     (folder / "thesis.txt").write_text("years of work")
     with pytest.raises(FinecombError, match=r"holds 'thesis\.txt', which is no part of a run"):
-        PartitionOptions(partitions=folder).spread().__enter__()
+        PartitionOptions(partitions=folder).open_executor().__enter__()
     assert (folder / "thesis.txt").exists()

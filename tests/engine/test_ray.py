@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 
 from finecomb.engine.partitions import Executor
-from tests.engine.works import PARTITIONS, WORKS, MischiefOptions, poisoned
+from tests.engine.faulty_work import PARTITION_COUNT, WORK_KINDS, FaultOptions, make_poisoned_texts
 
 pytestmark = [
     pytest.mark.long,
@@ -41,7 +41,7 @@ PATIENCE = 180
 
 def expected(name: str) -> pl.DataFrame:
     """What one process makes of the same texts, without a cluster."""
-    return WORKS[name].result(poisoned(name), Executor(), MischiefOptions())
+    return WORK_KINDS[name].result(make_poisoned_texts(name), Executor(), FaultOptions())
 
 
 def started(
@@ -50,7 +50,7 @@ def started(
     """A driver in a process of its own."""
     words = [name, engine, str(folder), str(seconds), str(diary), str(workers)]
     return subprocess.Popen(
-        [sys.executable, "-c", "from tests.engine.works import main; main()", *words],
+        [sys.executable, "-c", "from tests.engine.faulty_work import main; main()", *words],
         env=ENVIRONMENT,
         cwd=ROOT,
         start_new_session=True,
@@ -106,25 +106,25 @@ def workers_of(diary: Path) -> list[int]:
     return [int(line.split()[0]) for line in diary.read_text().splitlines()]
 
 
-@pytest.mark.parametrize("name", WORKS)
+@pytest.mark.parametrize("name", WORK_KINDS)
 def test_a_worker_that_is_killed_changes_nothing_and_a_poisoned_text_is_set_aside(name: str, tmp_path: Path) -> None:
     folder, diary = tmp_path / "partitions", tmp_path / "diary"
-    run = started(name, "ray", folder, 0.5 / WORKS[name].rows, diary)
+    run = started(name, "ray", folder, 0.5 / WORK_KINDS[name].rows, diary)
     wait_for(folder, 1, run)
     victim = workers_of(diary)[-1]
     os.kill(victim, signal.SIGKILL)
-    assert len(finished(folder)) < PARTITIONS  # in the middle
+    assert len(finished(folder)) < PARTITION_COUNT  # in the middle
     assert_same(result(run), name)
     assert set(workers_of(diary)) > {victim}
 
 
 @pytest.mark.parametrize("engine", ["local", "ray"])
-@pytest.mark.parametrize("name", WORKS)
+@pytest.mark.parametrize("name", WORK_KINDS)
 def test_a_driver_that_is_killed_is_started_again_and_does_only_what_is_left(
     name: str, engine: str, tmp_path: Path
 ) -> None:
     folder, diary = tmp_path / "partitions", tmp_path / "diary"
-    rows = WORKS[name].rows
+    rows = WORK_KINDS[name].rows
     run = started(name, engine, folder, 0.8 / rows, diary)
     wait_for(folder, 2, run)
     os.kill(run.pid, signal.SIGKILL)
@@ -135,12 +135,12 @@ def test_a_driver_that_is_killed_is_started_again_and_does_only_what_is_left(
     if engine == "local":
         wait_until_gone(set(workers_of(diary)))
     before, second = finished(folder), tmp_path / "second"
-    assert 2 <= len(before) < PARTITIONS
+    assert 2 <= len(before) < PARTITION_COUNT
     again = started(name, engine, folder, 0.0, second)
     assert_same(result(again), name)
     assert before.items() <= finished(folder).items()  # not written again
     done_again = {line.split()[1] for line in second.read_text().splitlines()}
-    assert len(done_again) == rows * (PARTITIONS - len(before))
+    assert len(done_again) == rows * (PARTITION_COUNT - len(before))
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +175,7 @@ def _answers(port: int) -> bool:
         return client.connect_ex(("127.0.0.1", port)) == 0
 
 
-@pytest.mark.parametrize("name", WORKS)
+@pytest.mark.parametrize("name", WORK_KINDS)
 def test_a_cluster_that_is_there_is_used_by_its_address_and_left_running(
     name: str, cluster: str, tmp_path: Path
 ) -> None:

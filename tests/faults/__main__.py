@@ -11,23 +11,23 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks._docs import DOCS, markdown, write_table
+from benchmarks._docs import DOCS, markdown_table, write_table
 
-from tests.faults.people import Outcome
+from tests.faults.saving_people import Outcome
 from tests.faults.scenarios import SCENARIOS
 
 PAGE = "reliability.md"
-HEAD = ("what happened", "times", "saves tried", "acknowledged", "lost", "doubled", "")
+TABLE_HEADER = ("what happened", "times", "saves tried", "acknowledged", "lost", "doubled", "")
 Cells = tuple[str, ...]
 
 
-def row(result: Outcome) -> Cells:
+def outcome_row(result: Outcome) -> Cells:
     """One line of the table."""
     counts = (f"{result.tries:,}", f"{result.acknowledged:,}", str(result.lost), str(result.doubled))
     return (result.name, str(result.times), *counts, result.note)
 
 
-def rows_of(page: str) -> dict[str, Cells]:
+def parse_rows(page: str) -> dict[str, Cells]:
     """The lines of the table as it is, by their first cell."""
     table = page.partition("<!-- measured: faults -->")[2].partition("<!-- end -->")[0]
     lines = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in table.strip().splitlines()[2:]]
@@ -41,8 +41,8 @@ def main(names: list[str]) -> None:
         with tempfile.TemporaryDirectory(prefix="finecomb-faults-") as folder:
             result = SCENARIOS[name](Path(folder))
         print(f"{name}: {time.monotonic() - start:.0f} s", flush=True)
-        rows = rows_of((DOCS / PAGE).read_text(encoding="utf-8")) | {result.name: row(result)}
-        write_table(PAGE, "faults", markdown(HEAD, rows.values()))
+        rows = parse_rows((DOCS / PAGE).read_text(encoding="utf-8")) | {result.name: outcome_row(result)}
+        write_table(PAGE, "faults", markdown_table(TABLE_HEADER, rows.values()))
 
 
 if __name__ == "__main__":

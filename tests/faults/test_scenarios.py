@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.scenarios import SCENARIOS, kills
+from tests.faults.scenarios import SCENARIOS, kill_server
 
 
 @pytest.mark.long
@@ -20,5 +20,5 @@ def test_nothing_is_lost_and_nothing_counts_twice(name: str, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
 def test_what_was_acknowledged_survives_a_kill(kind: str, tmp_path: Path) -> None:
-    result = kills(tmp_path, kind, times=1)
+    result = kill_server(tmp_path, kind, times=1)
     assert (result.lost, result.doubled, result.acknowledged) == (0, 0, result.tries)

@@ -17,8 +17,8 @@ from finecomb.core.study_checks import check
 from finecomb.formats import brat, format_of
 from finecomb.formats.base import Options
 from finecomb.protocols import load_shipped
-from tests.formats.damage import damage, places, read_or_refuse
-from tests.strategies import LINES, PLAIN, canonical, round_trip, studies
+from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
+from tests.strategies import MULTILINE_ALPHABET, PLAIN_ALPHABET, canonical_form, round_trip, studies
 
 TEXT = "😀 Eva has a cat.\nEva has no pets."
 ANN = """T1\tContradiction 17 33\tEva has no pets.
@@ -121,12 +121,12 @@ def test_answers_take_the_form_that_the_protocol_asks_for(tmp_path: Path) -> Non
 
 
 @settings(max_examples=40)
-@given(studies(brat.FORMAT.holds, alphabet=PLAIN))
+@given(studies(brat.FORMAT.holds, alphabet=PLAIN_ALPHABET))
 def test_a_study_written_and_read_has_the_same_records(items: list[StudyItem]) -> None:
     with tempfile.TemporaryDirectory() as place:
         again = round_trip(brat.FORMAT, items, Path(place) / "corpus")
-        assert brat.looks_like(Path(place) / "corpus")
-    assert canonical(again, brat.FORMAT.holds) == canonical(items, brat.FORMAT.holds)
+        assert brat.sniff(Path(place) / "corpus")
+    assert canonical_form(again, brat.FORMAT.holds) == canonical_form(items, brat.FORMAT.holds)
     assert check(Study.from_items(again)) == []
 
 
@@ -152,12 +152,12 @@ def marked(items: list[StudyItem]) -> dict[tuple[str, str], list[tuple[Any, ...]
 
 
 @settings(max_examples=40)
-@given(studies(frozenset({"mark several spans", "annotation without marks"}), alphabet=LINES))
+@given(studies(frozenset({"mark several spans", "annotation without marks"}), alphabet=MULTILINE_ALPHABET))
 def test_line_breaks_inside_spans_are_cut_and_joined(items: list[StudyItem]) -> None:
     with tempfile.TemporaryDirectory() as place:
         again = round_trip(brat.FORMAT, items, Path(place) / "corpus")
     assert marked(again) == marked(items)
-    assert canonical(again)["documents"] == canonical(items)["documents"]
+    assert canonical_form(again)["documents"] == canonical_form(items)["documents"]
 
 
 def test_a_span_across_lines_is_written_in_fragments(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_a_span_across_lines_is_written_in_fragments(tmp_path: Path) -> None:
     again = round_trip(brat.FORMAT, items, tmp_path / "corpus")
     written = (tmp_path / "corpus" / "anna" / "a%2Fdoc%3A 1.ann").read_text(encoding="utf-8")
     assert written == "T1\ta__b 0 3;4 7\tone two\n#1\twhy T1\ttwo words\nA1\tn T1 2\n"
-    assert canonical(again, brat.FORMAT.holds) == canonical(items, brat.FORMAT.holds)
+    assert canonical_form(again, brat.FORMAT.holds) == canonical_form(items, brat.FORMAT.holds)
     assert "a__b" in (tmp_path / "corpus" / "annotation.conf").read_text(encoding="utf-8")
 
 
@@ -190,12 +190,12 @@ def test_two_annotations_of_one_text_by_one_person_are_refused(tmp_path: Path) -
 
 
 @settings(max_examples=100)
-@given(places, st.sampled_from(["anna/doc.txt", "anna/doc.ann"]))
+@given(file_damages, st.sampled_from(["anna/doc.txt", "anna/doc.ann"]))
 def test_a_damaged_folder_is_read_or_refused(place: tuple[float, bytes, int, bool], name: str) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         root = folder(Path(scratch), {"anna/doc.txt": TEXT, "anna/doc.ann": ANN})
-        damage(root / name, place)
-        read_or_refuse(brat.FORMAT, root)
+        damage_file(root / name, place)
+        read_or_reject(brat.FORMAT, root)
 
 
 odd_words = st.sampled_from(
@@ -208,7 +208,7 @@ odd_words = st.sampled_from(
 def test_odd_lines_are_read_or_refused(lines: list[str]) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         ann = "T1\tRed 0 3\tone\nT2\tRed 4 7\ttwo\n".replace("T", "T9") + "\n".join(lines)
-        read_or_refuse(brat.FORMAT, folder(Path(scratch), {"doc.txt": "one two", "doc.ann": ann}))
+        read_or_reject(brat.FORMAT, folder(Path(scratch), {"doc.txt": "one two", "doc.ann": ann}))
 
 
 @pytest.mark.parametrize(
@@ -251,6 +251,6 @@ def test_a_folder_that_cannot_be_an_id_is_refused(name: str, tmp_path: Path) -> 
 def test_it_is_known_by_its_files(tmp_path: Path) -> None:
     root = folder(tmp_path, {"anna/doc.txt": "x", "anna/doc.ann": ""})
     assert format_of(root).name == "brat"
-    assert not brat.looks_like(tmp_path / "nowhere")
+    assert not brat.sniff(tmp_path / "nowhere")
     with pytest.raises(FormatError, match="not a folder"):
         list(brat.read(root / "anna" / "doc.txt", Options()))

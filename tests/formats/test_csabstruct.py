@@ -16,8 +16,8 @@ from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check
 from finecomb.formats import csabstruct, format_of
 from finecomb.formats.base import Options
-from tests.formats.damage import damage, places, read_or_refuse
-from tests.strategies import canonical, round_trip, texts
+from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
+from tests.strategies import canonical_form, round_trip, texts
 
 LINE = {
     "abstract_id": 0,
@@ -60,7 +60,7 @@ def test_abstracts_come_back_as_they_were(items: list[StudyItem]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         again = round_trip(csabstruct.FORMAT, items, Path(folder) / "a.jsonl")
         assert csabstruct.sniff(Path(folder) / "a.jsonl")
-    assert canonical(again) == canonical(items)
+    assert canonical_form(again) == canonical_form(items)
 
 
 def test_words_outside_the_segments_are_refused_and_white_space_becomes_a_space(tmp_path: Path) -> None:
@@ -94,14 +94,14 @@ def test_a_slip_is_named_with_its_line(line: Any, message: str, tmp_path: Path) 
 
 
 @settings(max_examples=40)
-@given(places)
+@given(file_damages)
 def test_a_damaged_file_is_read_or_refused(place: tuple[float, bytes, int, bool]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.jsonl"
         path.write_text(json.dumps(LINE) + "\n" + json.dumps(LINE))
-        damage(path, place)
+        damage_file(path, place)
         csabstruct.sniff(path)
-        read_or_refuse(csabstruct.FORMAT, path)
+        read_or_reject(csabstruct.FORMAT, path)
 
 
 values = st.recursive(
@@ -117,7 +117,7 @@ def test_any_fields_are_read_or_refused(fields: dict[str, Any]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.jsonl"
         path.write_text(json.dumps(LINE | fields))
-        read_or_refuse(csabstruct.FORMAT, path)
+        read_or_reject(csabstruct.FORMAT, path)
 
 
 @pytest.mark.parametrize(

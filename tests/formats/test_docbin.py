@@ -15,8 +15,8 @@ from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check
 from finecomb.formats import docbin, format_of
 from finecomb.formats.base import Options
-from tests.formats.damage import damage, places, read_or_refuse
-from tests.strategies import LINES, PROTOCOL, canonical, round_trip, studies
+from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
+from tests.strategies import MULTILINE_ALPHABET, PROTOCOL, canonical_form, round_trip, studies
 
 spacy = pytest.importorskip("spacy")
 
@@ -62,7 +62,7 @@ def test_marks_are_written_where_a_span_categorizer_reads_them(tmp_path: Path) -
 @given(st.text("ab1. \n\té😀", max_size=12), st.sets(st.integers(0, 12)), st.sets(st.integers(0, 12)))
 def test_tokens_make_up_the_text_and_begin_and_end_where_spans_do(text: str, starts: set[int], ends: set[int]) -> None:
     starts, ends = {at for at in starts if at < len(text)}, {at for at in ends if 0 < at <= len(text)}
-    words, spaces = docbin.tokens(text, starts, ends)
+    words, spaces = docbin.tokenise_at_spans(text, starts, ends)
     wholes = [word + " " * blank for word, blank in zip(words, spaces, strict=True)]
     assert "".join(wholes) == text
     begins = [len("".join(wholes[:n])) for n in range(len(wholes))]
@@ -71,11 +71,11 @@ def test_tokens_make_up_the_text_and_begin_and_end_where_spans_do(text: str, sta
 
 
 @settings(max_examples=25)
-@given(studies(docbin.FORMAT.holds, LINES))
+@given(studies(docbin.FORMAT.holds, MULTILINE_ALPHABET))
 def test_a_docbin_gives_back_every_record(items: list[StudyItem]) -> None:
     with tempfile.TemporaryDirectory() as place:
         again = round_trip(docbin.FORMAT, items, Path(place) / "t.spacy")
-    assert canonical(again, docbin.FORMAT.holds) == canonical(items, docbin.FORMAT.holds)
+    assert canonical_form(again, docbin.FORMAT.holds) == canonical_form(items, docbin.FORMAT.holds)
 
 
 def test_a_missing_file_and_a_missing_library_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -87,10 +87,10 @@ def test_a_missing_file_and_a_missing_library_are_named(monkeypatch: pytest.Monk
 
 
 @settings(max_examples=30)
-@given(places)
+@given(file_damages)
 def test_a_damaged_docbin_is_refused(place: tuple[float, bytes, int, bool]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t.spacy"
         docbin.write(ITEMS, path, Options())
-        damage(path, place)
-        read_or_refuse(docbin.FORMAT, path)
+        damage_file(path, place)
+        read_or_reject(docbin.FORMAT, path)

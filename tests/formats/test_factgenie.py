@@ -18,8 +18,8 @@ from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check
 from finecomb.formats import factgenie, format_of
 from finecomb.formats.base import Options
-from tests.formats.damage import damage, places, read_or_refuse
-from tests.strategies import canonical, round_trip, studies
+from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
+from tests.strategies import canonical_form, round_trip, studies
 
 CONFIG = """\
 annotation_span_categories:
@@ -169,7 +169,7 @@ def test_a_campaign_without_outputs_or_categories_says_what_is_missing(tmp_path:
 def test_a_campaign_gives_back_every_record(items: list[StudyItem]) -> None:
     with tempfile.TemporaryDirectory() as place:
         again = round_trip(factgenie.FORMAT, items, Path(place) / "out")
-    assert canonical(again, factgenie.FORMAT.holds) == canonical(items, factgenie.FORMAT.holds)
+    assert canonical_form(again, factgenie.FORMAT.holds) == canonical_form(items, factgenie.FORMAT.holds)
 
 
 JSON = st.recursive(
@@ -186,16 +186,16 @@ JSON = st.recursive(
 def test_any_row_is_read_or_refused(change: dict[str, Any], config: dict[str, Any]) -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = campaign(Path(place), row() | change, config=CONFIG + json.dumps(config)[1:-1].replace(", ", "\n"))
-        read_or_refuse(factgenie.FORMAT, folder)
+        read_or_reject(factgenie.FORMAT, folder)
 
 
 @settings(max_examples=60)
-@given(places, st.sampled_from(["annotations.jsonl", "config.yaml", "../../../../outputs/phi3-5/dev.jsonl"]))
+@given(file_damages, st.sampled_from(["annotations.jsonl", "config.yaml", "../../../../outputs/phi3-5/dev.jsonl"]))
 def test_a_damaged_campaign_is_read_or_refused(place: tuple[float, bytes, int, bool], name: str) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = campaign(Path(temporary), row(annotations=[{"type": 0, "text": "Snow", "start": 0, "id": "x"}]))
-        damage(folder / name, place)
-        read_or_refuse(factgenie.FORMAT, folder)
+        damage_file(folder / name, place)
+        read_or_reject(factgenie.FORMAT, folder)
 
 
 @pytest.mark.parametrize(

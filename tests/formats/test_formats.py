@@ -8,8 +8,8 @@ import finecomb as fc
 from finecomb.core.errors import FinecombError, FormatError
 from finecomb.core.records import Document
 from finecomb.formats import Options, convert, format_for_writing, format_of, formats, save, stream
-from finecomb.formats.atomic_file import replacing
-from finecomb.formats.features import EVERYTHING, IN_WORDS, FeatureCounter, features
+from finecomb.formats.atomic_file import replace_atomically
+from finecomb.formats.features import ALL_FEATURES, FEATURE_DESCRIPTIONS, FeatureCounter, item_features
 
 
 def test_every_format_is_described_and_promises_only_known_features() -> None:
@@ -17,7 +17,7 @@ def test_every_format_is_described_and_promises_only_known_features() -> None:
         assert name == each.name
         assert each.title
         assert each.read is not None
-        assert each.holds <= EVERYTHING, name
+        assert each.holds <= ALL_FEATURES, name
         assert each.options <= set(Options.__dataclass_fields__), name
 
 
@@ -40,19 +40,19 @@ def test_the_formats_of_the_issue_are_all_there() -> None:
 
 
 def test_every_feature_can_be_said_in_plain_words() -> None:
-    assert set(IN_WORDS) == EVERYTHING
-    assert [words for words in IN_WORDS.values() if "_" in words] == []
+    assert set(FEATURE_DESCRIPTIONS) == ALL_FEATURES
+    assert [words for words in FEATURE_DESCRIPTIONS.values() if "_" in words] == []
 
 
 def test_the_features_of_the_demo_are_known() -> None:
-    assert {feature for item in fc.demo().items() for feature in features(item)} <= EVERYTHING
+    assert {feature for item in fc.demo().items() for feature in item_features(item)} <= ALL_FEATURES
 
 
 def test_a_folder_holds_everything() -> None:
     tally = FeatureCounter()
-    assert list(tally.watch(fc.demo().items()))
-    assert tally.losses(formats()["folder"]) == ""
-    assert "mark explanation" in tally.losses(formats()["csabstruct"])
+    assert list(tally.count_stream(fc.demo().items()))
+    assert tally.describe_losses(formats()["folder"]) == ""
+    assert "mark explanation" in tally.describe_losses(formats()["csabstruct"])
 
 
 @pytest.mark.parametrize(
@@ -101,18 +101,18 @@ def test_a_failed_writer_leaves_nothing_behind_and_the_old_file_alone(tmp_path: 
 
 def test_replacing_needs_force_and_a_folder_to_write_in(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("old")
-    with pytest.raises(FinecombError, match="exists already"), replacing(tmp_path / "a"):
+    with pytest.raises(FinecombError, match="exists already"), replace_atomically(tmp_path / "a"):
         pytest.fail("must not get here")
-    with pytest.raises(FinecombError, match=r"its folder .* does not exist"), replacing(tmp_path / "no" / "a"):
+    with pytest.raises(FinecombError, match=r"its folder .* does not exist"), replace_atomically(tmp_path / "no" / "a"):
         pytest.fail("must not get here")
-    with replacing(tmp_path / "a", force=True) as temporary:
+    with replace_atomically(tmp_path / "a", force=True) as temporary:
         temporary.write_text("new")
     assert [path.read_text() for path in tmp_path.iterdir()] == ["new"]
 
 
 def test_an_interrupted_conversion_leaves_nothing_behind(tmp_path: Path) -> None:
     def interrupted() -> None:
-        with replacing(tmp_path / "a") as temporary:
+        with replace_atomically(tmp_path / "a") as temporary:
             temporary.write_text("half")
             raise KeyboardInterrupt
 

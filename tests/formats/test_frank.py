@@ -17,7 +17,7 @@ from finecomb.core.study import Study
 from finecomb.core.study_checks import check
 from finecomb.formats import format_of, frank
 from finecomb.formats.base import Options
-from tests.formats.damage import damage, places, read_or_refuse
+from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
 
 HUMAN: list[dict[str, Any]] = [
     {
@@ -112,16 +112,16 @@ def test_the_metrics_file_says_how_it_is_read(tmp_path: Path) -> None:
 
 
 @settings(max_examples=40)
-@given(places)
+@given(file_damages)
 def test_a_damaged_file_is_read_or_refused(place: tuple[float, bytes, int, bool]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = files(Path(folder))
-        damage(path, place)
+        damage_file(path, place)
         frank.sniff(path)
-        read_or_refuse(frank.FORMAT, path)
+        read_or_reject(frank.FORMAT, path)
         path = files(Path(folder))
-        damage(path.with_name(frank.METRICS_FILE), place)
-        read_or_refuse(frank.FORMAT, path)
+        damage_file(path.with_name(frank.METRICS_FILE), place)
+        read_or_reject(frank.FORMAT, path)
 
 
 values = st.one_of(
@@ -137,7 +137,7 @@ names = st.one_of(
 def test_any_fields_are_read_or_refused(more: list[dict[str, Any]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         changed = [first | second for first, second in zip(HUMAN, more, strict=False)]
-        read_or_refuse(frank.FORMAT, files(Path(folder), HUMAN + changed, METRICS + more))
+        read_or_reject(frank.FORMAT, files(Path(folder), HUMAN + changed, METRICS + more))
 
 
 def test_the_release_has_the_recomputed_counts_and_means(data: Path) -> None:

@@ -21,8 +21,8 @@ from finecomb.core.tokens import whitespace
 from finecomb.formats import convert, format_of, gsml
 from finecomb.formats.base import Options
 from finecomb.protocols import load_shipped
-from tests.formats.damage import damage, places, read_or_refuse
-from tests.strategies import PROTOCOL, canonical, round_trip, studies
+from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
+from tests.strategies import PROTOCOL, canonical_form, round_trip, studies
 
 FOXES = "The Foxes beat the Cranes 92 - 87 on Sunday . Lena Brandt had 17 points ."
 RAYS = "Nobody came .\n"
@@ -239,7 +239,7 @@ def _on_tokens(draw: st.DrawFn, annotation: Annotation, text: str) -> Annotation
     marks = []
     for mark, first, last in zip(annotation.marks, edges[::2], edges[1::2], strict=False):
         span = Span(offsets[first][0], offsets[last - 1][1])
-        marks.append(mark.model_copy(update={"spans": (span,), "quotes": (span.of(text),)}))
+        marks.append(mark.model_copy(update={"spans": (span,), "quotes": (span.extract(text),)}))
     return annotation.model_copy(update={"marks": tuple(marks)})
 
 
@@ -252,7 +252,7 @@ def _as_detector(item: StudyItem) -> StudyItem:
 def test_a_folder_gives_back_texts_and_marks(items: list[StudyItem]) -> None:
     with tempfile.TemporaryDirectory() as place:
         again = round_trip(gsml.FORMAT, items, Path(place) / "task", Options(protocol=PROTOCOL))
-    assert canonical(again, gsml.FORMAT.holds) == canonical(items, gsml.FORMAT.holds)
+    assert canonical_form(again, gsml.FORMAT.holds) == canonical_form(items, gsml.FORMAT.holds)
 
 
 def test_what_was_read_is_written_as_it_was(task: Path) -> None:
@@ -328,7 +328,7 @@ cells = st.one_of(
 
 
 @settings(max_examples=40)
-@given(places, st.sampled_from([BOTH, SENTENCES]))
+@given(file_damages, st.sampled_from([BOTH, SENTENCES]))
 def test_a_damaged_file_is_read_or_refused(place: tuple[float, bytes, int, bool], table: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "gsml.csv"
@@ -336,12 +336,12 @@ def test_a_damaged_file_is_read_or_refused(place: tuple[float, bytes, int, bool]
         (path.parent / "texts").mkdir()
         (path.parent / "texts" / "G1.txt").write_text(FOXES)
         (path.parent / "token_lookup.yaml").write_text("sent_to_doc: {G1: {1: {10: 10}}}")
-        damage(path, place)
+        damage_file(path, place)
         gsml.sniff(path)
-        read_or_refuse(gsml.FORMAT, path)
+        read_or_reject(gsml.FORMAT, path)
         path.write_text(table)
-        damage(path.parent / "token_lookup.yaml", place)
-        read_or_refuse(gsml.FORMAT, path)
+        damage_file(path.parent / "token_lookup.yaml", place)
+        read_or_reject(gsml.FORMAT, path)
 
 
 def test_documents_that_hold_box_scores_are_not_taken_for_the_task_s_file(tmp_path: Path) -> None:
@@ -361,7 +361,7 @@ def test_any_cells_are_read_or_refused(rows: list[list[str]]) -> None:
             csv.writer(file).writerows([gsml.COLUMNS, *rows])
         (path.parent / "texts").mkdir()
         (path.parent / "texts" / "G1.txt").write_text(FOXES)
-        read_or_refuse(gsml.FORMAT, path)
+        read_or_reject(gsml.FORMAT, path)
 
 
 # --- the task's own data -----------------------------------------------------------------------------------------
@@ -376,11 +376,11 @@ def spans_of(path: Path, options: Options | None = None) -> set[tuple[Any, ...]]
 
 def test_the_rule_for_sentences_reproduces_the_tasks_lookup(data: Path) -> None:
     folder = data / "accuracy_shared_task"
-    lookup = gsml.Lookup(folder / "token_lookup.yaml")
+    lookup = gsml.TokenLookup(folder / "token_lookup.yaml")
     assert len(lookup.table) == 60
     for text, sentences in lookup.table.items():
         known = {(sentence, token): id for sentence, tokens in sentences.items() for token, id in tokens.items()}
-        assert gsml.Layout.of((folder / "texts" / f"{text}.txt").read_text()).ids == known
+        assert gsml.TokenLayout.from_text((folder / "texts" / f"{text}.txt").read_text()).ids == known
 
 
 def test_the_gold_standard_has_the_published_counts(data: Path) -> None:

@@ -15,8 +15,8 @@ from finecomb.core.span import Span
 from finecomb.core.study import Study, StudyItem
 from finecomb.formats import format_of, hf
 from finecomb.formats.base import Options
-from tests.formats.damage import damage, places, read_or_refuse
-from tests.strategies import PROTOCOL, canonical, round_trip, studies
+from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
+from tests.strategies import PROTOCOL, canonical_form, round_trip, studies
 
 datasets = pytest.importorskip("datasets")
 
@@ -41,7 +41,7 @@ def test_a_saved_dataset_gives_back_every_record(items: list[StudyItem]) -> None
     with tempfile.TemporaryDirectory() as place:
         again = round_trip(hf.FORMAT, items, Path(place) / "t")
         assert format_of(Path(place) / "t") is hf.FORMAT
-    assert canonical(again) == canonical(items)
+    assert canonical_form(again) == canonical_form(items)
 
 
 @settings(max_examples=15)
@@ -122,10 +122,10 @@ def test_another_folder_is_refused(tmp_path: Path) -> None:
 
 
 @settings(max_examples=25)
-@given(places)
+@given(file_damages)
 def test_a_damaged_dataset_is_read_or_refused(place: tuple[float, bytes, int, bool]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t"
         hf.write(ITEMS, path, Options())
-        damage(path / "marks" / ("state.json" if place[2] else "dataset_info.json"), place)
-        read_or_refuse(hf.FORMAT, path)
+        damage_file(path / "marks" / ("state.json" if place[2] else "dataset_info.json"), place)
+        read_or_reject(hf.FORMAT, path)

@@ -13,7 +13,7 @@ from finecomb.core.errors import FinecombError, FormatError
 from finecomb.core.records import Document
 from finecomb.core.study import StudyItem
 from finecomb.formats import Options, format_of, jsonl
-from tests.strategies import canonical, round_trip, studies
+from tests.strategies import canonical_form, round_trip, studies
 
 
 def documents(lines: str, place: Path, **columns: str) -> list[StudyItem]:
@@ -26,7 +26,7 @@ def documents(lines: str, place: Path, **columns: str) -> list[StudyItem]:
 def test_one_file_gives_back_every_record(items: list[StudyItem]) -> None:
     with tempfile.TemporaryDirectory() as place:
         again = round_trip(jsonl.FORMAT, items, Path(place) / "study.jsonl")
-    assert canonical(again) == canonical(items)
+    assert canonical_form(again) == canonical_form(items)
 
 
 def test_plain_texts_become_documents(tmp_path: Path) -> None:
@@ -67,7 +67,8 @@ def test_slips_are_named_with_their_line(line: str, message: str, tmp_path: Path
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*jsonl.KINDS, "text", "id", "meta"]), inner)
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from([*jsonl.TYPE_BY_KIND, "text", "id", "meta"]), inner)
     ),
     max_leaves=8,
 )
@@ -78,7 +79,7 @@ def test_any_line_gives_records_or_a_clear_error(value: Any) -> None:
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "f.jsonl"
         path.write_text(json.dumps(value) + "\n", encoding="utf-8")
-        assert jsonl.looks_like(path) in (True, False)
+        assert jsonl.sniff(path) in (True, False)
         try:
             made = list(jsonl.read(path, Options()))
         except FinecombError:

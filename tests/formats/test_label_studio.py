@@ -16,9 +16,9 @@ from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check
 from finecomb.formats import format_of, label_studio
 from finecomb.formats.base import Options
-from finecomb.formats.utf16 import Utf16
-from tests.formats.damage import damage, places, read_or_refuse, slip, twisted
-from tests.strategies import PROTOCOL, canonical, round_trip, studies, texts
+from finecomb.formats.utf16 import Utf16Offsets
+from tests.formats.fuzzing import damage_file, file_damages, first_line_error, mutated_json, read_or_reject
+from tests.strategies import PROTOCOL, canonical_form, round_trip, studies, texts
 
 
 def region(id: str, start: int, end: int, text: str, *labels: str, **more: Any) -> dict[str, Any]:
@@ -119,12 +119,12 @@ def test_a_small_export_becomes_these_records(tmp_path: Path) -> None:
 
 @given(texts(min_size=1))
 def test_utf16_positions_are_those_of_the_encoded_text(text: str) -> None:
-    units = Utf16(text)
+    units = Utf16Offsets(text)
     for at in range(len(text) + 1):
-        assert units.units(at) == len(text[:at].encode("utf-16-le")) // 2
-        assert units.code_points(units.units(at)) == at
-    assert units.code_points(-1) is None
-    assert units.code_points(units.units(len(text)) + 1) is None
+        assert units.to_utf16(at) == len(text[:at].encode("utf-16-le")) // 2
+        assert units.to_code_point(units.to_utf16(at)) == at
+    assert units.to_code_point(-1) is None
+    assert units.to_code_point(units.to_utf16(len(text)) + 1) is None
 
 
 def reviewed(place: Path, data: Any, to_name: str) -> Path:
@@ -186,8 +186,8 @@ def test_answers_take_the_form_that_the_protocol_asks_for(tmp_path: Path) -> Non
 def test_a_study_written_and_read_has_the_same_records(items: list[StudyItem]) -> None:
     with tempfile.TemporaryDirectory() as place:
         again = round_trip(label_studio.FORMAT, items, Path(place) / "export.json")
-        assert label_studio.looks_like(Path(place) / "export.json")
-    assert canonical(again, label_studio.FORMAT.holds) == canonical(items, label_studio.FORMAT.holds)
+        assert label_studio.sniff(Path(place) / "export.json")
+    assert canonical_form(again, label_studio.FORMAT.holds) == canonical_form(items, label_studio.FORMAT.holds)
     assert check(Study.from_items(again)) == []
 
 
@@ -213,27 +213,27 @@ def test_times_and_numbered_people_survive(tmp_path: Path) -> None:
         Annotation(id="d/12", document="d", annotator="12", protocol=PROTOCOL.id, submitted=when, seconds=3.5),
     ]
     again = round_trip(label_studio.FORMAT, items, tmp_path / "export.json")
-    assert canonical(again, label_studio.FORMAT.holds) == canonical(items, label_studio.FORMAT.holds)
+    assert canonical_form(again, label_studio.FORMAT.holds) == canonical_form(items, label_studio.FORMAT.holds)
 
 
 # --- damaged files -----------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=80)
-@given(places)
+@given(file_damages)
 def test_a_damaged_file_is_read_or_refused(place: tuple[float, bytes, int, bool]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = written(Path(folder))
-        damage(path, place)
-        label_studio.looks_like(path)
-        read_or_refuse(label_studio.FORMAT, path, Options(columns={"text": "review"}))
+        damage_file(path, place)
+        label_studio.sniff(path)
+        read_or_reject(label_studio.FORMAT, path, Options(columns={"text": "review"}))
 
 
 @settings(max_examples=250)
-@given(twisted(TASKS))
+@given(mutated_json(TASKS))
 def test_a_file_of_another_shape_is_read_or_refused(value: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        read_or_refuse(label_studio.FORMAT, written(Path(folder), value), Options(columns={"text": "review"}))
+        read_or_reject(label_studio.FORMAT, written(Path(folder), value), Options(columns={"text": "review"}))
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_a_file_of_another_shape_is_read_or_refused(value: Any) -> None:
     ],
 )
 def test_a_slip_is_named_with_its_place(value: Any, said: str, tmp_path: Path) -> None:
-    assert said in slip(label_studio.FORMAT, written(tmp_path, value))
+    assert said in first_line_error(label_studio.FORMAT, written(tmp_path, value))
 
 
 def test_an_unknown_label_names_the_nearest(tmp_path: Path) -> None:
@@ -262,4 +262,4 @@ def test_an_unknown_label_names_the_nearest(tmp_path: Path) -> None:
 
 def test_it_is_known_by_its_first_characters(tmp_path: Path) -> None:
     assert format_of(written(tmp_path)).name == "label-studio"
-    assert not label_studio.looks_like(tmp_path)
+    assert not label_studio.sniff(tmp_path)

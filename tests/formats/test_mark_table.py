@@ -19,9 +19,9 @@ from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check
 from finecomb.formats import csv_table, format_of, xlsx_table
 from finecomb.formats.base import Options
-from finecomb.formats.mark_table import HOLDS, KNOWN, cell_of, value_of
-from tests.formats.damage import damage, places, read_or_refuse
-from tests.strategies import LINES, PROTOCOL, canonical, round_trip, studies
+from finecomb.formats.mark_table import KNOWN_COLUMNS, TABLE_FEATURES, format_cell, parse_cell
+from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
+from tests.strategies import MULTILINE_ALPHABET, PROTOCOL, canonical_form, round_trip, studies
 
 CSV = '''\
 document,text,meta.model,prompt,annotator,kind,label,start,end,quote,severity,explanation,answer.sure
@@ -190,8 +190,8 @@ def test_a_slip_in_the_mapping_is_named(columns: dict[str, str], message: str) -
     )
 )
 def test_cells_give_back_their_value(value: Any) -> None:
-    assert value_of(cell_of(value)) == value
-    assert type(value_of(cell_of(value))) is type(value)
+    assert parse_cell(format_cell(value)) == value
+    assert type(parse_cell(format_cell(value))) is type(value)
 
 
 @settings(max_examples=40)
@@ -199,10 +199,10 @@ def test_cells_give_back_their_value(value: Any) -> None:
 @pytest.mark.parametrize("without", ["mark omission", "mark unlocated"])
 @given(data=st.data())
 def test_csv_gives_back_every_record(name: str, without: str, data: st.DataObject) -> None:
-    items = data.draw(studies(HOLDS - {without}, LINES))
+    items = data.draw(studies(TABLE_FEATURES - {without}, MULTILINE_ALPHABET))
     with tempfile.TemporaryDirectory() as place:
         again = round_trip(csv_table.FORMAT, items, Path(place) / name, Options(protocol=PROTOCOL))
-    assert canonical(again, HOLDS) == canonical(items, HOLDS)
+    assert canonical_form(again, TABLE_FEATURES) == canonical_form(items, TABLE_FEATURES)
 
 
 def test_every_row_has_the_text_its_meta_and_the_marks_label(tmp_path: Path) -> None:
@@ -229,11 +229,11 @@ def test_every_row_has_the_text_its_meta_and_the_marks_label(tmp_path: Path) -> 
 
 
 @settings(max_examples=25)
-@given(studies(HOLDS - {"mark unlocated"}, LINES + "=_x0D"))
+@given(studies(TABLE_FEATURES - {"mark unlocated"}, MULTILINE_ALPHABET + "=_x0D"))
 def test_xlsx_gives_back_every_record(items: list[StudyItem]) -> None:
     with tempfile.TemporaryDirectory() as place:
         again = round_trip(xlsx_table.FORMAT, items, Path(place) / "t.xlsx")
-    assert canonical(again, HOLDS) == canonical(items, HOLDS)
+    assert canonical_form(again, TABLE_FEATURES) == canonical_form(items, TABLE_FEATURES)
 
 
 def test_a_text_that_looks_like_a_formula_stays_text(tmp_path: Path) -> None:
@@ -262,7 +262,7 @@ CELLS = st.one_of(st.sampled_from(LIKELY), st.text())
 
 @settings(max_examples=150)
 @given(
-    st.lists(st.one_of(st.sampled_from([*KNOWN, "meta.a", "context.b", "answer.c", "z"]), st.text(max_size=3))),
+    st.lists(st.one_of(st.sampled_from([*KNOWN_COLUMNS, "meta.a", "context.b", "answer.c", "z"]), st.text(max_size=3))),
     st.lists(st.lists(CELLS, max_size=12), max_size=5),
 )
 def test_any_table_is_read_or_refused(header: list[str], rows: list[list[str]]) -> None:
@@ -272,20 +272,20 @@ def test_any_table_is_read_or_refused(header: list[str], rows: list[list[str]]) 
 
 
 @settings(max_examples=60)
-@given(places)
+@given(file_damages)
 def test_a_damaged_workbook_is_read_or_refused(place: tuple[float, bytes, int, bool]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t.xlsx"
         xlsx_table.write(read_csv(CSV), path, Options())
-        damage(path, place)
-        read_or_refuse(xlsx_table.FORMAT, path)
+        damage_file(path, place)
+        read_or_reject(xlsx_table.FORMAT, path)
 
 
 @settings(max_examples=100)
-@given(places)
+@given(file_damages)
 def test_a_damaged_table_is_read_or_refused(place: tuple[float, bytes, int, bool]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t.csv"
         path.write_text(CSV, encoding="utf-8")
-        damage(path, place)
-        read_or_refuse(csv_table.FORMAT, path)
+        damage_file(path, place)
+        read_or_reject(csv_table.FORMAT, path)

@@ -13,7 +13,7 @@ from finecomb.core.records import Document, Segment
 from finecomb.core.study import StudyItem
 from finecomb.formats import format_of, model_criticism
 from finecomb.formats.base import Options
-from tests.formats.damage import read_or_refuse
+from tests.formats.fuzzing import read_or_reject
 from tests.strategies import round_trip, texts
 
 ARTICLES = [
@@ -97,4 +97,4 @@ def test_anything_is_read_or_refused(text: str) -> None:
         path = Path(folder) / "a.json"
         path.write_bytes(text.encode("utf-8", "surrogatepass"))
         model_criticism.sniff(path)
-        read_or_refuse(model_criticism.FORMAT, path)
+        read_or_reject(model_criticism.FORMAT, path)

@@ -15,8 +15,8 @@ from finecomb.core.span import Span
 from finecomb.core.study import Study, StudyItem
 from finecomb.formats import format_of, parquet, read, study_tables, write
 from finecomb.formats.base import Options
-from tests.formats.damage import damage, places, read_or_refuse
-from tests.strategies import PROTOCOL, canonical, round_trip, studies
+from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
+from tests.strategies import PROTOCOL, canonical_form, round_trip, studies
 
 ITEMS: list[StudyItem] = [
     PROTOCOL,
@@ -37,7 +37,7 @@ ITEMS: list[StudyItem] = [
 def test_parquet_gives_back_every_record(items: list[StudyItem]) -> None:
     with tempfile.TemporaryDirectory() as place:
         again = round_trip(parquet.FORMAT, items, Path(place) / "t.parquet")
-    assert canonical(again) == canonical(items)
+    assert canonical_form(again) == canonical_form(items)
 
 
 @settings(max_examples=10)
@@ -51,7 +51,7 @@ def test_a_study_written_to_parquet_and_read_is_equal(items: list[StudyItem]) ->
 
 
 def test_batches_make_no_difference(tmp_path: Path) -> None:
-    parts = study_tables.Parts(tmp_path / "parts", batch=2)
+    parts = study_tables.StudyTableWriter(tmp_path / "parts", batch=2)
     work = [
         ITEMS[3].model_copy(update={"id": f"x{n}", "round": n, "marks": (_mark(n),) * (n % 3)})
         for n in range(9)
@@ -61,9 +61,9 @@ def test_batches_make_no_difference(tmp_path: Path) -> None:
         parts.add(item)  # type: ignore[arg-type]
     parts.finish(tmp_path)
     tables = {name: pl.scan_parquet(tmp_path / f"{name}.parquet") for name in FRAMES}
-    assert list(study_tables.records(tables, str, batch=2)) == [*ITEMS[1:3], *work]
+    assert list(study_tables.read_records(tables, str, batch=2)) == [*ITEMS[1:3], *work]
     shuffled = tables | {"marks": tables["marks"].reverse()}
-    assert list(study_tables.records(shuffled, str, batch=2)) == [*ITEMS[1:3], *work]
+    assert list(study_tables.read_records(shuffled, str, batch=2)) == [*ITEMS[1:3], *work]
 
 
 def _mark(number: int) -> Mark:
@@ -114,10 +114,10 @@ def test_a_missing_table_is_named(tmp_path: Path) -> None:
 
 
 @settings(max_examples=25)
-@given(places)
+@given(file_damages)
 def test_a_damaged_table_is_read_or_refused(place: tuple[float, bytes, int, bool]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t"
         parquet.write(ITEMS, path, Options())
-        damage(path / "marks.parquet", place)
-        read_or_refuse(parquet.FORMAT, path)
+        damage_file(path / "marks.parquet", place)
+        read_or_reject(parquet.FORMAT, path)

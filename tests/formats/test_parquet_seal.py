@@ -13,7 +13,7 @@ import finecomb as fc
 from finecomb.core.errors import FinecombError
 from finecomb.core.stored_marks import StoredMarks
 from finecomb.formats import convert, is_sealed_parquet
-from finecomb.formats.parquet_seal import NAME
+from finecomb.formats.parquet_seal import SEAL_FILE
 from finecomb.reporting.demo_tour import demo_items
 from tests.test_cli import run
 
@@ -38,7 +38,7 @@ def study(kept_study: Path, tmp_path: Path) -> Path:
 def test_a_sealed_study_is_the_one_that_records_give(study: Path) -> None:
     assert is_sealed_parquet(study)
     sealed = fc.read(study)
-    (study / NAME).unlink()
+    (study / SEAL_FILE).unlink()
     assert not is_sealed_parquet(study)
     assert sealed == fc.read(study) == fc.read(study.with_name("demo"))
 
@@ -59,14 +59,14 @@ def test_whoever_changes_a_file_breaks_the_seal_and_errors_are_told(study: Path)
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", "{no json"])
 def test_a_broken_seal_is_no_seal(study: Path, content: str) -> None:
-    (study / NAME).write_text(content)
+    (study / SEAL_FILE).write_text(content)
     assert not is_sealed_parquet(study)
     assert len(fc.read(study).marks) > 10
 
 
 def test_another_version_checks_again(study: Path) -> None:
-    stored = json.loads((study / NAME).read_text())
-    (study / NAME).write_text(json.dumps({**stored, "finecomb": "0.0.0"}))
+    stored = json.loads((study / SEAL_FILE).read_text())
+    (study / SEAL_FILE).write_text(json.dumps({**stored, "finecomb": "0.0.0"}))
     assert not is_sealed_parquet(study)
 
 

@@ -17,8 +17,8 @@ from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check
 from finecomb.formats import doccano, format_of, prodigy
 from finecomb.formats.base import Format, Options
-from tests.formats.damage import damage, places, read_or_refuse
-from tests.strategies import LINES, canonical, round_trip, studies
+from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
+from tests.strategies import MULTILINE_ALPHABET, canonical_form, round_trip, studies
 
 FORMATS = [doccano.FORMAT, prodigy.FORMAT]
 
@@ -127,10 +127,10 @@ def test_two_texts_with_one_id_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("format", FORMATS, ids=lambda format: format.name)
 @given(data=st.data())
 def test_a_file_gives_back_every_record(format: Format, data: st.DataObject) -> None:
-    items = data.draw(studies(format.holds, LINES))
+    items = data.draw(studies(format.holds, MULTILINE_ALPHABET))
     with tempfile.TemporaryDirectory() as place:
         again = round_trip(format, items, Path(place) / "t.jsonl")
-    assert canonical(again, format.holds) == canonical(items, format.holds)
+    assert canonical_form(again, format.holds) == canonical_form(items, format.holds)
 
 
 ROW = {
@@ -150,7 +150,8 @@ JSON = st.recursive(
 @settings(max_examples=80)
 @pytest.mark.parametrize("format", FORMATS, ids=lambda format: format.name)
 @given(
-    change=st.dictionaries(st.sampled_from([*ROW, "meta", "_input_hash", "entities", "annotator"]), JSON), place=places
+    change=st.dictionaries(st.sampled_from([*ROW, "meta", "_input_hash", "entities", "annotator"]), JSON),
+    place=file_damages,
 )
 def test_any_file_is_read_or_refused(
     format: Format, change: dict[str, Any], place: tuple[float, bytes, int, bool]
@@ -158,6 +159,6 @@ def test_any_file_is_read_or_refused(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t.jsonl"
         path.write_text(json.dumps(ROW | change) + "\n" + json.dumps(ROW), encoding="utf-8")
-        read_or_refuse(format, path)
-        damage(path, place)
-        read_or_refuse(format, path)
+        read_or_reject(format, path)
+        damage_file(path, place)
+        read_or_reject(format, path)

@@ -17,8 +17,8 @@ from finecomb.core.study_checks import check
 from finecomb.core.tokens import whitespace
 from finecomb.formats import format_of, snac
 from finecomb.formats.base import Options
-from tests.formats.damage import damage, places, read_or_refuse, slip, twisted
-from tests.strategies import PROTOCOL, canonical, round_trip, studies
+from tests.formats.fuzzing import damage_file, file_damages, first_line_error, mutated_json, read_or_reject
+from tests.strategies import PROTOCOL, canonical_form, round_trip, studies
 
 SUMMARY: dict[str, Any] = {
     "book_6b7": {
@@ -154,7 +154,7 @@ def pooled(items: list[StudyItem]) -> list[StudyItem]:
 
 def without_places(items: list[StudyItem]) -> dict[str, Any]:
     """What a file without offsets keeps: quotes, labels, votes and texts."""
-    study = canonical(items, snac.FORMAT.holds)
+    study = canonical_form(items, snac.FORMAT.holds)
     for annotation in study["annotations"]:
         annotation["marks"] = Counter(
             (mark["quotes"], mark["label"], mark["votes"], bool(mark["antecedents"])) for mark in annotation["marks"]
@@ -187,20 +187,20 @@ def test_segments_with_one_blank_between_them_stay_segments(tmp_path: Path) -> N
 
 
 @settings(max_examples=80)
-@given(places)
+@given(file_damages)
 def test_a_damaged_file_is_read_or_refused(place: tuple[float, bytes, int, bool]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = written(Path(folder))
-        damage(path, place)
-        snac.looks_like(path)
-        read_or_refuse(snac.FORMAT, path)
+        damage_file(path, place)
+        snac.sniff(path)
+        read_or_reject(snac.FORMAT, path)
 
 
 @settings(max_examples=150)
-@given(twisted(SUMMARY))
+@given(mutated_json(SUMMARY))
 def test_a_file_of_another_shape_is_read_or_refused(value: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        read_or_refuse(snac.FORMAT, written(Path(folder), value))
+        read_or_reject(snac.FORMAT, written(Path(folder), value))
 
 
 @pytest.mark.parametrize(
@@ -218,13 +218,13 @@ def test_a_file_of_another_shape_is_read_or_refused(value: Any) -> None:
     ],
 )
 def test_a_slip_is_named_with_its_place(value: Any, said: str, tmp_path: Path) -> None:
-    assert said in slip(snac.FORMAT, written(tmp_path, value))
+    assert said in first_line_error(snac.FORMAT, written(tmp_path, value))
 
 
 def test_it_is_known_by_its_first_characters(tmp_path: Path) -> None:
     assert format_of(written(tmp_path)).name == "snac"
-    assert not snac.looks_like(tmp_path)
-    assert not snac.looks_like(written(tmp_path, [SUMMARY]))
+    assert not snac.sniff(tmp_path)
+    assert not snac.sniff(written(tmp_path, [SUMMARY]))
 
 
 # --- the release -------------------------------------------------------------------------------------------------

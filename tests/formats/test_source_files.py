@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from finecomb.core.errors import FormatError
 from finecomb.formats.source_files import (
-    Fields,
+    JsonObject,
     csv_rows,
     implied_protocol,
     json_items,
@@ -155,7 +155,7 @@ def test_a_field_of_ten_million_characters_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_a_field_of_the_wrong_kind_is_named(name: str, kind: Any, message: str) -> None:
-    fields = Fields({"label": "red", "start": 3, "flag": True}, "f:1")
+    fields = JsonObject({"label": "red", "start": 3, "flag": True}, "f:1")
     with pytest.raises(FormatError) as error:
         fields.get(name, kind)
     assert str(error.value) == message
@@ -170,5 +170,5 @@ def test_parse_json_names_where() -> None:
 def test_an_implied_protocol_knows_every_label_by_its_own_spelling(labels: list[str]) -> None:
     labels = [label for label in labels if label.strip() and "\0" not in label and label.isprintable()]
     protocol = implied_protocol("mine", labels)
-    names = {label: protocol.label(label).name for label in labels}
-    assert all(protocol.has(name) for name in names.values())
+    names = {label: protocol.resolve_label(label).name for label in labels}
+    assert all(protocol.has_label(name) for name in names.values())

@@ -19,7 +19,7 @@ from finecomb.core.study_checks import check
 from finecomb.formats import format_of, thomson_reiter
 from finecomb.formats.base import Options
 from finecomb.protocols import load_shipped
-from tests.formats.damage import damage, places, read_or_refuse
+from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
 
 STORY = "The Foxes won 92-87 on Sunday.   Lena Brandt 's 17 points led all.   The Foxes won 92-87 on Sunday."
 SECOND = "Lena Brandt's 17 points led all."
@@ -163,7 +163,7 @@ def test_context_and_correction_tell_equal_words_apart(
 
 def _mark(id: str, place: tuple[int, int], label: str | None, item: str, answers: dict[str, str], **meta: str) -> Mark:
     span = Span(*place)
-    return Mark(id=id, spans=(span,), quotes=(span.of(STORY),), label=label, item=item, answers=answers, meta=meta)
+    return Mark(id=id, spans=(span,), quotes=(span.extract(STORY),), label=label, item=item, answers=answers, meta=meta)
 
 
 def placed(folder: Path, rows: list[list[Any]], options: Options | None = None) -> list[int]:
@@ -255,13 +255,13 @@ def test_a_missing_sheet_or_file_is_named(tmp_path: Path) -> None:
 
 
 @settings(max_examples=25)
-@given(places)
+@given(file_damages)
 def test_a_damaged_workbook_is_read_or_refused(place: tuple[float, bytes, int, bool]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = study_book(Path(folder))
-        damage(path, place)
+        damage_file(path, place)
         thomson_reiter.sniff(path)
-        read_or_refuse(thomson_reiter.FORMAT, path)
+        read_or_reject(thomson_reiter.FORMAT, path)
 
 
 cells = st.one_of(
@@ -286,7 +286,7 @@ def test_any_cells_are_read_or_refused(
             participant_info=PEOPLE + people,
             annotations=ERRORS + errors,
         )
-        read_or_refuse(thomson_reiter.FORMAT, path)
+        read_or_reject(thomson_reiter.FORMAT, path)
 
 
 # --- the paper's own data ----------------------------------------------------------------------------------------

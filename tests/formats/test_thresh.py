@@ -19,8 +19,8 @@ from finecomb.core.tokens import whitespace
 from finecomb.formats import format_of, snac, thresh
 from finecomb.formats.base import Options
 from finecomb.protocols import load_shipped
-from tests.formats.damage import damage, places, read_or_refuse, slip, twisted
-from tests.strategies import PROTOCOL, canonical, round_trip, studies
+from tests.formats.fuzzing import damage_file, file_damages, first_line_error, mutated_json, read_or_reject
+from tests.strategies import PROTOCOL, canonical_form, round_trip, studies
 
 ITEMS: list[dict[str, Any]] = [
     {
@@ -134,7 +134,7 @@ def test_severities_follow_the_protocol_that_is_given(tmp_path: Path) -> None:
 def test_a_study_written_and_read_has_the_same_records(items: list[StudyItem]) -> None:
     with tempfile.TemporaryDirectory() as place:
         again = round_trip(thresh.FORMAT, items, Path(place) / "sample.json", Options(protocol=PROTOCOL))
-    assert canonical(again, thresh.FORMAT.holds) == canonical(items, thresh.FORMAT.holds)
+    assert canonical_form(again, thresh.FORMAT.holds) == canonical_form(items, thresh.FORMAT.holds)
 
 
 def test_files_are_written_in_the_formats_own_words(tmp_path: Path) -> None:
@@ -161,20 +161,20 @@ def test_steps_votes_and_edits_without_ranges_survive(tmp_path: Path) -> None:
 
 
 @settings(max_examples=80)
-@given(places)
+@given(file_damages)
 def test_a_damaged_file_is_read_or_refused(place: tuple[float, bytes, int, bool]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = written(Path(folder))
-        damage(path, place)
-        thresh.looks_like(path)
-        read_or_refuse(thresh.FORMAT, path)
+        damage_file(path, place)
+        thresh.sniff(path)
+        read_or_reject(thresh.FORMAT, path)
 
 
 @settings(max_examples=150)
-@given(twisted(ITEMS + STEPS))
+@given(mutated_json(ITEMS + STEPS))
 def test_a_file_of_another_shape_is_read_or_refused(value: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        read_or_refuse(thresh.FORMAT, written(Path(folder), value))
+        read_or_reject(thresh.FORMAT, written(Path(folder), value))
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_a_file_of_another_shape_is_read_or_refused(value: Any) -> None:
     ],
 )
 def test_a_slip_is_named_with_its_place(value: Any, said: str, tmp_path: Path) -> None:
-    assert said in slip(thresh.FORMAT, written(tmp_path, value))
+    assert said in first_line_error(thresh.FORMAT, written(tmp_path, value))
 
 
 def test_an_unknown_label_names_the_nearest(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_an_unknown_label_names_the_nearest(tmp_path: Path) -> None:
 
 def test_it_is_known_by_its_first_characters(tmp_path: Path) -> None:
     assert format_of(written(tmp_path)).name == "thresh"
-    assert not thresh.looks_like(tmp_path)
+    assert not thresh.sniff(tmp_path)
 
 
 # --- the samples -------------------------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check
 from finecomb.formats import format_of, webanno
 from finecomb.formats.base import Options
-from tests.formats.damage import damage, places, read_or_refuse
-from tests.strategies import LINES, canonical, round_trip, studies
+from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
+from tests.strategies import MULTILINE_ALPHABET, canonical_form, round_trip, studies
 
 TSV = """\
 #FORMAT=WebAnno TSV 3.3
@@ -104,17 +104,17 @@ def _shrunk(annotation: Annotation, text: str) -> Annotation:
         if quote.strip():
             start = mark.spans[0].start + len(quote) - len(quote.lstrip())
             span = Span(start, start + len(quote.strip()))
-            marks.append(Mark(id=mark.id, spans=(span,), quotes=(span.of(text),), label=mark.label))
+            marks.append(Mark(id=mark.id, spans=(span,), quotes=(span.extract(text),), label=mark.label))
     return annotation.model_copy(update={"marks": tuple(marks)})
 
 
 @settings(max_examples=60)
-@given(studies(webanno.FORMAT.holds, LINES + "\\_[]*").map(shrunk))
+@given(studies(webanno.FORMAT.holds, MULTILINE_ALPHABET + "\\_[]*").map(shrunk))
 def test_a_project_gives_back_every_record(items: list[StudyItem]) -> None:
     with tempfile.TemporaryDirectory() as place:
         again = round_trip(webanno.FORMAT, items, Path(place) / "t")
         assert format_of(Path(place) / "t") is webanno.FORMAT
-    assert canonical(again, webanno.FORMAT.holds) == canonical(items, webanno.FORMAT.holds)
+    assert canonical_form(again, webanno.FORMAT.holds) == canonical_form(items, webanno.FORMAT.holds)
 
 
 def test_odd_ids_make_sound_file_names(tmp_path: Path) -> None:
@@ -124,10 +124,10 @@ def test_odd_ids_make_sound_file_names(tmp_path: Path) -> None:
 
 
 @settings(max_examples=150)
-@given(places)
+@given(file_damages)
 def test_a_damaged_file_is_read_or_refused(place: tuple[float, bytes, int, bool]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t.tsv"
         path.write_text(TSV, encoding="utf-8")
-        damage(path, place)
-        read_or_refuse(webanno.FORMAT, path)
+        damage_file(path, place)
+        read_or_reject(webanno.FORMAT, path)

@@ -17,9 +17,9 @@ from finecomb.core.study_checks import check
 from finecomb.formats import format_of, wmt_mqm
 from finecomb.formats.base import Options
 from finecomb.protocols import load_shipped
-from tests.formats.damage import damage, places, read_or_refuse
+from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
 from tests.golden.measures import MQM_SCORES
-from tests.strategies import PLAIN, PROTOCOL, canonical, round_trip, studies
+from tests.strategies import PLAIN_ALPHABET, PROTOCOL, canonical_form, round_trip, studies
 
 HEAD = "system\tdoc\tdoc_id\tseg_id\trater\tsource\ttarget\tcategory\tseverity\tcomment\n"
 TABLE = (
@@ -161,23 +161,23 @@ def _on_source(mark: Mark) -> Mark:
 
 
 @settings(max_examples=60)
-@given(studies(wmt_mqm.FORMAT.holds, PLAIN).map(as_segments))
+@given(studies(wmt_mqm.FORMAT.holds, PLAIN_ALPHABET).map(as_segments))
 def test_a_table_gives_back_every_record(items: list[StudyItem]) -> None:
     with tempfile.TemporaryDirectory() as place:
         again = round_trip(wmt_mqm.FORMAT, items, Path(place) / "t.tsv", Options(protocol=PROTOCOL))
-    assert canonical(again, wmt_mqm.FORMAT.holds) == canonical(items, wmt_mqm.FORMAT.holds)
+    assert canonical_form(again, wmt_mqm.FORMAT.holds) == canonical_form(items, wmt_mqm.FORMAT.holds)
 
 
 @settings(max_examples=100)
-@given(st.lists(st.tuples(st.integers(0, 9), st.text(max_size=5)), max_size=4), places)
+@given(st.lists(st.tuples(st.integers(0, 9), st.text(max_size=5)), max_size=4), file_damages)
 def test_any_table_is_read_or_refused(cells: list[tuple[int, str]], place: tuple[float, bytes, int, bool]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t.tsv"
         text = TABLE + "".join(with_cell(index, cell) for index, cell in cells)
         path.write_bytes(text.encode("utf-8", "surrogatepass"))
-        read_or_refuse(wmt_mqm.FORMAT, path)
-        damage(path, place)
-        read_or_refuse(wmt_mqm.FORMAT, path)
+        read_or_reject(wmt_mqm.FORMAT, path)
+        damage_file(path, place)
+        read_or_reject(wmt_mqm.FORMAT, path)
 
 
 @pytest.mark.long

@@ -53,7 +53,7 @@ def test_the_types_are_those_of_the_paper_in_its_order() -> None:
     ],
 )
 def test_the_spellings_of_papers_and_files_are_understood(spelling: str, name: str) -> None:
-    assert ACCURACY.label(spelling).name == name
+    assert ACCURACY.resolve_label(spelling).name == name
 
 
 def test_a_mark_may_have_no_type_and_no_correction() -> None:

@@ -63,7 +63,7 @@ def test_three_categories_stand_alone() -> None:
     ],
 )
 def test_the_spellings_of_the_wmt_files_are_understood(spelling: str, name: str) -> None:
-    assert MQM.label(spelling).name == name
+    assert MQM.resolve_label(spelling).name == name
 
 
 @pytest.mark.parametrize(
@@ -76,11 +76,11 @@ def test_the_spellings_of_the_wmt_files_are_understood(spelling: str, name: str)
     ],
 )
 def test_the_first_alias_is_what_the_files_write(name: str, spelling: str) -> None:
-    assert MQM.label(name).aliases[0] == spelling
+    assert MQM.resolve_label(name).aliases[0] == spelling
 
 
 def test_every_category_has_a_way_to_be_written() -> None:
-    assert all(label.aliases and MQM.label(label.aliases[0]) is label for label in MQM.labels)
+    assert all(label.aliases and MQM.resolve_label(label.aliases[0]) is label for label in MQM.labels)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_weights_reproduce_the_scores_of_wmt_2021_ted_talks() -> None:
         system, _, _, segment, _, _, _, category, severity, *_ = line.split("\t")
         segments[system].add(segment)
         if category != "No-error":
-            weight = MQM.weight(marked(MQM.label(category).name, severities[severity]))
+            weight = MQM.weight(marked(MQM.resolve_label(category).name, severities[severity]))
             assert weight is not None
             total[system] += weight
     scores = {system: total[system] / len(segments[system]) for system in segments}

@@ -93,7 +93,7 @@ def test_keys_are_all_different_and_leave_a_for_the_antecedent() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_label_is_explained_and_shown_by_two_examples_of_its_own(name: str) -> None:
-    label = SCARECROW.label(name)
+    label = SCARECROW.resolve_label(name)
     own = [example for example in label.examples if example.marks]
     assert label.gloss
     assert label.rules
@@ -103,7 +103,7 @@ def test_every_label_is_explained_and_shown_by_two_examples_of_its_own(name: str
 
 @pytest.mark.parametrize("name", NAMES)
 def test_only_redundant_and_self_contradiction_ask_for_earlier_words(name: str) -> None:
-    assert SCARECROW.label(name).antecedent == ("required" if name in REFER_BACK else "none")
+    assert SCARECROW.resolve_label(name).antecedent == ("required" if name in REFER_BACK else "none")
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_only_redundant_and_self_contradiction_ask_for_earlier_words(name: str) 
     ],
 )
 def test_labels_are_known_under_the_spellings_of_releases(spelling: str, name: str) -> None:
-    assert SCARECROW.label(spelling).name == name
+    assert SCARECROW.resolve_label(spelling).name == name
 
 
 def test_every_mark_is_snapped_to_words_and_asks_severity_and_explanation() -> None:
@@ -193,10 +193,10 @@ def test_no_text_is_used_twice() -> None:
 
 
 def test_the_qualification_has_exercises_quizzes_and_a_text_of_50_30_and_20_points_in_the_papers_order() -> None:
-    assert [part.total for part in qualification().parts] == [25, 15, 25, 15, 20]
+    assert [part.max_points for part in qualification().parts] == [25, 15, 25, 15, 20]
     assert [part.teach for part in qualification().parts] == [True, False, True, False, False]
     assert [exercise.label for exercise in FIRST.exercises] == NAMES[:5]
-    assert (qualification().total, qualification().pass_at, qualification().attempts) == (100, 90, 1)
+    assert (qualification().max_points, qualification().pass_at, qualification().attempts) == (100, 90, 1)
 
 
 def test_there_is_one_exercise_for_each_label_with_one_solution() -> None:

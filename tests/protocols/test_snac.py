@@ -56,7 +56,7 @@ def test_the_families_are_those_of_the_paper(group: str, names: list[str]) -> No
     ],
 )
 def test_the_spellings_of_the_paper_are_understood(spelling: str, name: str) -> None:
-    assert SNAC.label(spelling).name == name
+    assert SNAC.resolve_label(spelling).name == name
 
 
 def test_contradictions_and_repetitions_name_the_earlier_words() -> None:
@@ -85,7 +85,7 @@ def test_the_key_that_picks_the_earlier_words_is_left_free() -> None:
 
 @pytest.mark.parametrize("name", [label.name for label in SNAC.labels])
 def test_every_type_has_two_errors_and_a_text_without_one(name: str) -> None:
-    shown = SNAC.label(name).examples
+    shown = SNAC.resolve_label(name).examples
     assert sum(bool(example.marks) for example in shown) >= 2
     assert any(not example.marks and example.why.startswith("No error.") for example in shown)
     assert {mark.label for example in shown for mark in example.marks} == {name}

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tests.reporting.boxes import collisions
+from tests.reporting.svg_text_boxes import collisions
 
 
 def drawing(inside: str) -> str:

@@ -20,7 +20,7 @@ from finecomb.reporting.datasheet import (
     render_markdown,
 )
 
-ALPHA = Estimate(0.5, 0.4, 0.6, Signature.of(statistic="alpha"))
+ALPHA = Estimate(0.5, 0.4, 0.6, Signature.from_fields(statistic="alpha"))
 
 
 def served() -> Study:
@@ -53,14 +53,14 @@ def sheet() -> Datasheet:
 
 
 def test_most_of_a_served_study_fills_itself(sheet: Datasheet) -> None:
-    assert sheet.share >= 0.6
+    assert sheet.filled_share >= 0.6
     answers = {field.question: field.answer for field in sheet.fields}
     assert answers["What were they paid?"] == "USD 0.50 for each annotation"
     assert answers["How many people judged each text?"] == "2 to 2 annotators for each text, median 2; 2 were planned"
     assert answers["With which settings did they write?"] == "top_p: 0.9"
     assert answers["When was it done?"] == "2026-05-01 to 2026-05-01"
     assert answers["Was there an ethics review?"] == ""
-    assert {field.question for field in sheet.open} == {q for q, a in answers.items() if not a}
+    assert {field.question for field in sheet.open_fields} == {q for q, a in answers.items() if not a}
 
 
 def test_gold_is_no_evaluator() -> None:
@@ -90,5 +90,5 @@ def test_the_paragraph_says_only_what_is_known(sheet: Datasheet) -> None:
 
 def test_an_empty_study_has_a_datasheet_of_questions() -> None:
     empty = build_datasheet(DatasheetSource(Study.from_items([]), None))
-    assert empty.share < 0.5
+    assert empty.filled_share < 0.5
     assert "*open*" in render_markdown(empty)

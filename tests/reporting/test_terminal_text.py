@@ -9,7 +9,7 @@ from rich.console import Console
 from finecomb.core.records import Annotation, Document, Mark
 from finecomb.core.span import Span
 from finecomb.reporting.terminal_text import render_document, wrap_text
-from tests.strategies import LINES, PROTOCOL
+from tests.strategies import MULTILINE_ALPHABET, PROTOCOL
 
 
 def view(text: str, *spans: tuple[int, int], width: int = 40) -> str:
@@ -44,7 +44,7 @@ def test_an_omission_and_no_marks_are_shown_in_words() -> None:
     assert "No errors marked by ann." in view("The lake.")
 
 
-@given(st.text(LINES + "\t x" * 4), st.integers(2, 30))
+@given(st.text(MULTILINE_ALPHABET + "\t x" * 4), st.integers(2, 30))
 def test_lines_cover_the_text_in_order(text: str, width: int) -> None:
     lines = wrap_text(text, width)
     assert "".join(text[start:end] for start, end in lines) == text

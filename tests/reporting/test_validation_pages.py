@@ -17,9 +17,9 @@ from finecomb.reporting.page_shell import marked_text_html, table_html
 from finecomb.reporting.validation_pages import write_validation_report
 from finecomb.statistics.gold.disagreements import mark_pairings
 from finecomb.statistics.gold.scores import Scores, score
-from tests.reporting.boxes import collisions
-from tests.statistics.agreement.worlds import PROTOCOL, Marked
-from tests.statistics.gold.worlds import world
+from tests.reporting.svg_text_boxes import collisions
+from tests.statistics.agreement.agreement_studies import PROTOCOL, MarkTuple
+from tests.statistics.gold.gold_studies import make_gold_study
 
 NASTY = 'x<y and z>w </script><b>bold</b> & "quoted" {{braces}} 😀'
 TEXTS = {"<i>one</i>": NASTY, "../two": "plain words here"}
@@ -27,13 +27,13 @@ TEXTS = {"<i>one</i>": NASTY, "../two": "plain words here"}
 
 @pytest.fixture(scope="module")
 def scores() -> Scores:
-    given: dict[tuple[str, str], list[Marked]] = {
+    given: dict[tuple[str, str], list[MarkTuple]] = {
         ("<i>one</i>", "gold"): [(0, 3, "red"), (8, 11, "blue"), (12, 12, "red")],
         ("<i>one</i>", "</td><u>judge"): [(0, 2, "blue"), (13, 20, "red")],
         ("../two", "gold"): [],
         ("../two", "</td><u>judge"): [(0, 5, "red")],
     }
-    return score(world(TEXTS, given), match="optimal", draws=50)
+    return score(make_gold_study(TEXTS, given), match="optimal", draws=50)
 
 
 @pytest.fixture(scope="module")

@@ -7,12 +7,12 @@ import pytest
 
 from finecomb.collection.database.store import Store
 from finecomb.core.study import StudyItem
-from tests.databases import Client, Clocked, demo_items, new_place, opened
+from tests.databases import Client, FakeClock, demo_items, new_study_location, open_test_store
 
 
 @pytest.fixture
-def clock() -> Clocked:
-    return Clocked()
+def clock() -> FakeClock:
+    return FakeClock()
 
 
 @pytest.fixture
@@ -22,8 +22,8 @@ def items() -> list[StudyItem]:
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
-def store(request: pytest.FixtureRequest, tmp_path: Path, items: list[StudyItem], clock: Clocked) -> Iterator[Store]:
-    with opened(new_place(request.param, tmp_path), items, clock) as store:
+def store(request: pytest.FixtureRequest, tmp_path: Path, items: list[StudyItem], clock: FakeClock) -> Iterator[Store]:
+    with open_test_store(new_study_location(request.param, tmp_path), items, clock) as store:
         yield store
 
 

@@ -22,7 +22,7 @@ from finecomb.server import auth
 from finecomb.server.app import create_app
 from finecomb.server.auth import CSRF_HEADER, Auth
 from finecomb.server.connections import server_config
-from tests.databases import Client, Clocked, new_place, opened
+from tests.databases import Client, FakeClock, new_study_location, open_test_store
 
 SENTINEL = "gpt-sentinel"
 TEXT = "The ferry was built by seven men in a week. It has nine crew."
@@ -69,7 +69,7 @@ class TestBlinding:
     def test_no_answer_to_an_annotator_names_the_model(self, client: Client) -> None:
         token = access_storage.open_link_token(client.store)
         seen = [client.get(f"/api/join/{token}").text]
-        client.joined(token)
+        client.join_study(token)
         for _ in range(6):
             seen += [(answer := client.post("/api/next")).text, client.get("/api/me").text]
             task = answer.json()["task"]
@@ -92,29 +92,29 @@ class TestBlinding:
             seen.append(client.get(f"/api/tasks/{task['id']}").text)
             seen.append(client.put(f"/api/tasks/{task['id']}/finish", json={"change": "f"}).text)
             client.save(task["id"], f"marks/m{task['id']}", None, base=1)
-            client.nothing_found(task["id"])
+            client.submit_without_errors(task["id"])
         assert len(seen) > 50
         assert [text for text in seen if SENTINEL in text] == []
 
     def test_what_was_offered_and_decided_is_kept_and_the_blind_share_is_blind(self, client: Client) -> None:
-        client.joined()
+        client.join_study()
         blind = 0
         for _ in range(6):
-            task = client.next()
+            task = client.next_task()
             for offered in task["offered"]:
                 body = {"spans": offered["spans"], "quotes": offered["quotes"], "label": "incoherent"}
                 more = {"made_from": [offered["id"]], "answers": {"severity": 1, "explanation": "so"}}
                 assert client.save(task["id"], f"marks/{task['id']}", body | more)[0] == 200
                 decided = {"decision": "accepted", "mark": task["id"]}
                 assert client.save(task["id"], f"decisions/{offered['id']}", decided)[0] == 200
-            again = client.next()
+            again = client.next_task()
             assert [mark["body"]["made_from"] for mark in again["marks"]] == [[each["id"]] for each in task["offered"]]
             assert [each["id"] for each in again["decisions"]] == [each["id"] for each in task["offered"]]
             (found,) = client.store.annotations(tables.annotation.c.id == task["id"])
             if found.meta.get("blind"):
                 blind += 1
                 assert task["offered"] == []
-                client.nothing_found(task["id"])
+                client.submit_without_errors(task["id"])
             else:
                 (machine_mark,) = found.marks[0].made_from
                 assert machine_mark.startswith(SENTINEL)
@@ -142,7 +142,7 @@ NASTY = [
 
 @pytest.mark.parametrize("nasty", NASTY)
 def test_strange_strings_are_kept_as_they_are_and_do_nothing(client: Client, nasty: str) -> None:
-    task = client.joined().next()
+    task = client.join_study().next_task()
     answers = {"severity": 1, "explanation": nasty}
     body = {"spans": [[0, 3]], "quotes": [task["text"][:3]], "label": "incoherent", "answers": answers}
     answer = client.put(f"/api/tasks/{task['id']}/marks/{task['id']}", json={"change": nasty, "body": body})
@@ -160,7 +160,7 @@ def test_strange_strings_are_kept_as_they_are_and_do_nothing(client: Client, nas
 
 @pytest.mark.parametrize("nasty", NASTY)
 def test_strange_strings_in_addresses_find_nothing(client: Client, nasty: str) -> None:
-    client.joined()
+    client.join_study()
     for path in ("/api/tasks/{}", "/api/join/{}", "/static/{}", "/sign-in/{}", "/{}"):
         answer = client.get(path.replace("{}", nasty.replace("?", "%3F").replace("#", "%23")))
         assert answer.status_code in (404, 422), path
@@ -213,14 +213,14 @@ def test_cookies_are_out_of_reach(store: Store) -> None:
     ],
 )
 def test_a_forged_request_changes_nothing(client: Client, headers: dict[str, str]) -> None:
-    client.joined()
+    client.join_study()
     answer = client.post("/api/next", headers=headers)
     assert (answer.status_code, answer.json()["code"]) == (403, "not-allowed")
     assert client.get("/api/me").json()["tasks"] == []
 
 
 def test_somebody_elses_token_does_not_fit(store: Store) -> None:
-    one, other = Client(store).joined(), Client(store).joined()
+    one, other = Client(store).join_study(), Client(store).join_study()
     assert one.post("/api/next", headers={CSRF_HEADER: other.headers[CSRF_HEADER]}).status_code == 403
 
 
@@ -228,7 +228,7 @@ def test_somebody_elses_token_does_not_fit(store: Store) -> None:
     "damage", [lambda value: value[:-1] + "x", lambda value: "x" + value, lambda _: "", lambda _: "."]
 )
 def test_a_cookie_that_was_tampered_with_is_nobodys(client: Client, damage: Any) -> None:
-    client.joined()
+    client.join_study()
     name = Auth(client.store).cookie_name("annotator")
     value = client.cookies[name]
     client.cookies.clear()
@@ -237,12 +237,12 @@ def test_a_cookie_that_was_tampered_with_is_nobodys(client: Client, damage: Any)
     assert (answer.status_code, answer.json()["code"]) == (401, "signed-out")
 
 
-def test_a_session_expires_and_a_revoked_link_signs_out(client: Client, clock: Clocked) -> None:
+def test_a_session_expires_and_a_revoked_link_signs_out(client: Client, clock: FakeClock) -> None:
     (made,) = client.store.run_job_sync(researcher_actions_storage.make_links, "ann", 1)
-    client.joined(made.token)
+    client.join_study(made.token)
     clock.now += access_storage.SESSION_SECONDS_BY_KIND["annotator"] + 1
     assert client.get("/api/me").json()["code"] == "signed-out"
-    client.joined(made.token)
+    client.join_study(made.token)
     assert client.get("/api/me").json()["annotator"] == made.annotator
     client.store.change_study_sync(researcher_actions_storage.revoke_links, "ann", made.annotator)
     assert client.get("/api/me").json()["code"] == "signed-out"
@@ -256,24 +256,24 @@ def test_a_new_open_link_closes_the_old_one_for_good(client: Client) -> None:
     client.store.change_study_sync(researcher_actions_storage.set_open_link, "ann", True)
     assert client.post(f"/api/join/{old}").status_code == 404
     assert access_storage.open_link_token(client.store) != old
-    client.joined()
+    client.join_study()
 
 
-def test_tries_are_limited(client: Client, clock: Clocked) -> None:
+def test_tries_are_limited(client: Client, clock: FakeClock) -> None:
     for _ in range(10):
         assert client.post("/api/join/guess").status_code == 404
     answer = client.post("/api/join/guess")
     assert (answer.status_code, answer.json()["code"]) == (429, "too-many")
-    client.joined()  # others behind the same address are not locked out with whoever guesses
+    client.join_study()  # others behind the same address are not locked out with whoever guesses
     clock.now += 601
     assert client.post("/api/join/guess").status_code == 404
 
 
 def test_who_comes_back_by_the_open_link_goes_on_as_before(client: Client) -> None:
-    first = client.joined().get("/api/me").json()["annotator"]
-    client.joined()
+    first = client.join_study().get("/api/me").json()["annotator"]
+    client.join_study()
     assert client.get("/api/me").json()["annotator"] == first
-    assert Client(client.store).joined().get("/api/me").json()["annotator"] != first
+    assert Client(client.store).join_study().get("/api/me").json()["annotator"] != first
 
 
 def test_a_database_that_is_away_is_no_refusal_and_gives_nothing_away(
@@ -320,7 +320,7 @@ def test_two_changes_of_the_settings_at_once_both_count(client: Client) -> None:
 
 
 def test_answers_that_were_deleted_can_be_given_anew_on_another_device(client: Client) -> None:
-    task = client.joined().next()["id"]
+    task = client.join_study().next_task()["id"]
     for change, base, body in (("a", 0, {"no_errors": True}), ("b", 1, None), ("c", 0, {"no_errors": True})):
         answer = client.put(f"/api/tasks/{task}/answers", json={"change": change, "base": base, "body": body})
         assert answer.status_code == 200, answer.text
@@ -328,7 +328,7 @@ def test_answers_that_were_deleted_can_be_given_anew_on_another_device(client: C
 
 
 def test_what_is_too_large_is_refused_whatever_it_says_about_its_size(client: Client) -> None:
-    task = client.joined().next()["id"]
+    task = client.join_study().next_task()["id"]
     answer = client.put(f"/api/tasks/{task}/answers", content=b"x" * 1_000_001)
     assert (answer.status_code, answer.json()["code"]) == (413, "too-large")
     pieces = (b"x" * 100_000 for _ in range(11))
@@ -357,7 +357,7 @@ def test_every_error_has_one_shape(client: Client, method: str, path: str, statu
 
 
 def test_our_own_mistakes_say_so_and_tell_nothing(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    client.joined()
+    client.join_study()
 
     def broken(*_: object) -> None:
         raise RuntimeError("secret detail")
@@ -376,7 +376,7 @@ def test_words_for_people_follow_the_style(client: Client) -> None:
 
 
 def test_no_researchers_route_is_open_to_anybody_else(client: Client) -> None:
-    client.joined()
+    client.join_study()
     tried = 0
     for path, methods in client.get("/api/openapi.json").json()["paths"].items():
         if path.startswith("/api/admin/"):
@@ -388,7 +388,7 @@ def test_no_researchers_route_is_open_to_anybody_else(client: Client) -> None:
 
 
 def test_an_annotators_session_is_no_researchers(client: Client) -> None:
-    client.joined()
+    client.join_study()
     of = Auth(client.store).cookie_name
     client.cookies.set(of("researcher"), client.cookies[of("annotator")])
     assert client.get("/api/admin/session").json()["code"] == "signed-out"
@@ -407,14 +407,14 @@ def test_without_the_front_end_the_page_says_how_to_build_it(
 
 
 def test_an_owner_who_follows_a_lesser_invitation_stays_the_owner(store: Store) -> None:
-    owner = Client(store).researching("owner", "ann")
+    owner = Client(store).sign_in_researcher("owner", "ann")
     token = store.run_job_sync(researcher_actions_storage.invite_researcher, "ann", "ann", "viewer")
     assert Client(store).post(f"/sign-in/{token}", follow_redirects=False).status_code == 303
     assert owner.get("/api/admin/session").json()["role"] == "owner"
 
 
-def test_a_researcher_who_is_away_for_long_is_signed_out(store: Store, clock: Clocked) -> None:
-    owner = Client(store).researching()
+def test_a_researcher_who_is_away_for_long_is_signed_out(store: Store, clock: FakeClock) -> None:
+    owner = Client(store).sign_in_researcher()
     for _ in range(5):
         clock.now += access_storage.MAX_IDLE_SECONDS / 2
         assert owner.get("/api/admin/session").status_code == 200
@@ -433,9 +433,9 @@ def test_a_researcher_who_is_away_for_long_is_signed_out(store: Store, clock: Cl
     ],
 )
 def test_what_matters_needs_a_sign_in_of_today(
-    store: Store, clock: Clocked, method: str, path: str, body: object
+    store: Store, clock: FakeClock, method: str, path: str, body: object
 ) -> None:
-    owner = Client(store).researching()
+    owner = Client(store).sign_in_researcher()
     for _ in range(3):
         clock.now += access_storage.MAX_IDLE_SECONDS - 1
         assert owner.get("/api/admin/session").status_code == 200
@@ -445,7 +445,7 @@ def test_what_matters_needs_a_sign_in_of_today(
 
 
 def test_exports_and_pay_files_leave_a_line_in_the_audit_log(store: Store) -> None:
-    owner = Client(store).researching()
+    owner = Client(store).sign_in_researcher()
     assert owner.get("/api/admin/export?format=jsonl").status_code == 200
     assert owner.get("/api/admin/pay").status_code == 200
     log = [(line["who"], line["did"]) for line in owner.get("/api/admin/audit").json()]
@@ -483,7 +483,7 @@ def test_nobody_but_the_proxy_says_where_a_request_comes_from(
     assert knocking(store, peer, public_url) == ([404] * 10 + [429] * 3 if limited else [404] * 13)
 
 
-def test_joins_from_one_network_are_throttled(store: Store, clock: Clocked, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_joins_from_one_network_are_throttled(store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auth, "_MAX_JOINS", 3)
 
     def joins(peer: str) -> int:
@@ -517,7 +517,7 @@ def test_no_token_reaches_a_log(store: Store, caplog: pytest.LogCaptureFixture) 
         client = Client(store)
         token = access_storage.open_link_token(store)
         client.get(f"/join/{token}")
-        client.joined()
+        client.join_study()
         invitation = store.run_job_sync(researcher_actions_storage.invite_researcher, "tests", "eve", "owner")
         client.post(f"/sign-in/{invitation}", follow_redirects=False)
         client.get(f"/api/join/{token}")
@@ -534,11 +534,11 @@ def test_annotators_see_the_protocols_title_and_never_the_folder(tmp_path: Path)
     ]
     folder = tmp_path / "gpt4-vs-human"
     folder.mkdir()
-    with opened(new_place("sqlite", folder), items, Clocked()) as store:
+    with open_test_store(new_study_location("sqlite", folder), items, FakeClock()) as store:
         client = Client(store)
         token = access_storage.open_link_token(store)
         seen = [client.get(f"/join/{token}").text, client.get(f"/api/join/{token}").text]
-        client.joined()
+        client.join_study()
         seen += [client.get("/").text, client.get("/api/me").text, client.post("/api/next").text]
         assert client.get("/api/me").json()["title"] == asked.title
     assert not [text for text in seen if "gpt4" in text]

@@ -19,8 +19,8 @@ from finecomb import protocols
 from finecomb.cli import app
 from finecomb.core.records import Document, Settings
 from finecomb.core.study import Study, StudyItem
-from tests.databases import Client, Clocked, new_place, opened
-from tests.walking import walk
+from tests.databases import Client, FakeClock, new_study_location, open_test_store
+from tests.onboarding_client import complete_onboarding
 
 pytestmark = pytest.mark.long
 
@@ -59,9 +59,9 @@ def rate(client: Client, machine: dict[str, bool], accuracy: float, chance: rand
 def take_part(client: Client, machine: dict[str, bool], number: int) -> None:
     """One person from the link to the code."""
     client.cookies.clear()
-    client.joined()
+    client.join_study()
     condition = client.store.annotators()[-1].condition
-    _, met = walk(client, TURING)
+    _, met = complete_onboarding(client, TURING)
     rounds = 3 if condition in ("examples", "comparison") else 1
     assert [page["kind"] for page in met] == ["instructions"] + rounds * ["examples"]
     assert rate(client, machine, ACCURACY[condition], random.Random(f"reader {number}")) == 5
@@ -75,7 +75,7 @@ def clark(tmp_path_factory: pytest.TempPathFactory) -> Path:
     documents = texts()
     machine = {each.text: each.meta["model"] != "human" for each in documents}
     items: list[StudyItem] = [Settings(protocols=(TURING.id,), annotators=14, seed=1), TURING, *documents]
-    with opened(new_place("sqlite", folder), items, Clocked()) as store:
+    with open_test_store(new_study_location("sqlite", folder), items, FakeClock()) as store:
         with Client(store) as client:  # one event loop for all
             for number in range(PEOPLE):
                 take_part(client, machine, number)

@@ -82,9 +82,9 @@ def failures(store: Store, examples: int, prefix: str = "/api") -> list[str]:
             continue
         store.change_study_sync(researcher_actions_storage.set_state, "tests", "open")
         (link,) = store.run_job_sync(researcher_actions_storage.make_links, "tests", 1)
-        reader = Client(store).joined(link.token)
+        reader = Client(store).join_study(link.token)
         task = (reader.post("/api/next").json()["task"] or {"id": "none"})["id"]
-        clients = [reader, Client(store).researching()]
+        clients = [reader, Client(store).sign_in_researcher()]
         found += [said for status, said in answers(operation, clients, task, examples) if status >= 500]
     return found
 

@@ -14,8 +14,8 @@ from finecomb.collection.database.location import parse_location
 from finecomb.collection.database.store import Store
 from finecomb.core.records import Design, Document, Recruitment, Settings
 from finecomb.core.study import StudyItem
-from tests.databases import Client, Clocked, opened
-from tests.walking import walk
+from tests.databases import Client, FakeClock, open_test_store
+from tests.onboarding_client import complete_onboarding
 
 TURING = protocols.load("turing")
 DESIGN = Design.model_validate(
@@ -47,7 +47,7 @@ def join(client: Client) -> str:
     """Somebody new in a browser of their own; returns their id, or empty where there is no place."""
     client.cookies.clear()
     try:
-        client.joined()
+        client.join_study()
     except AssertionError:
         return ""
     return str(client.get("/api/me").json()["annotator"])
@@ -55,7 +55,7 @@ def join(client: Client) -> str:
 
 def rate(client: Client, most: int = 99) -> int:
     """Go through everything and rate the texts that come, at most so many; returns how many."""
-    walk(client, TURING)
+    complete_onboarding(client, TURING)
     count = 0
     while count < most and (now := client.post("/api/next").json())["task"]:
         answers = {"answers": {"rating": 1, "why": "The middle sentence decided it for me."}}
@@ -115,7 +115,7 @@ def test_the_cell_has_factors_and_only_its_texts_are_read(client: Client, store:
 
 
 def test_who_leaves_gives_the_place_back_and_may_return_while_it_is_free(
-    client: Client, store: Store, clock: Clocked
+    client: Client, store: Store, clock: FakeClock
 ) -> None:
     leaver = join(client)
     session, csrf = dict(client.cookies), dict(client.headers)
@@ -130,7 +130,7 @@ def test_who_leaves_gives_the_place_back_and_may_return_while_it_is_free(
     assert client.post("/api/next").json() == {"task": None, "page": None, "why": "none-now"}
 
 
-def test_who_returns_while_the_place_is_free_goes_on(client: Client, clock: Clocked) -> None:
+def test_who_returns_while_the_place_is_free_goes_on(client: Client, clock: FakeClock) -> None:
     join(client)
     assert rate(client, most=1) == 1
     clock.now += 3601
@@ -143,13 +143,13 @@ def test_researchers_see_each_cell_fill(client: Client, store: Store) -> None:
     join(client)
     rate(client)
     client.cookies.clear()
-    page = client.researching().get("/api/admin/design").json()
+    page = client.sign_in_researcher().get("/api/admin/design").json()
     assert page["currency"] == "USD"
     assert [row["cell"] for row in page["cells"]] == NAMES
     assert sum(row["accepted"] for row in page["cells"]) == 1
     assert sum(row["working"] for row in page["cells"]) == 1
     assert sum(row["open"] for row in page["cells"]) == 4
-    people = client.researching().get("/api/admin/recruiting").json()["people"]
+    people = client.sign_in_researcher().get("/api/admin/recruiting").json()["people"]
     assert sorted(bool(person["cell"] in NAMES and person["came"]) for person in people) == [True, True]
 
 
@@ -168,7 +168,7 @@ def test_pay_is_that_of_the_cell_and_a_share_for_who_left(client: Client, store:
 def test_a_place_stays_closed_where_the_design_says_so_until_it_is_opened(client: Client, store: Store) -> None:
     fill(client)
     client.cookies.clear()
-    editor = Client(store).researching("editor", "ed")
+    editor = Client(store).sign_in_researcher("editor", "ed")
     assert editor.put("/api/admin/design/reopen", json={"reopen": False}).status_code == 200
     out = next(one for one in store.annotators() if one.cell == NAMES[1])
     store.run_job_sync(researcher_actions_storage.exclude_annotator, "r", out.id, "too fast")
@@ -191,7 +191,7 @@ def test_a_cell_below_the_floor_is_paid_once(client: Client, store: Store) -> No
     store.run_job_sync(
         annotator_storage.replace_annotator, person.model_copy(update={"meta": {**person.meta, "steps": slow}})
     )
-    editor = Client(store).researching("editor", "ed")
+    editor = Client(store).sign_in_researcher("editor", "ed")
     assert editor.patch("/api/admin/settings", json={"pay_floor": 12, "budget": 9}).status_code == 200
     page = editor.get("/api/admin/recruiting").json()
     (row,) = page["cells"]
@@ -200,7 +200,7 @@ def test_a_cell_below_the_floor_is_paid_once(client: Client, store: Store) -> No
     lacking = 12 * minutes / 60 - page["people"][0]["pay"]
     assert lacking <= row["lacking"] < lacking + 0.01
     asked = {"cell": person.cell}
-    assert Client(store).researching("viewer").post("/api/admin/design/bonus", params=asked).status_code == 403
+    assert Client(store).sign_in_researcher("viewer").post("/api/admin/design/bonus", params=asked).status_code == 403
     assert editor.post("/api/admin/design/bonus", params=asked).json()["lacking"] == row["lacking"]
     (paid,) = editor.get("/api/admin/recruiting").json()["people"]
     assert paid["bonus"] == {"amount": row["lacking"], "reason": "pay for the time that it took"}
@@ -269,7 +269,7 @@ def test_the_survey_decides_who_is_eligible(store: Store, client: Client) -> Non
 def test_the_overview_counts_the_texts_that_the_people_of_all_cells_read(store: Store, client: Client) -> None:
     assert join(client)
     rate(client)
-    page = Client(store).researching().get("/api/admin/overview").json()
+    page = Client(store).sign_in_researcher().get("/api/admin/overview").json()
     assert page["annotations"] == {"done": 2, "of": 12}
     assert page["budget"] == pytest.approx(8.5, abs=0.4)  # two people in each cell, at 1.25, 1.25 and 1.75
 
@@ -285,10 +285,12 @@ def test_a_worker_whose_id_was_forgotten_elsewhere_is_still_known_there(tmp_path
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
     where = parse_location(tmp_path / "one" / "study.db")
-    with opened(where, [first, protocol, *texts], Clocked()) as store:
+    with open_test_store(where, [first, protocol, *texts], FakeClock()) as store:
         assert Client(store).post(f"/api/join/{access_storage.open_link_token(store)}", params=hit).status_code == 200
         store.change_study_sync(arrivals_storage.forget_personal_data, "tests")
-    with opened(parse_location(tmp_path / "two" / "study.db"), [second, protocol, *texts], Clocked()) as store:
+    with open_test_store(
+        parse_location(tmp_path / "two" / "study.db"), [second, protocol, *texts], FakeClock()
+    ) as store:
         answer = Client(store).post(f"/api/join/{access_storage.open_link_token(store)}", params=hit)
         assert "taken part in this study before, or in one that belongs to it" in answer.json()["say"]
         assert (

@@ -28,13 +28,13 @@ def test_only_known_hosts_are_answered(store: Store, host: str, status: int) -> 
 
 @pytest.mark.parametrize("path", ["/api/tasks/a%00b", "/api/admin/document?id=a%00b", "/api/join/a%00b"])
 def test_a_nul_is_refused_before_it_reaches_a_database(store: Store, path: str) -> None:
-    answer = Client(store).researching().get(path)
+    answer = Client(store).sign_in_researcher().get(path)
     assert (answer.status_code, answer.json()["code"]) == (422, "refused")
 
 
 def test_a_nul_in_the_id_of_a_save_is_refused(store: Store) -> None:
-    reader = Client(store).joined()
-    task = reader.next()["id"]
+    reader = Client(store).join_study()
+    task = reader.next_task()["id"]
     assert reader.save(task, "marks/a%00b", {"spans": [[0, 1]], "quotes": ["x"], "label": None})[0] == 422
 
 
@@ -63,7 +63,7 @@ def test_https_brings_strict_transport_and_cookies_of_this_host_only(store: Stor
 
 
 def test_what_is_too_large_says_that_the_connection_ends(store: Store) -> None:
-    reader = Client(store).joined()
+    reader = Client(store).join_study()
     answer = reader.put("/api/steps/x", content=b"x" * 1_000_001)
     assert answer.status_code == 413
     assert answer.headers["connection"] == "close"

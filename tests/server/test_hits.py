@@ -14,8 +14,8 @@ from finecomb.collection.database.store import Store
 from finecomb.core.records import Document, Recruitment, Settings
 from finecomb.core.study import StudyItem
 from finecomb.server.auth import CSRF_HEADER
-from tests.databases import Client, Clocked
-from tests.walking import walk
+from tests.databases import Client, FakeClock
+from tests.onboarding_client import complete_onboarding
 
 SCARECROW = protocols.load("scarecrow")
 TURK = Recruitment(platform="mturk", batch=1)
@@ -61,7 +61,7 @@ def ending(client: Client) -> Any:
 
 
 def earned(store: Store) -> list[pay.Earnings]:
-    with store.database.reading() as transaction:
+    with store.database.read_transaction() as transaction:
         arrivals = arrivals_storage.arrivals(store, transaction)
     return pay.compute_earnings(store.study(), arrivals, store.head.protocol)
 
@@ -70,23 +70,23 @@ def rows(store: Store, form: pay.PayFileFormat) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(pay.pay_file(form, earned(store)))))
 
 
-def qualified(store: Store, clock: Clocked) -> Client:
+def qualified(store: Store, clock: FakeClock) -> Client:
     """Somebody who went through the qualification in the first HIT."""
     client = accept(store, 1)
     clock.now += 60
-    walk(client, SCARECROW)
+    complete_onboarding(client, SCARECROW)
     return client
 
 
-def test_one_person_does_three_hits_and_each_is_counted(store: Store, clock: Clocked) -> None:
+def test_one_person_does_three_hits_and_each_is_counted(store: Store, clock: FakeClock) -> None:
     client = qualified(store, clock)
     documents, codes = [], []
     for hit in (1, 2, 3):
         if hit > 1:
             accept(store, hit, client)
         clock.now += 200
-        task = client.next()
-        client.nothing_found(task["id"])
+        task = client.next_task()
+        client.submit_without_errors(task["id"])
         documents.append(task["text"])
         assert client.post("/api/next").json()["why"] == "all-done"
         end = ending(client)
@@ -106,11 +106,11 @@ def test_one_person_does_three_hits_and_each_is_counted(store: Store, clock: Clo
     assert (person.total, person.bonus_owed) == (50.5, 40)
 
 
-def test_the_same_hit_gives_no_second_text_and_what_was_sent_in_stays(store: Store, clock: Clocked) -> None:
+def test_the_same_hit_gives_no_second_text_and_what_was_sent_in_stays(store: Store, clock: FakeClock) -> None:
     client = qualified(store, clock)
-    task = client.next()
+    task = client.next_task()
     clock.now += 100
-    client.nothing_found(task["id"])
+    client.submit_without_errors(task["id"])
     accept(store, 1, client)  # opened again
     assert client.post("/api/next").json()["task"] is None
     code, answer = client.finish(task["id"], verb="reopen")
@@ -118,32 +118,32 @@ def test_the_same_hit_gives_no_second_text_and_what_was_sent_in_stays(store: Sto
     assert "task that is finished" in answer["say"]
 
 
-def test_a_hit_that_is_given_back_is_gone_on_with_in_the_next(store: Store, clock: Clocked) -> None:
+def test_a_hit_that_is_given_back_is_gone_on_with_in_the_next(store: Store, clock: FakeClock) -> None:
     client = qualified(store, clock)
-    task = client.next()
+    task = client.next_task()
     clock.now += 10
     accept(store, 2, client)
     clock.now += 10
-    assert client.next()["id"] == task["id"]
-    client.nothing_found(task["id"])
+    assert client.next_task()["id"] == task["id"]
+    client.submit_without_errors(task["id"])
     assert ending(client)["form"]["assignmentId"] == "ASSIGN2"
     clock.now += 10
     accept(store, 1, client)
     clock.now += 10
-    assert client.next()["id"] != task["id"]
+    assert client.next_task()["id"] != task["id"]
 
 
 @pytest.mark.parametrize("recruitment", [Recruitment(platform="mturk", batch=3, reward=5)])
-def test_what_the_platform_does_not_pay_is_owed_as_a_bonus(store: Store, clock: Clocked) -> None:
+def test_what_the_platform_does_not_pay_is_owed_as_a_bonus(store: Store, clock: FakeClock) -> None:
     client = qualified(store, clock)
     for _ in range(3):
         clock.now += 50
-        client.nothing_found(client.next()["id"])
+        client.submit_without_errors(client.next_task()["id"])
     assert ending(client)["why"] == "done"
     clock.now += 10
     accept(store, 2, client)
     clock.now += 50
-    client.nothing_found(client.next()["id"])
+    client.submit_without_errors(client.next_task()["id"])
     assert ending(client) is None
     (person,) = earned(store)
     assert (person.pay, person.rewarded, person.bonus_owed, person.unbatched_text_count) == (54, 5, 49, 1)

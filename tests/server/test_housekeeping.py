@@ -8,11 +8,11 @@ from finecomb.collection import task_storage
 from finecomb.collection.database import tables
 from finecomb.collection.database.store import Store
 from finecomb.server.housekeeping import run_housekeeping
-from tests.databases import Client, Clocked
+from tests.databases import Client, FakeClock
 
 
 def changes(store: Store) -> int:
-    with store.database.reading() as transaction:
+    with store.database.read_transaction() as transaction:
         return len(transaction.all(tables.change.select().where(tables.change.c.version > 0)))
 
 
@@ -23,15 +23,15 @@ def wait_for(count: int, store: Store) -> None:
     assert changes(store) == count
 
 
-def test_old_changes_are_forgotten_at_the_start_and_again_later(store: Store, clock: Clocked) -> None:
+def test_old_changes_are_forgotten_at_the_start_and_again_later(store: Store, clock: FakeClock) -> None:
     before = changes(store)  # of other studies in the same database
-    reader = Client(store).joined()
-    reader.nothing_found(reader.next()["id"])
+    reader = Client(store).join_study()
+    reader.submit_without_errors(reader.next_task()["id"])
     clock.now += task_storage.CHANGE_RETENTION_SECONDS + 1
     assert changes(store) == before + 1
     with run_housekeeping(store, every=0.05):
         wait_for(before, store)
-        reader.nothing_found(reader.next()["id"])
+        reader.submit_without_errors(reader.next_task()["id"])
         assert changes(store) == before + 1
         clock.now += task_storage.CHANGE_RETENTION_SECONDS + 1
         wait_for(before, store)

@@ -30,8 +30,8 @@ def log() -> Iterator[io.StringIO]:
 
 
 def test_a_request_is_a_line_without_ids(store: Store, log: io.StringIO) -> None:
-    reader = Client(store).joined()
-    who, task = reader.get("/api/me").json()["annotator"], reader.next()["id"]
+    reader = Client(store).join_study()
+    who, task = reader.get("/api/me").json()["annotator"], reader.next_task()["id"]
     reader.save(task, "answers", {"no_errors": True})
     reader.get("/nowhere/at/all?name=ann")
     reader.get(f"/admin/people/{who}")
@@ -49,8 +49,8 @@ def test_a_request_is_a_line_without_ids(store: Store, log: io.StringIO) -> None
 def test_a_failure_says_where_and_not_what_somebody_wrote(
     store: Store, log: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reader = Client(store).joined()
-    task = reader.next()["id"]
+    reader = Client(store).join_study()
+    task = reader.next_task()["id"]
 
     def fail(*_: object) -> int:
         raise ValueError("Ann Smith wrote something private")

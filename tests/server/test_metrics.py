@@ -28,8 +28,8 @@ def local(store: Store) -> TestClient:
 
 
 def test_requests_and_the_study_are_counted(store: Store) -> None:
-    reader, watcher = Client(store).joined(), Client(store)
-    task = reader.next()["id"]
+    reader, watcher = Client(store).join_study(), Client(store)
+    task = reader.next_task()["id"]
     reader.save(task, "answers", {"no_errors": True})
     reader.save(task, "answers", {"no_errors": True}, base=7)
     watcher._transport.client = ("127.0.0.1", 5000)  # type: ignore[attr-defined]
@@ -42,11 +42,11 @@ def test_requests_and_the_study_are_counted(store: Store) -> None:
     assert page['finecomb_annotations{status="draft"}'] == 1
     assert page["finecomb_commits_total"] >= 3
     assert page["finecomb_commit_failures_total"] == 0
-    assert page["finecomb_texts"] == len(store.plan().documents)
+    assert page["finecomb_texts"] == len(store.assignment_plan().documents)
 
 
 def test_numbers_name_nobody(store: Store) -> None:
-    reader = Client(store).joined()
+    reader = Client(store).join_study()
     who = reader.get("/api/me").json()["annotator"]
     page = local(store).get("/metrics").text
     assert who not in page
@@ -62,8 +62,8 @@ def test_numbers_name_nobody(store: Store) -> None:
 def test_buckets_grow_and_end_with_all() -> None:
     meter = Meter()
     for seconds in (0.001, 0.005, 0.3, 99.0):
-        meter.count("save", 200, seconds)
-    page = samples("\n".join(meter.lines()))
+        meter.count_request("save", 200, seconds)
+    page = samples("\n".join(meter.prometheus_lines()))
     counts = [page[f'finecomb_request_seconds_bucket{{kind="save",le="{end}"}}'] for end in (*LATENCY_BUCKETS, "+Inf")]
     assert counts[0] == 2  # 0.005 itself belongs to the first
     assert counts == sorted(counts)
@@ -73,11 +73,11 @@ def test_buckets_grow_and_end_with_all() -> None:
 
 def test_processes_are_added_and_a_row_goes_on() -> None:
     cells = [0.0] * (2 * ROW_WIDTH)
-    Meter(cells, 0).count("save", 200, 0.1)
-    Meter(cells, 1).count("save", 204, 0.1)
+    Meter(cells, 0).count_request("save", 200, 0.1)
+    Meter(cells, 1).count_request("save", 204, 0.1)
     again = Meter(cells, 0)
-    again.count("save", 201, 0.1)
-    assert samples("\n".join(again.lines()))['finecomb_requests_total{kind="save",status="2xx"}'] == 3
+    again.count_request("save", 201, 0.1)
+    assert samples("\n".join(again.prometheus_lines()))['finecomb_requests_total{kind="save",status="2xx"}'] == 3
 
 
 def test_other_machines_need_the_token(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,8 +22,8 @@ from finecomb.statistics.comparisons.human_or_machine import human_or_machine
 from finecomb.statistics.judges.estimates import estimate_means
 from finecomb.statistics.selection.view import view
 from tests.core.test_design import CLARK, DOMAINS
-from tests.databases import new_place, opened
-from tests.statistics.judges.worlds import PROTOCOL as SLIPS
+from tests.databases import new_study_location, open_test_store
+from tests.statistics.judges.judge_studies import PROTOCOL as SLIPS
 
 TURING = protocols.load("turing")
 TEXT = "The ferry number {} left the pier at nine with two passengers, a goat and a letter for the mayor. It came back."
@@ -39,7 +39,7 @@ def texts(count: int) -> list[Document]:
 
 def rehearsed(folder: Path, items: Sequence[StudyItem], traits: CrowdTraits, arrivals: int, seed: int = 2) -> Rehearsal:
     clock = RehearsalClock()
-    with opened(new_place("sqlite", folder), items, clock) as store:
+    with open_test_store(new_study_location("sqlite", folder), items, clock) as store:
         return rehearse(store, clock, traits, arrivals, seed)
 
 
@@ -70,7 +70,7 @@ def test_people_go_through_any_protocol(tmp_path: Path, name: str) -> None:
     items: list[StudyItem] = [Settings(protocols=(protocol.id,), annotators=2, skip=skip), protocol, *documents]
     rehearsal = rehearsed(tmp_path, items, CrowdTraits(), 2)
     assert Counter(visit.outcome for visit in rehearsal.visits) == {"done": 2}
-    assert len(rehearsal.study.work().annotations) == 4
+    assert len(rehearsal.study.submitted_work().annotations) == 4
 
 
 def test_a_study_begins_without_those_who_were_there(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_texts_drawn_by_the_server_give_an_estimate_that_holds_the_simulated_tru
     truth = np.mean([len(item.marks) for item in items if isinstance(item, Annotation)])
     rehearsal = rehearsed(tmp_path, items, CrowdTraits(skill={"": 1.0}), 5, seed)
     assert Counter(visit.outcome for visit in rehearsal.visits) == {"done": 5}
-    work = [one for one in rehearsal.study.work().iter_annotations() if one.annotator != "gold"]
+    work = [one for one in rehearsal.study.submitted_work().iter_annotations() if one.annotator != "gold"]
     drawn = Counter(one.meta["stratum"] for one in work)
     assert drawn["m4"] > 2 * drawn["m0"]
     assert all(TaskMeta.from_meta(one.meta).chance for one in work)
@@ -147,6 +147,6 @@ def _holds_the_truth(findings: Sequence[Finding], traits: CrowdTraits) -> None:
     """Of fifteen 95% intervals, more than two would miss the known skill in four studies of a hundred."""
     rows = [row for row in findings if row.columns["measure"] == "accuracy"]
     assert [row.columns["evaluators"] for row in rows] == [13] * 15
-    truths = [traits.skill_in(str(row.columns["cell"]).partition("/")[0]) for row in rows]
+    truths = [traits.condition_skill(str(row.columns["cell"]).partition("/")[0]) for row in rows]
     held = [row.estimate.low <= truth <= row.estimate.high for row, truth in zip(rows, truths, strict=True)]
     assert held.count(False) <= 2

@@ -26,7 +26,7 @@ def test_a_researchers_link_works_once_and_looking_at_it_does_not_use_it_up(stor
 
 @pytest.mark.parametrize("headers", [{}, {CSRF_HEADER: "wrong"}])
 def test_a_change_without_the_token_is_refused(client: Client, headers: dict[str, str]) -> None:
-    client.researching()
+    client.sign_in_researcher()
     del client.headers[CSRF_HEADER]
     answer = client.post("/api/admin/leave", headers=headers)
     assert (answer.status_code, answer.json()["code"]) == (403, "not-allowed")

@@ -29,8 +29,15 @@ from finecomb.collection.database.store import Store, open_store
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Settings
 from finecomb.server.rehearsal import RehearsalClock, simulate_concurrent_visits
-from tests.databases import demo_items, server
-from tests.faults.people import crowd, join, losses, save_while, settle, until
+from tests.databases import demo_items, postgresql_url
+from tests.faults.saving_people import (
+    count_losses,
+    join_all,
+    make_countdown,
+    make_people,
+    resend_unanswered,
+    save_while,
+)
 
 START = 120.0
 
@@ -66,7 +73,7 @@ def served(folder: Path, annotators: int, *options: str, texts: int = 1000) -> I
     kept = [item for item in rest if not hasattr(item, "text")]
     documents = [item for item in rest if hasattr(item, "text")][:texts]
     formats.save([settings.model_copy(update={"annotators": annotators}), *kept, *documents], folder / "study")
-    where = parse_location(f"{server()}#{folder.name}-{time.time_ns()}")
+    where = parse_location(f"{postgresql_url()}#{folder.name}-{time.time_ns()}")
     db = f"{where.url}#{where.study}"
     words = ["serve", str(folder / "study"), "--port", "0", "--db", db, "--workers", "2", *options]
     log = folder / "log"
@@ -124,9 +131,9 @@ def test_many_people_finish_a_study_on_two_workers(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_a_rolling_restart_loses_no_save(tmp_path: Path) -> None:
-    people = crowd(8)
+    people = make_people(8)
     with served(tmp_path, 1000) as study:
-        asyncio.run(join(study.address, study.token, people))
+        asyncio.run(join_all(study.address, study.token, people))
         before = {worker.pid for worker in study.workers}
         is_over = threading.Event()
 
@@ -140,13 +147,13 @@ def test_a_rolling_restart_loses_no_save(tmp_path: Path) -> None:
 
         replacement = threading.Thread(target=restart)
         replacement.start()
-        end = until(START)
+        end = make_countdown(START)
         asyncio.run(save_while(study.address, people, lambda: not is_over.is_set() and end(), patient=True, pause=0.1))
         replacement.join()
         assert is_over.is_set()
-        asyncio.run(save_while(study.address, people, until(1), patient=True))
-        asyncio.run(settle(study.address, people))
-        assert losses(study.where, people) == (0, 0)
+        asyncio.run(save_while(study.address, people, make_countdown(1), patient=True))
+        asyncio.run(resend_unanswered(study.address, people))
+        assert count_losses(study.where, people) == (0, 0)
         assert sum(person.saves for person in people) == sum(person.tries for person in people) > 50
 
 
@@ -158,20 +165,20 @@ def requests_logged(log: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.long
 def test_a_worker_that_dies_is_replaced_and_counts_and_logs_go_on(tmp_path: Path) -> None:
-    people = crowd(6)
+    people = make_people(6)
     with served(tmp_path, 1000, "--log-format", "json") as study:
-        asyncio.run(join(study.address, study.token, people))
-        asyncio.run(save_while(study.address, people, until(1), patient=True))
+        asyncio.run(join_all(study.address, study.token, people))
+        asyncio.run(save_while(study.address, people, make_countdown(1), patient=True))
         answered = {line["process"] for line in requests_logged(study.log)}
         gone = next(worker for worker in study.workers if worker.pid in answered)  # one may have got all connections
         gone.kill()
-        asyncio.run(save_while(study.address, people, until(2), patient=True))
-        asyncio.run(settle(study.address, people))
+        asyncio.run(save_while(study.address, people, make_countdown(2), patient=True))
+        asyncio.run(resend_unanswered(study.address, people))
         deadline = time.monotonic() + START
         while gone.pid in {worker.pid for worker in study.workers} or len(study.workers) != 2:
             assert time.monotonic() < deadline
             time.sleep(0.1)
-        assert losses(study.where, people) == (0, 0)
+        assert count_losses(study.where, people) == (0, 0)
         assert httpx.get(f"{study.address}/health").json() == {"status": "ok"}
         page = httpx.get(f"{study.address}/metrics").text
         counted = next(

@@ -20,7 +20,7 @@ from finecomb.statistics.agreement.dawid_skene import mark_matrix
 from finecomb.statistics.annotator_quality import trust
 from finecomb.statistics.measures.unit_grid import build_grid
 from finecomb.statistics.selection.view import Filters, view
-from tests.statistics.agreement.closed_form import agreement
+from tests.statistics.agreement.closed_form import closed_form_agreement
 
 PROTOCOL = Protocol(name="t", version="1", title="T", summary="T.", labels=(Label(name="red"), Label(name="blue")))
 TEXT = "a b c d e f g h i j"
@@ -69,11 +69,11 @@ def test_f1_with_the_rest_is_the_mean_overlap_of_pairs() -> None:
 
 def test_alpha_gained_is_alpha_without_less_alpha_with() -> None:
     everybody = view(Study.from_items(demo_study(5, 0)))
-    whole = agreement(everybody, draws=0).value
+    whole = closed_form_agreement(everybody, draws=0).value
     found = by(trust(everybody, ["any"], model=False, draws=20))
     for name in everybody.study.annotations["annotator"].unique():
-        rest = replace(everybody, study=everybody.study.only(pl.col("annotator") != name))
-        gain = agreement(rest, draws=0).value - whole
+        rest = replace(everybody, study=everybody.study.filter_annotations(pl.col("annotator") != name))
+        gain = closed_form_agreement(rest, draws=0).value - whole
         assert found[name, "alpha gained without"].estimate.value == pytest.approx(gain)
 
 

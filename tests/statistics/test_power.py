@@ -100,7 +100,7 @@ def test_statistic_and_sampler_are_functions() -> None:
         return rng.random((runs, documents, annotators))
 
     largest = Planner(uniform, lambda studies: studies.max(axis=(1, 2)), runs=5000)
-    drawn = largest.drawn(4, 1)  # the largest of four: Beta(4, 1)
+    drawn = largest.simulate_statistic(4, 1)  # the largest of four: Beta(4, 1)
     assert drawn.mean() == pytest.approx(0.8, abs=0.01)
 
 

@@ -46,7 +46,7 @@ def crowded(view: View, options: CrowdedOptions) -> list[Finding]:
     rows = view.study.annotations.select("document", annotation="id").join(counts, on="annotation", how="left")
     many = pl.col("marks").fill_null(0) >= options.least
     sums = rows.group_by("document", maintain_order=True).agg(many.sum().alias("many"), pl.len().alias("all"))
-    signature = Signature.of(statistic="crowded", least=options.least, draws=options.draws, seed=options.seed)
+    signature = Signature.from_fields(statistic="crowded", least=options.least, draws=options.draws, seed=options.seed)
     matrix = sums.select("many", "all").to_numpy().astype(float)
     estimate = estimate_from_sums(matrix, lambda s: ratio(s[:, 0], s[:, 1]), options.draws, options.seed, signature)
     return [Finding({"measure": "crowded", "label": "any"}, estimate)]

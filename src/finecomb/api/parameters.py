@@ -94,10 +94,8 @@ def literal_choices(hint: Any) -> tuple[Any, ...]:
 
 def _check_choice(choices: tuple[Any, ...], name: str, value: Any) -> None:
     if isinstance(value, str) and value not in choices:
-        raise ParameterError(
-            f"{param(name)} must be one of {', '.join(map(str, choices))}, found {value!r}",
-            parameter=name, hint=did_you_mean(value, choices).removeprefix("; "),
-        )  # fmt: skip
+        listed = ", ".join(map(str, choices))
+        raise ParameterError(f"{param(name)} must be one of {listed}, found {value!r}", parameter=name)
 
 
 def _check_bounds(bounds: Bounds, name: str, value: Any) -> None:

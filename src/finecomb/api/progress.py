@@ -37,10 +37,15 @@ def steps(progress: Progress, unit: str, total: int | None = None) -> Iterator[C
         yield advance
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress as Bar, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
 
     count = "{task.completed:,} of {task.total:,}" if total is not None else "{task.completed:,}"
-    columns = (BarColumn() if total is not None else SpinnerColumn(), TextColumn(f"{count} {unit}"), TimeElapsedColumn())
+    columns = (
+        BarColumn() if total is not None else SpinnerColumn(),
+        TextColumn(f"{count} {unit}"),
+        TimeElapsedColumn(),
+    )
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(unit, total=total)
         yield lambda count: bar.advance(task, count)

@@ -26,7 +26,9 @@ def build_filters(values: Mapping[str, Any]) -> Filters:
         kinds=as_values(values.get("kind")),
         rounds=values.get("rounds", "first"),
         back_off=values.get("back_off", "label"),
-        merge=tuple((name, tuple(labels.split("+"))) for name, labels in map(_split_merge, as_values(values.get("merge")))),
+        merge=tuple(
+            (name, tuple(labels.split("+"))) for name, labels in map(_split_merge, as_values(values.get("merge")))
+        ),
     )
 
 

@@ -15,10 +15,10 @@ from finecomb.core.errors import ParameterError, param
 from finecomb.core.results import Findings
 from finecomb.engine.options import PartitionOptions
 from finecomb.statistics.agreement.agreement import agree as compute_agreement
-from finecomb.statistics.agreement.agreement import measure_names
+from finecomb.statistics.agreement.agreement import resolve_measure_names
 from finecomb.statistics.agreement.agreement_options import AgreementLevel, Boundaries
 from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings
-from finecomb.statistics.agreement.minimal_corrections import Repairs
+from finecomb.statistics.agreement.minimal_repairs import Repairs
 from finecomb.statistics.annotator_quality import trust as compute_annotator_quality
 from finecomb.statistics.selection.view import BackOff, Rounds, view
 
@@ -142,17 +142,15 @@ def agree(
     chosen = given(agree, locals())
     if who and "measure" in chosen:
         raise ParameterError(f"{param('measure')} and {param('who')} cannot be used together", parameter="measure")
-    names = [] if who else measure_names(as_names(measure))
+    names = [] if who else resolve_measure_names(as_names(measure))
     _refuse_engine(chosen, any(name.startswith("gamma") for name in names), "measures of the gamma family")
     part = view(as_study(study), build_filters(chosen))
     if who:
         _refuse_other_than(chosen, ("tokens", "seed"), "who")
-        return Findings(
-            compute_annotator_quality(part, tokens=tokens, seed=seed), part.notes, title="Annotator quality"
-        )
+        return Findings(compute_annotator_quality(part, tokens=tokens, seed=seed), part.notes, title="Whom to trust")
     options = {name: chosen[name] for name in _AGREEMENT_OPTIONS if name in chosen}
     work = PartitionOptions(engine, workers, Path(partitions) if partitions else None)
-    with work.spread() as executor:
+    with work.open_executor() as executor:
         findings = compute_agreement(
             part,
             names,
@@ -162,7 +160,7 @@ def agree(
             watch=lambda counts, total: track_counts(counts, progress, "texts", total),
             spread=executor,
         )
-        notes = [*part.notes, *resume_note(executor.found, "text")]
+        notes = [*part.notes, *resume_note(executor.reused_row_count, "text")]
     return Findings(findings, notes, title="Agreement", protocol=part.protocol)
 
 

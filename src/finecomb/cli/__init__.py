@@ -38,7 +38,7 @@ def main() -> None:
         _print_error(error.text(flag_style))
         sys.exit(1)
     except ModuleNotFoundError as error:
-        from finecomb.core.packages import EXTRA_BY_MODULE, missing_package_error
+        from finecomb.core.optional_packages import EXTRA_BY_MODULE, missing_package_error
 
         if (error.name or "").partition(".")[0] not in EXTRA_BY_MODULE:
             raise

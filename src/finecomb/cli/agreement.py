@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -10,34 +10,30 @@ import typer
 
 from finecomb.api.statistics import agree as fc_agree
 from finecomb.cli.derived import ApiCall, from_api
-from finecomb.cli.filters import FilterOptions, split_names
-from finecomb.cli.options import NoOptions, is_given, with_options
+from finecomb.cli.filters import FilterOptions
+from finecomb.cli.options import NoOptions, with_options
 from finecomb.cli.shared import (
     AsJson,
     From,
     StudyPath,
     app,
-    err,
     plot_findings,
     print_notes,
+    print_result,
     print_table,
     read,
     resume_note,
+    shows_progress,
 )
 from finecomb.cli.statistics import print_findings
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding
-from finecomb.core.results import Findings
 from finecomb.core.options import OptionValues, option, reject_unknown_options
+from finecomb.core.results import Findings
 from finecomb.engine.options import PartitionOptions
 from finecomb.reporting.tables import Row
-from finecomb.statistics.agreement.agreement import agree as agreed
-from finecomb.statistics.agreement.agreement import resolve_measure_names
-from finecomb.statistics.agreement.agreement_options import AgreeOptions
-from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings
-from finecomb.statistics.agreement.rating_sources import SOURCES, source_type
+from finecomb.statistics.agreement.rating_sources import SOURCES
 from finecomb.statistics.agreement.registry import MEASURES as AGREEMENTS
-from finecomb.statistics.annotator_quality import trust
 from finecomb.statistics.comparisons.registry import TESTS
 from finecomb.statistics.selection.view import View, view
 
@@ -106,20 +102,22 @@ def run_tests(
     spread_out = {name: PartitionOptions for name, test in TESTS.items() if hasattr(test.options, "spread")}
     reject_unknown_options(values.given, {what: spread_out.get(what, NoOptions)}, spread_out)
     whole = read(study, from_)
-    part = view(whole, values.of(FilterOptions).filters()) if row.reads is View else whole
+    part = view(whole, values.build_options(FilterOptions).to_filters()) if row.reads is View else whole
     if isinstance(part, View):
         print_notes(part.notes)
         if part.study.annotations.is_empty():
             raise FinecombError(f"{study}: has no annotations to test")
     if grid and what != "human-or-machine":
         raise FinecombError(f"--grid does not apply to {what}; it applies to human-or-machine")
-    with values.of(PartitionOptions).spread() as spread:
-        options: Any = values.of(row.options, spread=spread)
+    with values.build_options(PartitionOptions).open_executor() as spread:
+        options: Any = values.build_options(row.options, spread=spread)
         findings, title = row.run(part, options), _TITLE_BY_TEST.get(what, what.capitalize())
-        print_notes(resume_note(spread.found, "comparison"))
+        print_notes(resume_note(spread.reused_row_count, "comparison"))
         if grid and not as_json_:
             by = values.given.get("by", ())
-            _print_grid(findings, row.run(part, values.of(row.options, by=by[:1])) if len(by) > 1 else [], title)
+            _print_grid(
+                findings, row.run(part, values.build_options(row.options, by=by[:1])) if len(by) > 1 else [], title
+            )
         else:
             print_findings(findings, as_json_, title, protocol=part.protocol if isinstance(part, View) else None)
 

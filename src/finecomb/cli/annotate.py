@@ -14,8 +14,16 @@ from finecomb import formats, protocols
 from finecomb.annotators.llm.budget import Price
 from finecomb.annotators.llm.injections import control_document, injection_documents, injection_result
 from finecomb.annotators.llm.prompt import VARIABLES, PromptTemplate, prompt_text
-from finecomb.annotators.llm.run_folder import RUNS
-from finecomb.annotators.llm.runs import ModelPlan, ModelRun, collect, execute, name_clash, plan, verify
+from finecomb.annotators.llm.run_folder import RUNS_FOLDER
+from finecomb.annotators.llm.runs import (
+    ModelRun,
+    RunPlan,
+    collect_results,
+    execute_plan,
+    name_clash,
+    plan_run,
+    verify_marks,
+)
 from finecomb.cli.call_progress import show_call_progress
 from finecomb.cli.model_options import ModelOptions, model_settings
 from finecomb.cli.options import with_options
@@ -30,7 +38,7 @@ from finecomb.cli.shared import (
     format_count,
     out,
     print_note,
-    print_result,
+    print_outcome,
     print_table_or_json,
     read,
 )
@@ -41,7 +49,7 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, ModelSettings
 from finecomb.core.study import Study, StudyItem
 from finecomb.formats import folder
-from finecomb.formats.atomic_file import refuse_existing, write_file
+from finecomb.formats.atomic_file import reject_existing_path, write_file
 from finecomb.reporting.calibration_tables import format_intervals
 from finecomb.reporting.tables import Row, finding_rows
 from finecomb.reporting.terminal_text import render_document
@@ -120,20 +128,20 @@ def annotate(
     """
     _check_probe(probe, paraphrase, own, dry_run, check)
     whole = read(study, from_)
-    if output is None and not dry_run and not folder.looks_like(study):
+    if output is None and not dry_run and not folder.is_study_folder(study):
         raise FinecombError(f"{study}: is no study folder, so nothing can be added to it; name a new study with -o")
     settings = model_settings(whole, model, values)
     chosen = _find_protocol(whole, protocol)
     template = PromptTemplate.parse(prompt.read_text(encoding="utf-8"), str(prompt)) if prompt else None
     whole = _with_protocol(whole, chosen)
-    where = runs or (study / RUNS if study.is_dir() else study.with_name(f"{study.name}.{RUNS}"))
+    where = runs or (study / RUNS_FOLDER if study.is_dir() else study.with_name(f"{study.name}.{RUNS_FOLDER}"))
     if probe:
         words = PromptTemplate.parse(paraphrase.read_text(encoding="utf-8"), str(paraphrase)) if paraphrase else None
         asked = ProbedModel(whole, settings, chosen, name or _short_name(model), template, limit)
         _run_probe(asked, probe, words, own, study, output, force, where, as_json_)
         return
     documents = list(whole.iter_documents())[:limit]
-    run_plan = plan(whole, settings, chosen, documents, name or _short_name(model), template)
+    run_plan = plan_run(whole, settings, chosen, documents, name or _short_name(model), template)
     if clash := name_clash(whole, run_plan):
         raise FinecombError(clash)
     _warn_stale_contract(study, run_plan, chosen)
@@ -179,10 +187,10 @@ def _run_probe(
     readings: list[ModelRun] = []
     interrupted = False
     for run_plan in asked.plans(probe, paraphrase):
-        if clash := asked.clash(run_plan):
+        if clash := asked.name_clash(run_plan):
             raise FinecombError(clash)
         run, interrupted = _execute_plan(run_plan, runs)
-        readings.append(asked.kept(run, probe, own))
+        readings.append(asked.record_probe(run, probe, own))
         if interrupted:
             break
     _write_runs(asked.study, readings, study, output, force)
@@ -195,7 +203,7 @@ def _run_probe(
     )
 
 
-def _warn_stale_contract(study: Path, plan_: ModelPlan, protocol: Protocol) -> None:
+def _warn_stale_contract(study: Path, plan_: RunPlan, protocol: Protocol) -> None:
     """Say so where the judge was calibrated and its contract no longer holds."""
     annotator = plan_.annotator(0)
     path = study / CONTRACTS_FOLDER / f"{annotator.id}.json"
@@ -226,13 +234,13 @@ def _with_protocol(study: Study, protocol: Protocol) -> Study:
 # --- running -----------------------------------------------------------------------------------------------------
 
 
-def _execute_plan(run_plan: ModelPlan, runs: Path) -> tuple[ModelRun, bool]:
+def _execute_plan(run_plan: RunPlan, runs: Path) -> tuple[ModelRun, bool]:
     """The run, and whether it was interrupted; what was answered until then is there all the same."""
     try:
         with show_call_progress() as watch:
-            return execute(run_plan, runs, watch=watch), False
+            return execute_plan(run_plan, runs, watch=watch), False
     except KeyboardInterrupt:
-        return collect(run_plan, runs), True
+        return collect_results(run_plan, runs), True
 
 
 def _verify_marks(study: Study, run: ModelRun, settings: ModelSettings, model: str, runs: Path) -> ModelRun | None:
@@ -242,7 +250,9 @@ def _verify_marks(study: Study, run: ModelRun, settings: ModelSettings, model: s
     audit = protocols.load("audit")
     whole = _study_with_run(_with_protocol(study, audit), run)
     with show_call_progress() as watch:
-        return verify(whole, run.annotations, other, audit, runs, f"{_short_name(other.model)}-audit", watch=watch)
+        return verify_marks(
+            whole, run.annotations, other, audit, runs, f"{_short_name(other.model)}-audit", watch=watch
+        )
 
 
 def _study_with_run(study: Study, run: ModelRun) -> Study:
@@ -265,7 +275,7 @@ def _write_runs(study: Study, runs: list[ModelRun], path: Path, output: Path | N
         formats.save(_items_with_runs(study, runs), output, force=force)
         return
     wanted = {run.record.protocol for run in runs}
-    folder.add_work(
+    folder.add_annotations(
         path,
         [study.protocols.get(id) or protocols.load(id.partition("@")[0]) for id in wanted],
         [annotator for run in runs for annotator in run.annotators],
@@ -278,7 +288,7 @@ def annotate_one_text(path: Path, model: str, document: str) -> None:
     study = formats.read(path)
     settings = ModelSettings(model=model, max_tokens=600)
     run, interrupted = _execute_plan(
-        plan(study, settings, None, [study.document(document)], _short_name(model)), path / RUNS
+        plan_run(study, settings, None, [study.document(document)], _short_name(model)), path / RUNS_FOLDER
     )
     _write_runs(study, [run], path, None, False)
     _report_run(run, None, path, False)
@@ -303,7 +313,7 @@ def _report_run(run: ModelRun, audit: ModelRun | None, path: Path, as_json_: boo
     print_table_or_json(rows, as_json_, f"Replies of {run.record.name}", "No replies.", notes)
     if not as_json_:
         marks = sum(len(annotation.marks) for annotation in run.annotations)
-        print_result(
+        print_outcome(
             path, f"{format_count(marks, 'mark')} in {format_count(len(run.annotations), 'text')} by {run.record.name}"
         )
 
@@ -317,14 +327,20 @@ def _run_notes(run: ModelRun) -> Iterator[str]:
         ids = [id for id, why in run.unasked.items() if why == reason]
         listed = ", ".join(ids[:3]) + (", ..." if len(ids) > 3 else "")
         yield f"{format_count(len(ids), 'text')} without a reply ({listed}): {reason}"
-    placements = run.placements()
+    placements = run.placement_counts()
     if placements:
         yield "quotes placed: " + ", ".join(f"{count} {how}" for how, count in placements.most_common() if count)
     repaired = sum(bool(read_reply_note(annotation).flags) for annotation in run.annotations)
     if repaired:
-        yield f"{_format_reply_count(repaired)} had to be repaired or had answers that the protocol does not allow; see meta.llm"
+        yield (
+            f"{_format_reply_count(repaired)} had to be repaired or had answers that the protocol does not "
+            "allow; see meta.llm"
+        )
     cost = f", ${run.cost:.4f}" if run.cost else ""
-    yield f"{format_count(run.calls, 'call')} made now, {run.cached} answered from earlier runs{cost}; kept in {run.folder}"
+    yield (
+        f"{format_count(run.calls, 'call')} made now, {run.cached} answered from earlier runs{cost}; kept in "
+        f"{run.folder}"
+    )
     if run.stopped:
         yield f"{run.stopped}; the same command goes on from here"
 
@@ -333,19 +349,19 @@ def _format_reply_count(number: int) -> str:
     return "1 reply" if number == 1 else f"{number:,} replies"
 
 
-def _show_plan(run_plan: ModelPlan, as_json_: bool) -> None:
+def _show_plan(run_plan: RunPlan, as_json_: bool) -> None:
     """The messages of the first text, and what the whole would take."""
-    price = Price.of(run_plan.record.settings)
+    price = Price.from_settings(run_plan.record.settings)
     requests = [call.request for call in run_plan.calls()]
     rows: list[Row] = [
         {
             "calls": len(requests),
-            "tokens to send": sum(request.likely_prompt_tokens() for request in requests),
+            "tokens to send": sum(request.estimated_prompt_tokens() for request in requests),
             "most tokens to receive": sum(request.max_tokens for request in requests),
-            "likely cost": sum(price.likely(request) for request in requests)
+            "likely cost": sum(price.estimated_cost(request) for request in requests)
             if run_plan.record.settings.price
             else None,
-            "most it can cost": sum(price.most(request) for request in requests)
+            "most it can cost": sum(price.max_cost(request) for request in requests)
             if run_plan.record.settings.price
             else None,
             "prompt": run_plan.record.prompt,
@@ -393,9 +409,9 @@ def export_prompt(
 
     Example: `finecomb prompts export mine.txt`
     """
-    refuse_existing(file, force)
+    reject_existing_path(file, force)
     write_file(file, PromptTemplate().to_text())
-    print_result(file, f"a template with the variables {', '.join(VARIABLES)}")
+    print_outcome(file, f"a template with the variables {', '.join(VARIABLES)}")
 
 
 @prompts_app.command("attack")
@@ -419,7 +435,7 @@ def attack_prompt(
     chosen = protocols.load(protocol)
     documents = [control_document(), *(document for _, _, document in injection_documents())]
     with show_call_progress() as watch:
-        run = execute(plan(Study.from_items([chosen, *documents]), settings, chosen), runs, watch=watch)
+        run = execute_plan(plan_run(Study.from_items([chosen, *documents]), settings, chosen), runs, watch=watch)
     if not run.annotations:
         raise FinecombError(f"no text got a reply: {next(iter(run.unasked.values()), 'nothing was asked')}")
     result = injection_result(run.annotations)

@@ -19,7 +19,7 @@ from finecomb.cli.shared import (
     format_count,
     print_note,
     print_notes,
-    print_result,
+    print_outcome,
     read,
 )
 from finecomb.cli.statistics import print_findings
@@ -28,8 +28,8 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.records import AuditPlan, Settings
 from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check_items
-from finecomb.statistics.measures.counts import meta_names
 from finecomb.statistics.measures.mark_audit import audit_sample, audited_counts, verdict_counts
+from finecomb.statistics.measures.study_counts import meta_names
 from finecomb.statistics.selection.view import Filters, view
 
 
@@ -102,7 +102,7 @@ def _draw_sample(
     plan = AuditPlan(marks=tuple(sorted(sample["mark"])), by=columns, per_label=per_label, seed=seed)
     auditing = protocols.load_shipped("audit")
     formats.save(check_items(_audit_items(whole, plan, auditing, auditors)), output, force=force)
-    print_result(
+    print_outcome(
         output, f"{format_count(len(sample), 'mark')} to be judged by {format_count(auditors, 'auditor')} each"
     )
     print_note(f"next: finecomb serve {output}, and afterwards finecomb audit {output}")

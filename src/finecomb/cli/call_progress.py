@@ -7,12 +7,12 @@ from contextlib import contextmanager
 
 from rich.progress import BarColumn, Progress, TextColumn
 
-from finecomb.annotators.llm.model_calls import CallProgress, Watcher
+from finecomb.annotators.llm.model_calls import CallProgress, ProgressCallback
 from finecomb.cli.shared import err
 
 
 @contextmanager
-def show_call_progress(things: str = "calls") -> Iterator[Watcher]:
+def show_call_progress(things: str = "calls") -> Iterator[ProgressCallback]:
     """Progress with cost so far, rate and time left, shown only to people."""
     columns = (BarColumn(), TextColumn(f"{{task.completed:,.0f}} of {{task.total:,.0f}} {things}{{task.fields[more]}}"))
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
@@ -20,7 +20,10 @@ def show_call_progress(things: str = "calls") -> Iterator[Watcher]:
 
         def watch(progress: CallProgress) -> None:
             failed = f", {progress.failed} failed" if progress.failed else ""
-            more = f"{failed}, ${progress.cost:.4f}, {progress.rate:.1f} a second, {progress.seconds_left:,.0f} s left"
+            more = (
+                f"{failed}, ${progress.cost:.4f}, {progress.calls_per_second:.1f} a second, "
+                f"{progress.seconds_left:,.0f} s left"
+            )
             bar.update(task, completed=progress.done, total=progress.total, more=more)
 
         yield watch

@@ -38,7 +38,7 @@ from finecomb.core.estimate import Signature
 from finecomb.core.options import OptionValues, reject_unknown_options
 from finecomb.core.records import Document
 from finecomb.core.study import Study
-from finecomb.corpora.critics import human_judgments, synthetic
+from finecomb.corpora.critics import human_judgements, synthetic
 from finecomb.corpora.critics.base import Critic, Statistic, render_annotated_text, state_steps
 from finecomb.corpora.critics.comparison import (
     Comparison,
@@ -61,7 +61,7 @@ from finecomb.corpora.critics.criticism import (
     unseen_real_documents,
 )
 from finecomb.corpora.critics.diversity import diversity_rows, never_used_rows
-from finecomb.corpora.critics.human_judgments import REAL
+from finecomb.corpora.critics.human_judgements import REAL
 from finecomb.corpora.critics.outliers import Outlier, outliers
 from finecomb.corpora.critics.progress import track, use_progress_watcher
 from finecomb.corpora.critics.storage import (
@@ -78,7 +78,7 @@ from finecomb.corpora.critics.surprising_spans import calibrate_surprises
 from finecomb.engine.options import PartitionOptions
 from finecomb.engine.partitions import Executor, unfinished_folder
 from finecomb.reporting.tables import Row, as_json, frame_rows
-from finecomb.statistics.inference.permutation import Correction
+from finecomb.statistics.inference.permutation_tests import Correction
 
 _MAX_OUTLIERS = 20  # outliers printed
 _EXCERPT_MARGIN = 30  # characters on each side of a short step in an excerpt
@@ -232,25 +232,25 @@ def criticize(
     _check_splits(wanted, splits)
     _check_files([real, *generated, fit, beside, readers])
     study = read(readers) if readers else None
-    figures = human_judgments.metric_values_from_table(pl.read_csv(beside), str(beside)) if beside else {}
+    figures = human_judgements.metric_values_from_table(pl.read_csv(beside), str(beside)) if beside else {}
     test = _TestSettings(correction, draws, seed, paired)
     figures |= _model_figures(corpora, word_ppl, mauve)
-    with values.of(PartitionOptions).spread(unfinished_folder(output) if output else None) as spread:
+    with values.build_options(PartitionOptions).open_executor(unfinished_folder(output) if output else None) as spread:
         with _show_progress_bars():
             criticisms, rows = _compare_over_splits(wanted, corpora, given, stat, test, splits, save_to, spread)
             tables = _build_tables(criticisms, rows, study, figures, corpora, test)
             ability = _CriticDiagnostics(criticisms, wanted, corpora, stat, spread)
             tables |= {"power": ability.power_rows, "certainty": ability.certainty_rows}
-        signature = Signature.of(
+        signature = Signature.from_fields(
             statistic="criticize", critic=critic, stat=stat, by=by or None, fit="corpus" if fit else fit_share,
             cluster=cluster or None, paired=paired or None, splits=splits if splits > 1 else None,
             where=" and ".join(where or ()) or None, word_ppl=word_ppl or None, mauve=mauve or None,
             correction=correction, draws=draws, seed=seed, **given,
         )  # fmt: skip
         notes = (
-            resume_note(spread.found, "text")
+            resume_note(spread.reused_row_count, "text")
             + _criticism_notes(criticisms, wanted)
-            + (describe_power(ability.power) if "power" in shows else [])
+            + (describe_power(ability.power_points) if "power" in shows else [])
         )
         for place, name in enumerate(shows, 1):
             title, table_rows = _title_and_rows(name, tables, criticisms, corpora, (document, system), stat)
@@ -294,7 +294,7 @@ class _CriticDiagnostics:
     spread: Executor
 
     @functools.cached_property
-    def power(self) -> list[PowerPoint]:
+    def power_points(self) -> list[PowerPoint]:
         """Power curves of all critics; the smallest system says how many generated documents there are."""
         return [
             point
@@ -306,7 +306,7 @@ class _CriticDiagnostics:
 
     def power_rows(self) -> list[Row]:
         """For `--show power`."""
-        return [point.row() for point in self.power]
+        return [point.row() for point in self.power_points]
 
     def certainty_rows(self) -> list[Row]:
         """For `--show certainty`: real documents and every system, by every critic."""
@@ -320,7 +320,7 @@ class _CriticDiagnostics:
 
     def _held_out(self) -> Iterator[tuple[Criticism, list[Document]]]:
         for result, choice in zip(self.criticisms, self.wanted, strict=True):
-            yield result, self.corpora.fresh(result.critic, isinstance(choice, Critic))
+            yield result, self.corpora.unseen_real_documents(result.critic, isinstance(choice, Critic))
 
 
 def _smallest_system_size(result: Criticism) -> int:
@@ -349,7 +349,9 @@ def _compare_over_splits(
         results = [part.score_systems(critic, isinstance(choice, Critic), stat, spread) for choice, critic in pairs]
         if save_to and not number:
             for critic, choice in zip(critics, wanted, strict=True):
-                calibrate_surprises(critic, part.fresh(critic, isinstance(choice, Critic), _MAX_CALIBRATION_DOCUMENTS))
+                calibrate_surprises(
+                    critic, part.unseen_real_documents(critic, isinstance(choice, Critic), _MAX_CALIBRATION_DOCUMENTS)
+                )
             _save_critics(critics, save_to, again=True)  # now with what is usual in real documents
         first = first or results
         compared.append([row for result in results for row in test.comparisons(result)])
@@ -465,31 +467,31 @@ class _Corpora:
     def fitting_documents(self) -> list[Document]:
         """What critics are fitted on."""
         if self.fit is None:
-            source = track(self._read(self.real), "reading documents to fit on")
+            source = track(self._read_documents(self.real), "reading documents to fit on")
             return [document for document in source if is_for_fitting(document.id, self.share, self.seed)]
-        return list(track(self._read(self.fit), "reading documents to fit on"))
+        return list(track(self._read_documents(self.fit), "reading documents to fit on"))
 
     def held_out(self, whole: bool) -> Iterator[Document]:
         """Real documents that take no part in fitting; all of them when the critic came fitted."""
         whole = whole or self.fit is not None
         return (
             document
-            for document in self._read(self.real)
+            for document in self._read_documents(self.real)
             if whole or not is_for_fitting(document.id, self.share, self.seed)
         )
 
-    def fresh(self, critic: Critic, whole: bool, most: int | None = None) -> list[Document]:
+    def unseen_real_documents(self, critic: Critic, whole: bool, max_count: int | None = None) -> list[Document]:
         """Held-out real documents, at most so many, without those whose text the critic was fitted on."""
-        return list(itertools.islice(unseen_real_documents(self.held_out(whole), critic.fitted_on, []), most))
+        return list(itertools.islice(unseen_real_documents(self.held_out(whole), critic.fitted_on, []), max_count))
 
     def score_systems(self, critic: Critic, whole: bool, stat: Statistic | None, spread: Executor) -> Criticism:
         """Scores of all of them."""
         if self.by:
             real_scores = score_real_and_systems(critic, self.held_out(whole), {}, stat, self.cluster, spread)
-            documents = itertools.chain.from_iterable(map(self._read, self.generated))
+            documents = itertools.chain.from_iterable(map(self._read_documents, self.generated))
             systems = scores_by_system(critic, documents, self.by, stat, self.cluster, spread)
             return replace(real_scores, systems=systems)
-        files = {path.stem: self._read(path) for path in self.generated}
+        files = {path.stem: self._read_documents(path) for path in self.generated}
         if len(files) < len(self.generated):
             raise FinecombError("two files of generated documents have the same name; tell systems apart with --by")
         return score_real_and_systems(critic, self.held_out(whole), files, stat, self.cluster, spread)
@@ -497,17 +499,17 @@ class _Corpora:
     def documents(self) -> Iterator[tuple[str, Document]]:
         """Every generated document with its system, then every real one."""
         yield from self.generated_documents()
-        yield from ((REAL, document) for document in self._read(self.real))
+        yield from ((REAL, document) for document in self._read_documents(self.real))
 
     def generated_documents(self) -> Iterator[tuple[str, Document]]:
         """Every generated document with its system."""
         for path in self.generated:
-            yield from ((self._system_name(document, path), document) for document in self._read(path))
+            yield from ((self._system_name(document, path), document) for document in self._read_documents(path))
 
     def _system_name(self, document: Document, path: Path) -> str:
         return str(document.meta[self.by]) if self.by else path.stem
 
-    def _read(self, path: Path) -> Iterator[Document]:
+    def _read_documents(self, path: Path) -> Iterator[Document]:
         if self.where and path in self.generated:
             return filter_study(formats.read(path, self.from_), self.where).iter_documents()
         return (item for item in formats.stream(path, self.from_) if isinstance(item, Document))
@@ -567,25 +569,25 @@ def _build_tables(
     criticisms: Sequence[Criticism],
     rows: Sequence[Comparison],
     readers: Study | None,
-    figures: human_judgments.MetricValues,
+    figures: human_judgements.MetricValues,
     corpora: _Corpora,
     test: _TestSettings,
 ) -> Tables:
     """Every table there is, by name."""
-    human = human_judgments.coherent_shares(readers, corpora.by or "model") if readers else {}
+    human = human_judgements.coherent_shares(readers, corpora.by or "model") if readers else {}
     columns = {**figures, **({"people": human} if human else {})}
     tables: Tables = {
-        "systems": lambda: human_judgments.add_metric_columns((row.row() for row in rows), columns),
+        "systems": lambda: human_judgements.add_metric_columns((row.row() for row in rows), columns),
         "contrasts": lambda: test.contrast_rows(criticisms),
         "diversity": lambda: [row for result in criticisms for row in diversity_rows(result, test.draws, test.seed)],
         "unused": lambda: [row for result in criticisms for row in never_used_rows(result)],
         "outliers": lambda: [row for result in criticisms for row in _outlier_rows(result, corpora)],
     }
     if readers:
-        tables["correlations"] = lambda: human_judgments.correlations(
-            {**human_judgments.latent_values_by_system(rows), **figures}, human
+        tables["correlations"] = lambda: human_judgements.correlations(
+            {**human_judgements.latent_values_by_system(rows), **figures}, human
         )
-        tables["incoherent"] = lambda: frame_rows(human_judgments.incoherent_organisations(readers))
+        tables["incoherent"] = lambda: frame_rows(human_judgements.incoherent_organisations(readers))
     for result in criticisms:
         for name, table in result.critic.tables(result.real, result.systems).items():
             tables[name] = functools.partial(frame_rows, table)
@@ -738,7 +740,9 @@ def _run_self_test(given: Mapping[str, str], seed: int, as_json_: bool) -> None:
         "paper: word-level and Latent PPL of its Table 1; 2.28, 64.80 (66.80 in its text) is a transformer's",
         "Latent PPL is over transitions between valid segments; the paper's script drops texts with a bad one",
     ]
-    _print_rows(rows, as_json_, "Self-test", str(Signature.of(statistic="synthetic", seed=seed, **given)), notes)
+    _print_rows(
+        rows, as_json_, "Self-test", str(Signature.from_fields(statistic="synthetic", seed=seed, **given)), notes
+    )
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@
         '''Examples: `finecomb agree demo-study`'''
         print_result(call(read(study, from_)), as_json_)
 
-The parameters of the command itself (paths, `--from`, `--json`) are as they are written there; every other keyword of the
+The parameters of the command itself (paths, `--from`, `--json`) stay as they are written. Every other keyword of the
 public function becomes a flag of the same name, with the first sentence of its description as help.
 """
 
@@ -108,9 +108,7 @@ def flag_parameters(
     }
 
 
-def _derive_flag(
-    name: str, hint: Any, default: Any, help: str, spelling: tuple[str, ...] | None
-) -> DerivedFlag:
+def _derive_flag(name: str, hint: Any, default: Any, help: str, spelling: tuple[str, ...] | None) -> DerivedFlag:
     metadata = getattr(hint, "__metadata__", ())
     bounds = next((item for item in metadata if isinstance(item, Bounds)), Bounds())
     kind: Any = get_args(hint)[0] if metadata else hint

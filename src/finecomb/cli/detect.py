@@ -11,9 +11,9 @@ import polars as pl
 import typer
 
 from finecomb import formats, protocols
-from finecomb.annotators.detectors import Factory, FittedDetector, detectors_by_name, named
+from finecomb.annotators.detectors import Factory, FittedDetector, detectors_by_name, find_detector
 from finecomb.annotators.detectors.base import BatchDetector
-from finecomb.annotators.detectors.batch_detection import RESULTS, DocumentMarking, MarkedCorpus, mark_corpus
+from finecomb.annotators.detectors.batch_detection import RESULT_TABLES, DocumentMarking, MarkedCorpus, mark_corpus
 from finecomb.cli.filters import Drop, Where, filter_study
 from finecomb.cli.options import with_options
 from finecomb.cli.shared import (
@@ -25,7 +25,7 @@ from finecomb.cli.shared import (
     format_count,
     print_note,
     print_notes,
-    print_result,
+    print_outcome,
     print_table,
     print_table_or_json,
     read,
@@ -41,8 +41,8 @@ from finecomb.core.study import Study, StudyItem
 from finecomb.engine.options import PartitionOptions
 from finecomb.engine.partitions import unfinished_folder
 from finecomb.formats import parquet
-from finecomb.formats.atomic_file import refuse_existing, write_file
-from finecomb.formats.folder import looks_like as folder_looks_like
+from finecomb.formats.atomic_file import reject_existing_path, write_file
+from finecomb.formats.folder import is_study_folder as folder_looks_like
 from finecomb.formats.parquet import ScannedStudy
 from finecomb.reporting.tables import Row, as_json
 
@@ -89,11 +89,11 @@ def detect(
 
     Example: `finecomb detect games --detector boxscore -o checked --basis record`
     """
-    factory = named(detector)
+    factory = find_detector(detector)
     reject_unknown_options(
         values.given, {factory.name: factory.options}, {row.name: row.options for row in detectors_by_name().values()}
     )
-    options: Any = values.of(factory.options)
+    options: Any = values.build_options(factory.options)
     scanned = _scan_parquet(study, from_, output) if not where and not drop else None
     whole = scanned if scanned is not None else filter_study(read(study, from_), where, drop)
     protocol = _detector_protocol(whole, factory.protocol_of(options) if factory.protocol_of else factory.protocol)
@@ -102,17 +102,17 @@ def detect(
     if documents.head(1).collect().is_empty():
         raise FinecombError(f"{study}: has no documents yet")
     if output:
-        refuse_existing(output, force)
+        reject_existing_path(output, force)
     fitted_texts, id = getattr(program, "fitted_texts", ()), getattr(program, "annotator_id", "")
     checker = factory.annotator(program.signature, fitted_texts, id)
     marking = DocumentMarking(checker.id, factory.make, protocol, options, isinstance(program, BatchDetector))
     folder = unfinished_folder(output) if output else None
-    with values.of(PartitionOptions).spread(folder) as spread:
+    with values.build_options(PartitionOptions).open_executor(folder) as spread:
         corpus = mark_corpus(documents, marking, program.signature, spread, track_texts)
-        print_notes(resume_note(spread.found, "text"))
+        print_notes(resume_note(spread.reused_row_count, "text"))
         if output and isinstance(whole, ScannedStudy):
-            tables = {name: corpus.table(name) for name in RESULTS}
-            formats.save_marked(whole, output, protocol, checker, tables, corpus.is_checked(), force)
+            tables = {name: corpus.table(name) for name in RESULT_TABLES}
+            formats.save_annotated_study(whole, output, protocol, checker, tables, corpus.is_valid(), force)
         elif output and isinstance(whole, Study):
             formats.save_checked(
                 _add_detector_work(whole, checker, protocol, corpus.annotations()), output, force=force
@@ -124,10 +124,10 @@ def _scan_parquet(path: Path, from_: str, output: Path | None) -> ScannedStudy |
     """A study that need not be read into memory: Parquet with texts only, to be written as Parquet."""
     if output is None or not output.name.endswith(parquet.FORMAT.suffixes) or from_ not in ("", "parquet"):
         return None
-    if folder_looks_like(path) or not parquet.looks_like(path):
+    if folder_looks_like(path) or not parquet.is_parquet_folder(path):
         return None
-    scanned = parquet.scan(path)
-    if scanned.count("annotations"):
+    scanned = parquet.scan_study(path)
+    if scanned.row_count("annotations"):
         return None
     twice = scanned.tables["documents"].select("id").filter(pl.col("id").is_duplicated()).head(1).collect()
     if len(twice):
@@ -168,7 +168,7 @@ def _report_marks(corpus: MarkedCorpus, signature: str, output: Path | None, as_
     if output:
         marks = int(corpus.table("marks").select(pl.len()).collect().item())
         checked = corpus.table("annotations").filter(pl.col("status") == "submitted").select(pl.len()).collect().item()
-        print_result(
+        print_outcome(
             output, f"{format_count(marks, 'mark')} in {format_count(checked, 'text')}; `finecomb show` explains each"
         )
     else:
@@ -229,14 +229,14 @@ def train(
 
     Example: `finecomb train games --detector boxscore -o weights.json`
     """
-    factory = named(detector)
+    factory = find_detector(detector)
     if factory.training is None:
         raise FinecombError(
             f"--detector {factory.name}: has nothing to fit; {join_names(TRAINING_BY_DETECTOR)} can be fitted"
         )
     choices = {name: training.options for name, training in TRAINING_BY_DETECTOR.items()}
     reject_unknown_options(values.given, {factory.name: factory.training.options}, choices)
-    options: Any = values.of(factory.training.options)
+    options: Any = values.build_options(factory.training.options)
     if real is not None:
         options = _add_real_texts(factory, options, real, from_)
     whole = read(study, from_)
@@ -252,7 +252,7 @@ def train(
         print_table(fitted.rows, fitted.title)
     print_note(fitted.signature)
     if output:
-        print_result(output, f"weights fitted on {format_count(fitted.texts, 'text')}")
+        print_outcome(output, f"weights fitted on {format_count(fitted.texts, 'text')}")
 
 
 def _add_real_texts(factory: Factory, options: Any, real: Path, from_: str) -> Any:
@@ -283,4 +283,4 @@ def _gold_annotations(study: Study, name: str) -> list[Annotation]:
     wanted = {name} if name else {id for id, kind in kinds.items() if kind == "gold"}
     if not wanted:
         raise FinecombError("the study has no annotator of kind gold; say who is with --gold")
-    return [annotation for annotation in study.work().iter_annotations() if annotation.annotator in wanted]
+    return [annotation for annotation in study.submitted_work().iter_annotations() if annotation.annotator in wanted]

@@ -7,13 +7,13 @@ from typing import Annotated, Literal
 
 import typer
 
-from finecomb.cli.shared import Force, From, StudyPath, app, format_count, print_notes, print_result, read
+from finecomb.cli.shared import Force, From, StudyPath, app, format_count, print_notes, print_outcome, read
 from finecomb.collection.exercises import exercise_from_gold, solvability_warnings, with_test, with_training
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.practice import Exercise
 from finecomb.core.protocol_text import format_yaml
 from finecomb.core.study import Study
-from finecomb.formats.atomic_file import refuse_existing, write_file
+from finecomb.formats.atomic_file import reject_existing_path, write_file
 
 
 @app.command()
@@ -48,7 +48,7 @@ def exercise(
     """
     if to == "training" and (share is not None or precision is not None):
         raise FinecombError("--pass and --precision are for a test; add --to test or leave them out")
-    refuse_existing(output, force)
+    reject_existing_path(output, force)
     whole = read(study, from_)
     chosen = whole.protocol(protocol or _default_protocol(whole))
     exercises = [_build_exercise(whole, id, gold, chosen.id) for id in documents]
@@ -61,7 +61,7 @@ def exercise(
     print_notes(solvability_warnings(changed, exercises))
     write_file(output, format_yaml(changed))
     errors = format_count(sum(len(one.solutions) for one in exercises), "error")
-    print_result(output, f"protocol {changed.id} with {format_count(len(exercises), 'exercise')}, {errors} to find")
+    print_outcome(output, f"protocol {changed.id} with {format_count(len(exercises), 'exercise')}, {errors} to find")
 
 
 def _default_protocol(study: Study) -> str:

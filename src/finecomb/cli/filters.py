@@ -83,7 +83,7 @@ class FilterOptions:
         "first", "Which passes of one annotator over a text count; all: each as one more annotation."
     )
 
-    def filters(self) -> Filters:
+    def to_filters(self) -> Filters:
         """The filters that these options ask for."""
         return build_filters(
             self.protocol, list(self.labels), list(self.drop), list(self.where), list(self.annotators),

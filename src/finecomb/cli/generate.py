@@ -11,11 +11,11 @@ import typer
 
 from finecomb import formats
 from finecomb.annotators.llm.budget import Price
-from finecomb.annotators.llm.run_folder import RUNS
+from finecomb.annotators.llm.run_folder import RUNS_FOLDER
 from finecomb.cli.call_progress import show_call_progress
 from finecomb.cli.model_options import WriterOptions, model_settings
 from finecomb.cli.options import with_options
-from finecomb.cli.shared import AsJson, Force, From, app, format_count, out, print_result, print_table_or_json, read
+from finecomb.cli.shared import AsJson, Force, From, app, format_count, out, print_outcome, print_table_or_json, read
 from finecomb.core.errors import FinecombError
 from finecomb.core.options import OptionValues
 from finecomb.core.records import Document
@@ -141,7 +141,7 @@ def generate_texts(
     if dry_run:
         _show_plan(run_plan, as_json_)
         return
-    where = runs or output.with_name(f"{output.name}.{RUNS}")
+    where = runs or output.with_name(f"{output.name}.{RUNS_FOLDER}")
     is_ours = (where / run_plan.folder_name()).exists()
     if output.exists() and not force and not is_ours:
         raise FinecombError(f"{output}: exists already and is of another run; choose another name or say --force")
@@ -178,10 +178,10 @@ def _execute_plan(run_plan: GenerationPlan, runs: Path) -> tuple[GenerationRun, 
 
 def _report_run(run: GenerationRun, output: Path, as_json_: bool) -> None:
     print_table_or_json(
-        _decoding_rows(run), as_json_, f"Texts of {run.plan.settings.system()}", "No texts.", list(_run_notes(run))
+        _decoding_rows(run), as_json_, f"Texts of {run.plan.settings.system_name()}", "No texts.", list(_run_notes(run))
     )
     if not as_json_ and run.documents:
-        print_result(
+        print_outcome(
             output, f"{format_count(len(run.documents), 'text')} from {format_count(len(run.plan.prompts), 'prompt')}"
         )
     if not run.documents and not run.stopped:
@@ -220,7 +220,10 @@ def _run_notes(run: GenerationRun) -> Iterator[str]:
     for reason, count in Counter(run.rejected).most_common():
         yield f"{format_count(count, 'sample')} not taken: {reason}"
     cost = f", ${run.cost:.4f}" if run.cost else ""
-    yield f"{format_count(run.calls, 'call')} made now, {run.cached} answered from earlier runs{cost}; kept in {run.folder}"
+    yield (
+        f"{format_count(run.calls, 'call')} made now, {run.cached} answered from earlier runs{cost}; kept in "
+        f"{run.folder}"
+    )
     if run.stopped:
         yield f"{run.stopped}; the same command goes on from here"
 
@@ -228,9 +231,9 @@ def _run_notes(run: GenerationRun) -> Iterator[str]:
 def _show_plan(run_plan: GenerationPlan, as_json_: bool) -> None:
     """The first prompt, every setting, and what the whole would take if no text had to be sampled again."""
     tasks = run_plan.tasks()
-    requests = [run_plan.call(task, 0).request for task in tasks]
+    requests = [run_plan.build_call(task, 0).request for task in tasks]
     settings = run_plan.settings
-    price = Price.of(settings.model)
+    price = Price.from_settings(settings.model)
     if not as_json_:
         for message in requests[0].messages:
             out.rule(message.role)
@@ -242,6 +245,6 @@ def _show_plan(run_plan: GenerationPlan, as_json_: bool) -> None:
         f"{format_count(len(tasks), 'text')} from {format_count(len(run_plan.prompts), 'prompt')}; nothing was sent"
     ]
     if settings.model.price:
-        most = sum(price.most(request) for request in requests)
+        most = sum(price.max_cost(request) for request in requests)
         notes.append(f"at most ${most:.4f} where no text has to be sampled again")
     print_table_or_json(rows, as_json_, "What a run would write", "", notes)

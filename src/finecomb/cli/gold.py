@@ -35,7 +35,7 @@ from finecomb.cli.shared import (
     format_count,
     plot_findings,
     print_note,
-    print_result,
+    print_outcome,
     print_signature,
     print_table,
     prints_bold,
@@ -46,7 +46,7 @@ from finecomb.core.estimate import Finding
 from finecomb.core.study import Study
 from finecomb.reporting.score_tables import format_score_rows, score_findings, score_rows
 from finecomb.reporting.tables import Row, as_json, finding_rows, frame_rows
-from finecomb.statistics.agreement.minimal_corrections import Repairs
+from finecomb.statistics.agreement.minimal_repairs import Repairs
 from finecomb.statistics.comparisons.system_ranking import BEST_RULE
 from finecomb.statistics.gold import merge_tables
 from finecomb.statistics.gold.disagreements import (
@@ -89,7 +89,7 @@ class _TablePrinter:
         self.best: Collection[tuple[str, str]] = ()
         """Judge and ratio of the scores that are best beyond chance."""
 
-    def add(self, name: str, title: str, table: Table) -> None:
+    def add_table(self, name: str, title: str, table: Table) -> None:
         """One more table."""
         flat, signature = _flat_rows(table)
         if self.as_json:
@@ -225,21 +225,22 @@ def gold(
             pivot(merge_tables.rates_table(merged, by, draws, seed), by, "label", as_given=True)
         )
     for name in table_names:
-        printer.add(name, GOLD_TABLE_TITLES[name], printable[name]())
+        printer.add_table(name, GOLD_TABLE_TITLES[name], printable[name]())
     if subsets is not None:
         subset_scores = merge_tables.subsets_table(
             study_view, subsets, least or MAJORITY, align, size, draws, seed, repairs
         )
-        printer.add("subsets", f"Gold from {subsets} annotators against gold from all", subset_scores)
+        printer.add_table("subsets", f"Gold from {subsets} annotators against gold from all", subset_scores)
     printer.finish([*study_view.notes, *merged.notes, *merge_tables.recovered_error_notes(merged, study_view)])
     if output:
         for note in formats.save(merged.study.items(), output, force=force):
             print_note(note)
         if not as_json_:
-            left = f"{format_count(len(merged.rest), 'error')} left for adjudication (--table rest)"
-            print_result(
+            left = f"{format_count(len(merged.undecided_errors), 'error')} left for adjudication (--table rest)"
+            print_outcome(
                 output,
-                f"{format_count(len(merged.kept), 'error')} in {format_count(_text_count(merged), 'text')}; {left}",
+                f"{format_count(len(merged.kept_errors), 'error')} in "
+                f"{format_count(_text_count(merged), 'text')}; {left}",
             )
 
 
@@ -252,7 +253,7 @@ def _parse_min_votes(text: str | None) -> MinVotes | None:
 
 
 def _text_count(merged: Gold) -> int:
-    return merged.study.work().annotations["document"].n_unique()
+    return merged.study.submitted_work().annotations["document"].n_unique()
 
 
 def _gold_tables(merged: Gold, by: str, draws: int, seed: int) -> dict[str, Callable[[], Table]]:
@@ -350,7 +351,8 @@ def score(
         _print_scores_by_rule(score_by_rules(truth, other, category, **options), average, as_json_)
         return
     scores = scored(
-        truth, other, match, category, split_names(by), gold_annotator=gold_annotator, judges=judges or (), protocol=protocol,
+        truth, other, match, category, split_names(by), gold_annotator=gold_annotator, judges=judges or (),
+        protocol=protocol,
         tokens=tokens, unread=unread, average=average, repairs=repairs, draws=draws, seed=seed,
     )  # fmt: skip
     if tables_ == "all":
@@ -366,7 +368,7 @@ def score(
             print_note(f"bold: higher than every other judge (labels ignored), {BEST_RULE}")
     printable = _score_tables(scores, truth if other is None else other, seed)
     for name in table_names:
-        printer.add(name, SCORE_TABLE_TITLES[name], printable[name]())
+        printer.add_table(name, SCORE_TABLE_TITLES[name], printable[name]())
     printer.finish(scores.notes)
     if report:
         _write_report(scores, report, as_json_)
@@ -376,14 +378,14 @@ def _restrict_to_texts(truth: Study, other: Study, drop: Sequence[str]) -> Study
     """The other study on the texts of gold only: conditions are about gold's documents, which know their meta."""
     texts = truth.documents["id"].implode()
     part = replace(other, documents=other.documents.filter(pl.col("id").is_in(texts)))
-    part = part.only(pl.col("document").is_in(texts))
+    part = part.filter_annotations(pl.col("document").is_in(texts))
     return filter_study(part, (), drop)
 
 
 def _print_scores_by_rule(by_rule: RuleTable, average: str, as_json_: bool) -> None:
     printer = _TablePrinter(as_json_, several=True)
-    printer.add("rules", f"F1 by each rule ({average}), labels ignored", by_rule.scores)
-    printer.add("ranks", "Rank by each rule: 1 is the best", by_rule.ranks)
+    printer.add_table("rules", f"F1 by each rule ({average}), labels ignored", by_rule.scores)
+    printer.add_table("ranks", "Rank by each rule: 1 is the best", by_rule.ranks)
     printer.finish(by_rule.notes)
 
 
@@ -413,7 +415,7 @@ def _print_scalar_scores(
     printer = _TablePrinter(as_json_, several=False)
     metrics = scalar_metric_correlations(truth, other, question, given, gold, draws, seed)
     plot_findings(metrics)
-    printer.add("metrics", "Metrics against people", metrics)
+    printer.add_table("metrics", "Metrics against people", metrics)
     printer.finish([])
 
 
@@ -424,4 +426,4 @@ def _write_report(scores: Scores, folder: Path, quiet: bool) -> None:
 
     written = write_validation_report(scores, folder)
     if not quiet:
-        print_result(folder, f"{format_count(len(written), 'file')}; open {folder / 'index.html'}")
+        print_outcome(folder, f"{format_count(len(written), 'file')}; open {folder / 'index.html'}")

@@ -21,7 +21,7 @@ from finecomb.cli.shared import (
     out,
     plot_findings,
     print_note,
-    print_result,
+    print_outcome,
     print_table,
     read,
 )
@@ -115,7 +115,7 @@ def calibrate(
         page = calibration_page(result, stale_conditions(contract, result.binding, contract.made, {}))
         write_file(html, page)
         if not as_json_:
-            print_result(html, "written")
+            print_outcome(html, "written")
     if keep:
         _write_calibration(study, record, as_json_)
 
@@ -163,7 +163,7 @@ def _write_calibration(study: Path, record: CalibrationRecord, quiet: bool) -> N
         path.parent.mkdir(exist_ok=True)
         write_file(path, content.model_dump_json(indent=1))
     if not quiet:
-        print_result(path, f"{record.verdict}; holds for {record.contract.days} days")
+        print_outcome(path, f"{record.verdict}; holds for {record.contract.days} days")
 
 
 # --- validate ----------------------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ def _make_judge(study: Study, name: str, gold: str, values: OptionValues, path: 
 
 def _make_model_judge(study: Study, name: str, gold: str, values: OptionValues, path: Path) -> JudgeFunction:
     """A language model as a function: all texts are put to it at once, and nothing is paid twice."""
-    from finecomb.annotators.llm.runs import execute, plan
+    from finecomb.annotators.llm.runs import execute_plan, plan_run
 
     wanted = validation_texts(study, gold)
     protocol = study.protocols[wanted.protocol]
@@ -235,7 +235,7 @@ def _make_model_judge(study: Study, name: str, gold: str, values: OptionValues, 
         )
     settings = settings.model_copy(update={"samples": 1})
     texts = Study.from_items([protocol, *wanted.documents])
-    run = execute(plan(texts, settings, protocol, name=name), path / "runs" if path.is_dir() else None)
+    run = execute_plan(plan_run(texts, settings, protocol, name=name), path / "runs" if path.is_dir() else None)
     readings = {annotation.document: annotation for annotation in run.annotations if not annotation.excluded}
     missing = [document.id for document in wanted.documents if document.id not in readings]
     if missing:
@@ -275,7 +275,8 @@ def estimate(
     """
     fixed = None if not strata else () if strata == "none" else tuple(split_names(strata))
     result = estimated(
-        read(study, from_), judges or (), split_names(measures), by, strata=fixed, people=people or (), by_label=each_label,
+        read(study, from_), judges or (), split_names(measures), by, strata=fixed, people=people or (),
+        by_label=each_label,
         filters=build_filters(protocol, labels, where=where), tokens=tokens,
     )  # fmt: skip
     _print_estimates(result, as_json_)

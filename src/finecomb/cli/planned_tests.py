@@ -15,7 +15,7 @@ import typer
 import typer.main
 
 from finecomb import formats
-from finecomb.annotators.simulated.redrawn_people import redrawn
+from finecomb.annotators.simulated.resimulation import resimulate_study
 from finecomb.annotators.simulated.simulated_people import CrowdTraits
 from finecomb.cli.shared import app, out, print_note
 from finecomb.core.errors import FinecombError
@@ -74,7 +74,7 @@ def power_rows(study: Study, planned: Sequence[str], traits: CrowdTraits, seed: 
         tests = [line for line in tests if run == 0 or any(line == tested for tested, _ in hits)]  # those with a p
         if not tests:
             break
-        with _save_temporarily(redrawn(study, protocol, traits, seed, run)) as path:
+        with _save_temporarily(resimulate_study(study, protocol, traits, seed, run)) as path:
             for line in tests:
                 for row in _test_rows(line, path):
                     hits.setdefault((line, _row_name(row)), []).append(float(row["p"]) < _ALPHA)

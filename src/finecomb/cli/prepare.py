@@ -17,7 +17,7 @@ from finecomb.cli.shared import (
     app,
     format_count,
     parse_mapping,
-    print_result,
+    print_outcome,
     print_table_or_json,
 )
 from finecomb.core.errors import FinecombError
@@ -136,4 +136,4 @@ def _report_preparation(
     if not prepared.documents:
         raise FinecombError(f"no text is left; most were dropped because: {prepared.dropped.most_common(1)[0][0]}")
     if not as_json_:
-        print_result(output, format_count(len(prepared.documents), "text"))
+        print_outcome(output, format_count(len(prepared.documents), "text"))

@@ -6,9 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from finecomb.annotators.llm.local_models import is_local
-from finecomb.annotators.llm.probes import TEXTS, ProbeVariant, as_probe, probe_name, probe_texts, probe_variant, unread
+from finecomb.annotators.llm.probes import (
+    DEFAULT_TEXT_COUNT,
+    ProbeVariant,
+    find_unread_documents,
+    label_as_probe,
+    probe_name,
+    probe_texts,
+    probe_variant,
+)
 from finecomb.annotators.llm.prompt import PromptTemplate
-from finecomb.annotators.llm.runs import ModelPlan, ModelRun, plan
+from finecomb.annotators.llm.runs import ModelRun, RunPlan, plan_run
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding
 from finecomb.core.protocol import Protocol
@@ -30,25 +38,25 @@ class ProbedModel:
     limit: int | None
 
     @property
-    def asked(self) -> ProbeVariant:
+    def baseline_variant(self) -> ProbeVariant:
         """What the judge itself is asked."""
-        usual = PromptTemplate.brief() if is_local(self.settings.model) else PromptTemplate()
+        usual = PromptTemplate.for_local_models() if is_local(self.settings.model) else PromptTemplate()
         once = self.settings.model_copy(update={"samples": 1})
         return ProbeVariant(once, self.protocol, self.template or usual)
 
-    def plans(self, probe: str, paraphrase: PromptTemplate | None) -> Iterator[ModelPlan]:
+    def plans(self, probe: str, paraphrase: PromptTemplate | None) -> Iterator[RunPlan]:
         """What is asked: first what the judge has not read yet of the probe's texts, then all of them, changed."""
-        texts = probe_texts(self.study.iter_documents(), self.limit or TEXTS, self.settings.seed)
-        variant = probe_variant(probe, self.asked, paraphrase)
-        if missing := unread(texts, self.study.iter_annotations(), self.name, self.protocol.id):
-            yield self._plan(self.asked, missing, self.name)
+        texts = probe_texts(self.study.iter_documents(), self.limit or DEFAULT_TEXT_COUNT, self.settings.seed)
+        variant = probe_variant(probe, self.baseline_variant, paraphrase)
+        if missing := find_unread_documents(texts, self.study.iter_annotations(), self.name, self.protocol.id):
+            yield self._plan_variant(self.baseline_variant, missing, self.name)
         if probe != "self":
-            yield self._plan(variant, texts, probe_name(self.name, probe))
+            yield self._plan_variant(variant, texts, probe_name(self.name, probe))
 
-    def _plan(self, variant: ProbeVariant, texts: Sequence[Document], name: str) -> ModelPlan:
-        return plan(self.study, variant.settings, variant.protocol, texts, name, variant.template)
+    def _plan_variant(self, variant: ProbeVariant, texts: Sequence[Document], name: str) -> RunPlan:
+        return plan_run(self.study, variant.settings, variant.protocol, texts, name, variant.template)
 
-    def clash(self, run_plan: ModelPlan) -> str:
+    def name_clash(self, run_plan: RunPlan) -> str:
         """Why a plan cannot be run under its annotator's name, or nothing."""
         mine = run_plan.annotator(0)
         for annotator in self.study.iter_annotators():
@@ -58,10 +66,10 @@ class ProbedModel:
                 return f"annotator {annotator.id!r} was asked with another prompt before; name this one with --name"
         return ""
 
-    def kept(self, run: ModelRun, probe: str, system: str) -> ModelRun:
+    def record_probe(self, run: ModelRun, probe: str, system: str) -> ModelRun:
         """A run with what its annotators say about the probe."""
         if run.record.name != self.name:
-            return as_probe(run, self.name, probe)
+            return label_as_probe(run, self.name, probe)
         if not system:
             return run
         people = tuple(one.model_copy(update={"meta": {**one.meta, OWN_SYSTEM_KEY: system}}) for one in run.annotators)

@@ -19,7 +19,7 @@ from finecomb.cli.shared import (
     format_count,
     out,
     print_note,
-    print_result,
+    print_outcome,
     print_table_or_json,
     read,
 )
@@ -27,7 +27,7 @@ from finecomb.collection.screened_annotators import ScreenedPerson, screened_peo
 from finecomb.collection.screening import Suggestion
 from finecomb.collection.screening import screen as suggestions
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.formats.atomic_file import refuse_existing, write_file
+from finecomb.formats.atomic_file import reject_existing_path, write_file
 from finecomb.reporting.tables import Row, as_json
 
 if TYPE_CHECKING:
@@ -97,18 +97,19 @@ def pay(
 
     if form not in pay.FILENAME_BY_FORMAT:
         raise FinecombError(
-            f"--form {form}: choose among {', '.join(pay.FILENAME_BY_FORMAT)}{did_you_mean(form, pay.FILENAME_BY_FORMAT)}"
+            f"--form {form}: choose among "
+            f"{', '.join(pay.FILENAME_BY_FORMAT)}{did_you_mean(form, pay.FILENAME_BY_FORMAT)}"
         )
-    refuse_existing(output, force)
+    reject_existing_path(output, force)
     with _open_database(study, db) as store:
-        with store.database.reading() as transaction:
+        with store.database.read_transaction() as transaction:
             arrivals = arrivals_storage.arrivals(store, transaction)
         people = pay.compute_earnings(store.study(), arrivals, store.head.protocol)
     text = pay.pay_file(_pay_form(form), people)
     write_file(output, text, private=True)
     lines = text.count("\n") - (form != "prolific")  # which wants no heading
     people_ = format_count(lines, "person") if lines == 1 else f"{lines:,} people"
-    print_result(output, f"written, {format_count(lines, 'line') if form == 'tasks' else people_}")
+    print_outcome(output, f"written, {format_count(lines, 'line') if form == 'tasks' else people_}")
 
 
 def _pay_form(name: str) -> PayFileFormat:
@@ -134,7 +135,7 @@ def forget(
 
     with _open_database(study, db) as store:
         named = _check_annotators(store, annotator)
-        with store.database.reading() as transaction:
+        with store.database.read_transaction() as transaction:
             there = arrivals_storage.count_personal_data(store, transaction, named)
         out.print(f"{study}: {_format_personal_data(there)}", soft_wrap=True)
         if there == arrivals_storage.PersonalDataCounts(0, 0, 0, 0, 0):
@@ -143,7 +144,7 @@ def forget(
             typer.confirm("Remove them for good?", abort=True)
         gone = store.change_study_sync(arrivals_storage.forget_personal_data, "finecomb forget", named)
         arrivals_storage.vacuum_database(store.database)
-    print_result(study, f"removed {_format_personal_data(gone)}")
+    print_outcome(study, f"removed {_format_personal_data(gone)}")
     for file in _find_backups(study, db):
         print_note(f"{file} was made before and still holds them; delete it when you no longer need it")
     print_note("backups and files of pay that were made before still hold them; delete those you do not need")

@@ -14,7 +14,7 @@ import typer
 from finecomb import formats
 from finecomb.annotators.simulated.simulated_people import CrowdTraits
 from finecomb.cli.planned_tests import planned_problems, power_rows, print_planned_tables
-from finecomb.cli.shared import AsJson, Force, StudyPath, app, out, print_note, print_result, print_table_or_json, read
+from finecomb.cli.shared import AsJson, Force, StudyPath, app, out, print_note, print_outcome, print_table_or_json, read
 from finecomb.collection import pay as pay_rules
 from finecomb.collection.database.location import DATABASE_FILENAME, parse_location
 from finecomb.core.errors import FinecombError
@@ -91,7 +91,7 @@ def rehearse(
     if output:  # before the tables, so that nothing that stops one of them loses the walk
         formats.save(rehearsal.study.items(), output, force=force)
         if not as_json_:
-            print_result(output, "the rehearsed study; every command reads it")
+            print_outcome(output, "the rehearsed study; every command reads it")
     is_complete = as_json_ or _print_planned_tests(rehearsal, traits, seed, runs)
     if not is_complete or (rehearsal.states and not rehearsal.is_filled):
         raise typer.Exit(1)
@@ -146,7 +146,7 @@ def _run_rehearsal(whole: Study, traits: CrowdTraits, arrivals: int, seed: int) 
             clock,
             durable=False,
         )
-        places = sum(place.cell.people for place in store.plan().cells.values())
+        places = sum(place.cell.people for place in store.assignment_plan().cells.values())
         try:
             return rehearse(store, clock, traits, arrivals, seed, _visit_reporter(itertools.count(1), places))
         finally:

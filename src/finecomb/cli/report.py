@@ -23,7 +23,7 @@ from finecomb.cli.shared import (
     format_count,
     out,
     print_note,
-    print_result,
+    print_outcome,
     print_table_or_json,
     read,
 )
@@ -151,7 +151,7 @@ def report(
     out.print(content.answer.sentence, style="bold", soft_wrap=True)
     for note in content.notes:
         out.print(f"note: {note}", soft_wrap=True)
-    print_result(output / "index.html", f"{format_count(len(content.figures), 'figure')}, {content.counts}")
+    print_outcome(output / "index.html", f"{format_count(len(content.figures), 'figure')}, {content.counts}")
     _warn_about_sharing(made_from, anonymous)
 
 
@@ -202,9 +202,11 @@ def _raw_replies(study: Path, chosen: Study) -> dict[str, str]:
     if not runs.is_dir():
         return {}
     from finecomb.annotators.llm.journal import cached_replies
-    from finecomb.annotators.llm.model_calls import reply_text
+    from finecomb.annotators.llm.model_calls import truncate_reply
 
-    return select_used_replies(chosen, {hash: reply_text(entry.reply) for hash, entry in cached_replies(runs).items()})
+    return select_used_replies(
+        chosen, {hash: truncate_reply(entry.reply) for hash, entry in cached_replies(runs).items()}
+    )
 
 
 def _stored_replies(file: Path) -> dict[str, str]:
@@ -232,7 +234,7 @@ def _write_comparison(study: Path, before: Path, by: str, output: Path, draws: i
     rows, signature = finding_rows(findings)
     print_rows(out, rows, "What changed")
     print_note(signature)
-    print_result(output / "index.html", f"{format_count(len(findings), 'difference')}")
+    print_outcome(output / "index.html", f"{format_count(len(findings), 'difference')}")
 
 
 def _verify_report(folder: Path) -> None:
@@ -241,7 +243,7 @@ def _verify_report(folder: Path) -> None:
     differing = verify_report(folder, formats.read, lambda study, manifest: _rebuild_source(study, manifest, folder))
     if differing:
         raise FinecombError(f"{folder}: " + "\n".join(differing))
-    print_result(folder, "every number comes out again from the data in data/")
+    print_outcome(folder, "every number comes out again from the data in data/")
 
 
 def _rebuild_source(study: Study, manifest: Mapping[str, Any], folder: Path) -> ReportSource:
@@ -300,7 +302,7 @@ def reproduce(
     """
     from finecomb.reporting.reproduce.exhibit_folder import write_reproduction
     from finecomb.reporting.reproduce.exhibits import PaperStudy  # critics and charts: only for who wants them
-    from finecomb.reporting.reproduce.printed_figures import find_contradictions, is_paper_data
+    from finecomb.reporting.reproduce.printed_values import find_contradictions, is_paper_data
     from finecomb.reporting.reproduce.registry import find_paper
 
     chosen = find_paper(paper)
@@ -325,7 +327,7 @@ def reproduce(
     )
     if not as_json_:
         number = sum(outcome.rendering is not None for outcome in outcomes)
-        print_result(output / "index.html", f"{number} of {len(outcomes)} tables and figures")
+        print_outcome(output / "index.html", f"{number} of {len(outcomes)} tables and figures")
 
 
 def _outcome_row(outcome: ExhibitOutcome) -> dict[str, object]:

@@ -16,13 +16,13 @@ import typer
 
 from finecomb import protocols
 from finecomb.annotators.simulated.preview_study import preview_study
-from finecomb.cli.shared import Force, app, err, format_count, out, parse_phases, print_note, print_result
+from finecomb.cli.shared import Force, app, err, format_count, out, parse_phases, print_note, print_outcome
 from finecomb.collection.announcement import build_announcement, summary_line
 from finecomb.collection.database.location import DATABASE_FILENAME, StudyLocation, is_postgres_url, parse_location
 from finecomb.core.errors import FinecombError, StudyError, did_you_mean
 from finecomb.core.records import ONBOARDING_PHASES
 from finecomb.core.study_checks import check_items
-from finecomb.formats import folder, with_lines
+from finecomb.formats import folder, locate_problems
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -83,8 +83,8 @@ def serve(
         _open_socket(host, port) as (listening, address),
     ):
         address = public_url.rstrip("/") or address
-        documents = len(store.plan().documents)
-        annotators = format_count(store.head.annotators, "annotator")
+        documents = len(store.assignment_plan().documents)
+        annotators = format_count(store.head.annotators_per_document, "annotator")
         out.print(
             f"{store.title}: {format_count(documents, 'text')}, {annotators} per text, {store.head.protocol.id}",
             soft_wrap=True,
@@ -153,7 +153,8 @@ def preview(
         store = open_store(parse_location(Path(temporary) / DATABASE_FILENAME), items)
         link = _joining_link(store, address)
         out.print(
-            f"{chosen.id}: {format_count(len(store.plan().documents), 'example text')}; nothing is kept", soft_wrap=True
+            f"{chosen.id}: {format_count(len(store.assignment_plan().documents), 'example text')}; nothing is kept",
+            soft_wrap=True,
         )
         _print_line("preview", link)
         try:
@@ -230,11 +231,12 @@ def _sign_in_link(store: Store, id: str, address: str) -> str:
     """A link for a researcher, in the role they have."""
     from finecomb.collection import researcher_actions_storage
 
-    with store.database.reading() as transaction:
+    with store.database.read_transaction() as transaction:
         roles = {person.id: person.role for person in researcher_actions_storage.researchers(store, transaction)}
     if id not in roles:
         raise FinecombError(f"no researcher is called {id!r}{did_you_mean(id, roles)}; an owner invites new ones")
-    return f"{address}/sign-in/{store.run_job_sync(researcher_actions_storage.invite_researcher, 'finecomb links', id, roles[id])}"
+    token = store.run_job_sync(researcher_actions_storage.invite_researcher, "finecomb links", id, roles[id])
+    return f"{address}/sign-in/{token}"
 
 
 @app.command()
@@ -276,7 +278,7 @@ def backup(
         back_up(database, target)
     finally:
         database.close()
-    print_result(target, "written")
+    print_outcome(target, "written")
 
 
 def _verify_backup(file: Path) -> None:
@@ -285,7 +287,7 @@ def _verify_backup(file: Path) -> None:
     check = verify(file)
     seal = f"as it was made at {check.sealed}" if check.sealed else "sound, but without a seal to compare it with"
     studies = "1 study" if len(check.studies) == 1 else f"{len(check.studies)} studies"
-    print_result(file, f"{seal}; {studies}, {format_count(check.rows, 'row')}")
+    print_outcome(file, f"{seal}; {studies}, {format_count(check.rows, 'row')}")
 
 
 @app.command()
@@ -313,11 +315,11 @@ def repair(study: ServedStudy) -> None:
         subject = f"{row.kind} {row.id!r}" if row.id else row.kind
         out.print(f"{subject}: {row.outcome}: {row.why}", soft_wrap=True)
     if not result.rows:
-        print_result(study, "every record can be read; nothing was changed")
+        print_outcome(study, "every record can be read; nothing was changed")
         return
     print_note(f"the database as it was is kept in {result.backup}")
     print_note(f"what was taken out or changed is kept in {result.aside}")
-    print_result(study, f"{format_count(len(result.rows), 'record')} mended or set aside")
+    print_outcome(study, f"{format_count(len(result.rows), 'record')} mended or set aside")
 
 
 @app.command()
@@ -337,7 +339,7 @@ def restore(
     where = work_location(study, "")
     if copy := put_back(file, where, force):
         print_note(f"what was there is kept in {copy}")
-    print_result(study, f"restored from {file}")
+    print_outcome(study, f"restored from {file}")
 
 
 # --- where and what ----------------------------------------------------------------------------------------------
@@ -360,7 +362,7 @@ def _lock_study(study: Path, db: str) -> Iterator[None]:
     """Nobody else serves the study from its SQLite file; several processes may from PostgreSQL."""
     from finecomb.collection.database.serving_lock import hold_study_lock
 
-    if study.is_dir() and not folder.looks_like(study):
+    if study.is_dir() and not folder.is_study_folder(study):
         yield  # which is said below
         return
     with hold_study_lock(work_location(study, db), "serve"):
@@ -372,14 +374,14 @@ def _open_served_study(study: Path, db: str) -> Iterator[Store]:
     """A study to be served, with what is new in its folder."""
     from finecomb.collection.database.store import open_store
 
-    if study.is_dir() and not folder.looks_like(study):
+    if study.is_dir() and not folder.is_study_folder(study):
         raise FinecombError(f"{study}: no study in this folder; `finecomb new` makes one from your texts")
     if not study.is_dir() and not is_postgres_url(study) and not (parse_location(study).file or study).exists():
         raise FinecombError(f"{study}: no such file or folder")
     try:
-        store = open_store(work_location(study, db), check_items(folder.files(study)) if study.is_dir() else None)
+        store = open_store(work_location(study, db), check_items(folder.read_files(study)) if study.is_dir() else None)
     except StudyError as error:
-        raise StudyError(with_lines(error.problems, study)) from None
+        raise StudyError(locate_problems(error.problems, study)) from None
     try:
         yield store
     finally:
@@ -406,7 +408,8 @@ def _open_socket(host: str, port: int) -> Iterator[tuple[socket.socket, str]]:
 def _researchers_link(store: Store, address: str) -> str:
     from finecomb.collection import researcher_actions_storage
 
-    return f"{address}/sign-in/{store.run_job_sync(researcher_actions_storage.invite_researcher, 'finecomb serve', 'owner', 'owner')}"
+    token = store.run_job_sync(researcher_actions_storage.invite_researcher, "finecomb serve", "owner", "owner")
+    return f"{address}/sign-in/{token}"
 
 
 def _joining_link(store: Store, address: str) -> str:
@@ -492,5 +495,5 @@ def _serve_in_workers(store: Store, listening: socket.socket, options: ServeOpti
     with handle_signals(asks):
         workers.start()
         _announce(options)
-        workers.watch()
+        workers.supervise()
     err.print("Stopped; everything is saved.")

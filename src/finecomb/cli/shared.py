@@ -23,7 +23,7 @@ from finecomb.core.records import ONBOARDING_PHASES, OnboardingPhase
 from finecomb.core.results import Findings, Result
 from finecomb.core.study import Study, StudyItem
 from finecomb.formats.atomic_file import write_file
-from finecomb.reporting.tables import FORMAT_BY_SUFFIX, Row, as_json, format_table, print_rows
+from finecomb.reporting.tables import FORMAT_BY_SUFFIX, Row, as_json, finding_rows, format_table, print_rows
 
 _WIDTH = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160  # no window sets the width of a pipe
 out = Console(width=_WIDTH, highlight=False, markup=False, emoji=False)  # texts may hold [brackets] and :words:
@@ -101,7 +101,7 @@ def print_notes(lines: Iterable[str]) -> None:
         print_note(line)
 
 
-def print_result(path: Path, words: str) -> None:
+def print_outcome(path: Path, words: str) -> None:
     """The one-line result of a command that wrote or checked something, never wrapped."""
     out.print(f"{path}: {words}", soft_wrap=True)
 
@@ -195,6 +195,9 @@ def print_table_or_json(rows: list[Row], as_json_: bool, title: str, empty: str,
             print_note(note)
 
 
+_INTERVALS = " (95% intervals; with --json each row adds what is particular to it)"
+
+
 def shows_progress() -> bool:
     """Return whether a person watches standard error, so that progress is worth drawing."""
     return err.is_terminal
@@ -209,10 +212,10 @@ def print_result(result: Result, as_json_: bool) -> None:
     if OUTPUT.plot is not None:
         result.plot(OUTPUT.plot)
         print_note(f"{OUTPUT.plot}: drawn, with 95% intervals")
-    findings = isinstance(result, Findings)
-    rows, signature = finding_rows(result) if findings else (result.rows(), result.signature)
+    rows: Sequence[Row]
+    rows, signature = finding_rows(result) if isinstance(result, Findings) else (result.rows(), result.signature)
     if as_json_:
         typer.echo(as_json(rows, signature))
         return
     print_table(rows, result.title)
-    print_signature(signature, " (95% intervals; with --json each row adds what is particular to it)" if findings else "")
+    print_signature(signature, _INTERVALS if isinstance(result, Findings) else "")

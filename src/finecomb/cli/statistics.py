@@ -25,17 +25,17 @@ from finecomb.cli.shared import (
 )
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding
-from finecomb.core.results import Findings
 from finecomb.core.options import OptionValues, merge_option_specs, option_specs, reject_unknown_options
 from finecomb.core.protocol import Protocol
+from finecomb.core.results import Findings
 from finecomb.core.study import Study
 from finecomb.reporting.tables import BestNumber, BestText, Row, as_json, finding_rows, format_interval, frame_rows
 from finecomb.statistics.comparisons.system_ranking import BEST_RULE, NO_BEST, BestValue, best_values, sort_by_value
 from finecomb.statistics.gold.decisions import decision_notes
 from finecomb.statistics.measures.annotation_measures import ANSWER_PREFIX, MEASURES, MeasureOptions, find_measure
 from finecomb.statistics.measures.annotation_measures import measure as measured
-from finecomb.statistics.measures.counts import meta_names
 from finecomb.statistics.measures.cross_tables import pivot
+from finecomb.statistics.measures.study_counts import meta_names
 from finecomb.statistics.registry import PLANS, STATISTICS, WITH_PILOT, WITHOUT_PILOT
 from finecomb.statistics.selection.view import Filters, View, view
 
@@ -128,7 +128,7 @@ def measure(
     wanted, choices = split_names(measures), measure_options_by_name()
     _refuse_unknown_measures(wanted, [*MEASURES, *STATISTICS])
     reject_unknown_options(values.given, _wanted_options_by_name(wanted), choices)
-    part = view(read(study, from_), values.of(FilterOptions).filters())
+    part = view(read(study, from_), values.build_options(FilterOptions).to_filters())
     print_notes([*part.notes, *decision_notes(part.study)])
     by = _default_columns(part.study, values.given.get("by", ()))
     findings = _compute_measures(part, wanted, values, by)
@@ -168,14 +168,14 @@ def _wanted_options_by_name(wanted: Sequence[str]) -> dict[str, type]:
 
 def _compute_measures(part: View, wanted: Sequence[str], values: OptionValues, by: tuple[str, ...]) -> list[Finding]:
     """Means over annotations all at once, then each other statistic."""
-    options = values.of(MeasureOptions, by=by)
+    options = values.build_options(MeasureOptions, by=by)
     means = [name for name in wanted if _is_mean(name)]
     taken_by_means = set(merge_option_specs(find_measure(name).options for name in means)) - {"by"}
     fields = {name: getattr(options, name) for name in values.given if name in taken_by_means}
     findings: list[Finding] = measured(part, means, by, **fields) if means else []
     for name in wanted:
         if name in STATISTICS:
-            findings += STATISTICS[name].run(part, values.of(STATISTICS[name].options, by=by))
+            findings += STATISTICS[name].run(part, values.build_options(STATISTICS[name].options, by=by))
     return findings
 
 
@@ -238,7 +238,9 @@ def power(
     reject_unknown_options(values.given, {name: row.options}, choices)
     pilot = None if study is None else view(read(study, from_), _pilot_filters(values))
     print_notes(pilot.notes if pilot else ())
-    print_findings(row.run(pilot, values.of(row.options)), as_json_, "Power" if study is None else "Planning")
+    print_findings(
+        row.run(pilot, values.build_options(row.options)), as_json_, "Power" if study is None else "Planning"
+    )
 
 
 def _print_reading_plan(

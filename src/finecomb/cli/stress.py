@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 
 from finecomb import protocols
-from finecomb.annotators.detectors import Detector, named
+from finecomb.annotators.detectors import Detector, find_detector
 from finecomb.annotators.detectors.base import BatchDetector
 from finecomb.cli.filters import Draws, Drop, Seed, Where, filter_study, split_names
 from finecomb.cli.options import NoOptions, with_options
@@ -102,9 +102,9 @@ def stress(
     pairs = corrupt_documents(documents, kinds, seed)
     if not pairs:
         raise FinecombError(f"{study}: no text can be damaged in this way; `finecomb stress --help` lists the kinds")
-    with values.of(PartitionOptions).spread() as spread:
+    with values.build_options(PartitionOptions).open_executor() as spread:
         table = stressed(pairs, chosen, draws, seed, spread)
-    print_notes(resume_note(spread.found, "score"))
+    print_notes(resume_note(spread.reused_row_count, "score"))
     _print_stress(table.falls, table.ranks, [*_stress_notes(documents, pairs, kinds, chosen), *table.notes], as_json_)
     if table.failed:
         raise typer.Exit(1)
@@ -163,7 +163,7 @@ class DetectorScore:
 
 @functools.lru_cache(maxsize=4)
 def _load_detector(name: str) -> Detector:
-    factory = named(name)
+    factory = find_detector(name)
     return factory.make(protocols.load(factory.protocol), factory.options())
 
 

@@ -13,8 +13,8 @@ from rich.text import Text
 
 from finecomb import formats, protocols
 from finecomb.annotators.detectors.boxscore.game_record import game_problem
-from finecomb.annotators.simulated import Simulated, crowd, plant
-from finecomb.annotators.simulated import simulate as simulated
+from finecomb.annotators.simulated import SimulatedAnnotator, make_crowd, plant_errors
+from finecomb.annotators.simulated import simulate_annotations as simulated
 from finecomb.cli.filters import Drop, Where, filter_study
 from finecomb.cli.planned_tests import planned_problems
 from finecomb.cli.shared import (
@@ -30,7 +30,7 @@ from finecomb.cli.shared import (
     parse_mapping,
     parse_phases,
     print_note,
-    print_result,
+    print_outcome,
     print_table,
     print_table_or_json,
     read,
@@ -49,16 +49,16 @@ from finecomb.core.study_checks import check as check_study
 from finecomb.core.study_checks import check_items
 from finecomb.formats import Options
 from finecomb.formats.atomic_file import write_file
-from finecomb.formats.mark_merge import joined_marks
-from finecomb.formats.text_records import read_evidence, with_evidence
+from finecomb.formats.mark_merge import merge_annotations
+from finecomb.formats.text_evidence import attach_evidence, read_evidence
 from finecomb.reporting import demo_tour as tour
 from finecomb.reporting.marked_text import document_page
 from finecomb.reporting.problem_tables import problem_lines, problem_row
 from finecomb.reporting.tables import Row, as_json, frame_rows
 from finecomb.reporting.terminal_text import render_document
 from finecomb.statistics.gold.gold_and_judges import find_gold_annotator
-from finecomb.statistics.measures.counts import group_counts, label_counts, meta_names, study_totals
 from finecomb.statistics.measures.numeric_answers import unusable_severities
+from finecomb.statistics.measures.study_counts import group_counts, label_counts, meta_names, study_totals
 from finecomb.statistics.measures.text_sizes import non_work_counts, text_sizes, work_summary
 from finecomb.statistics.selection.subset import condition_columns
 
@@ -193,7 +193,7 @@ def new(
     left = sum(isinstance(item, Annotation) for item in source)
     if left:
         print_note(f"{left:,} annotations in {documents} were left behind; use `finecomb convert` to keep them")
-    print_result(
+    print_outcome(
         study, f"{format_count(len(texts), 'text')}, protocol {chosen.id}, {_describe_annotators(settings, chosen)}"
     )
     out.print(f"annotators: {summary_line(build_announcement(chosen, settings))}", soft_wrap=True)
@@ -239,7 +239,7 @@ def _attach_data(texts: Sequence[Document], paths: Sequence[Path], protocol: Pro
         raise FinecombError(
             f"--data: {protocol.id} shows no data beside the text; leave it out, or set work.data in it"
         )
-    match = with_evidence(texts, read_evidence(paths))
+    match = attach_evidence(texts, read_evidence(paths))
     for note in match.notes if paths else ():
         print_note(note)
     for text in match.documents if protocol.work.data else ():
@@ -294,18 +294,18 @@ def merge(
     others = [
         (path.name, formats.read(path, from_, _read_options(path, from_, options), track_records)) for path in marks
     ]
-    joined = joined_marks(read(study), others)
+    joined = merge_annotations(read(study), others)
     for note in formats.save(check_items(joined.items), output, force=force):
         print_note(note)
-    print_result(
+    print_outcome(
         output, f"{format_count(joined.annotations, 'annotation')} joined from {format_count(len(marks), 'file')}"
     )
 
 
 def _read_options(path: Path, from_: str, options: Options) -> Options:
     """The options that a file's format understands; of several files not every one needs all."""
-    understood = (formats.named(from_) if from_ else formats.format_of(path)).options
-    return Options(**{name: getattr(options, name) for name in options.given() & understood})
+    understood = (formats.get_format(from_) if from_ else formats.format_of(path)).options
+    return Options(**{name: getattr(options, name) for name in options.non_default_names() & understood})
 
 
 @app.command()
@@ -369,7 +369,7 @@ def convert(
         notes = formats.convert(source, target, from_, to, options, force, track_records)
     for note in notes:
         print_note(note)
-    print_result(target, "written")
+    print_outcome(target, "written")
 
 
 def _apply_corrections(study: Study, corrector: str) -> list[StudyItem]:
@@ -378,14 +378,15 @@ def _apply_corrections(study: Study, corrector: str) -> list[StudyItem]:
     if who not in set(study.annotators["id"]):
         raise FinecombError(f"no annotator is called {who!r}{did_you_mean(who, study.annotators['id'])}")
     marks: dict[str, list[Mark]] = {}
-    for annotation in study.work().iter_annotations():
+    for annotation in study.submitted_work().iter_annotations():
         if annotation.annotator == who:
             marks.setdefault(annotation.document, []).extend(annotation.marks)
     documents = list(study.iter_documents())
     texts = [corrected_text(document.text, marks.get(document.id, ())) for document in documents]
     applied, left_out = sum(text.applied for text in texts), sum(len(text.left_out) for text in texts)
     print_note(
-        f"{format_count(applied, 'correction')} of {who} applied, {left_out:,} left out because words overlap or are apart"
+        f"{format_count(applied, 'correction')} of {who} applied, {left_out:,} left out because words overlap "
+        "or are apart"
     )
     return [
         study.settings,
@@ -417,13 +418,13 @@ def select(
     if output.name.endswith(".parquet") and isinstance(stored, StoredMarks):
         numbered = replace(whole, marks=stored.read_numbered(condition_columns(where or (), drop or ())))
         part = filter_study(numbered, where, drop)
-        formats.save_part(part, output, stored.rows(part.marks["id"]), force)
+        formats.save_study_part(part, output, stored.iter_batches(part.marks["id"]), force)
     else:
         part = filter_study(whole, where, drop)
         for note in formats.save(part.items(), output, force=force):
             print_note(note)
     sizes = (("text", part.documents), ("annotation", part.annotations), ("mark", part.marks))
-    print_result(output, ", ".join(format_count(len(frame), noun) for noun, frame in sizes))
+    print_outcome(output, ", ".join(format_count(len(frame), noun) for noun, frame in sizes))
 
 
 @app.command()
@@ -442,10 +443,10 @@ def check(
     if as_json_:
         typer.echo(as_json([problem_row(problem) for problem in problems]))
     else:
-        for line, count in problem_lines(problems, most=len(problems) if every else 3):
+        for line, count in problem_lines(problems, max_per_type=len(problems) if every else 3):
             more = f"  ... and {count:,} more like this; --all lists them" if count else ""
             out.print(Text(line + more), soft_wrap=True)
-        print_result(
+        print_outcome(
             study, f"{format_count(len(errors), 'error')}, {format_count(len(problems) - len(errors), 'warning')}"
         )
     if errors:
@@ -473,7 +474,7 @@ def _find_problems(path: Path, from_: str) -> list[Problem]:
         if isinstance(item, Settings)
         for message in planned_problems(item.planned)
     ]
-    return [*unreadable, *formats.with_lines([*check_study(Study.from_items(items)), *unusable], path)]
+    return [*unreadable, *formats.locate_problems([*check_study(Study.from_items(items)), *unusable], path)]
 
 
 @app.command()
@@ -510,7 +511,7 @@ def show(
         annotations = [annotation for annotation in annotations if annotation.annotator in annotator]
     if html:
         write_file(html, document_page(text, annotations, whole.protocols))
-        print_result(html, "written")
+        print_outcome(html, "written")
         return
     out.print(render_document(text, annotations, whole.protocols, min(width, out.width)))
     if not document and len(whole.documents) > 1:
@@ -537,7 +538,7 @@ def stats(
     Example: `finecomb stats demo-study --by model,topic`
     """
     whole = filter_study(read(study, from_), where, drop)
-    work = whole.work()
+    work = whole.submitted_work()
     columns = [name for name in by.split(",") if name] or (["model"] if "model" in meta_names(whole) else [])
     columns = [] if columns == ["none"] else columns
     tables = _stats_tables(work, columns)
@@ -598,21 +599,21 @@ def simulate(
     """
     whole = read(study)
     chosen = whole.protocol(protocol)
-    like = Simulated("reader", recall, precision, jitter, confusion)
-    people = crowd(annotators, like, spread, seed)
+    like = SimulatedAnnotator("reader", recall, precision, jitter, confusion)
+    people = make_crowd(annotators, like, spread, seed)
     documents = list(whole.iter_documents())
     true = (
         _truth_by_document(whole, truth)
         if truth
-        else {item.document: item for item in plant(documents, chosen, plant_, seed)}
+        else {item.document: item for item in plant_errors(documents, chosen, plant_, seed)}
     )
     who = next((item for item in whole.iter_annotators() if item.id == truth), Annotator(id="truth", kind="gold"))
     annotations = simulated(documents, true, people, chosen, seed)
     settings = whole.settings.model_copy(update={"protocols": (chosen.id,), "annotators": annotators, "seed": seed})
-    head: list[StudyItem] = [settings, chosen, *documents, who, *(person.annotator() for person in people)]
+    head: list[StudyItem] = [settings, chosen, *documents, who, *(person.to_annotator() for person in people)]
     formats.save(track_records(itertools.chain(head, true.values(), annotations)), output, force=force)
     size = f"{format_count(annotators, 'annotator')} on {format_count(len(documents), 'document')}"
-    print_result(output, f"{size}, truth kept as annotator {who.id!r}")
+    print_outcome(output, f"{size}, truth kept as annotator {who.id!r}")
 
 
 def _truth_by_document(study: Study, annotator: str) -> dict[str, Annotation]:

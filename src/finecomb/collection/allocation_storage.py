@@ -76,7 +76,7 @@ class DrawnText:
 def load_text_strata(store: Store, transaction: Transaction, allocation: Allocation) -> TextStrata:
     """The strata of all texts; read once, until the study changes."""
     if store.text_strata is None:
-        plan = store.plan()
+        plan = store.assignment_plan()
         metas = {document: plan.metas.get(document, {}) for document in plan.documents}
         store.text_strata = text_strata(metas, _read_judge_marks(store, transaction, allocation), allocation)
     return store.text_strata
@@ -104,9 +104,9 @@ def draw_text(
     if not state.free:
         return None
     layout = load_text_strata(store, transaction, allocation)
-    counts = np.array([state.counts.of(document) for document in layout.documents])
-    seed, order = store.head.settings.seed, [task.item for task in state.given]
-    begun = [document for document in state.free if state.counts.of(document)]
+    counts = np.array([state.counts.annotator_count(document) for document in layout.documents])
+    seed, order = store.head.settings.seed, [task.item_id for task in state.given]
+    begun = [document for document in state.free if state.counts.annotator_count(document)]
     if begun:
         chosen = assignment_rules.choose_document(begun, state.plan, state.counts, order, seed, annotator)
         assert chosen is not None
@@ -154,7 +154,7 @@ def _read_measure_values(store: Store, transaction: Transaction, allocation: All
     return [(document, float(answer)) for document, answer in answers if isinstance(answer, int | float)]
 
 
-def pilot_texts(documents: Sequence[str], counts: AssignmentCounts, most: int) -> Sequence[str]:
+def pilot_texts(documents: Sequence[str], counts: AssignmentCounts, max_texts: int) -> Sequence[str]:
     """What a pilot gives out: any text until so many were drawn, from then on only those."""
-    drawn = [document for document in documents if counts.of(document)]
-    return documents if len(drawn) < most else drawn
+    drawn = [document for document in documents if counts.annotator_count(document)]
+    return documents if len(drawn) < max_texts else drawn

@@ -46,7 +46,7 @@ class Announcement:
     requirements: str = ""
 
     @property
-    def minutes(self) -> float | None:
+    def onboarding_minutes(self) -> float | None:
         """About how long everything before the first text takes; None where the protocol does not say."""
         known = [phase.minutes for phase in self.phases]
         return sum(minutes for minutes in known if minutes is not None) if any(known) else None

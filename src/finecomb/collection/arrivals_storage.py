@@ -142,7 +142,7 @@ def sign_in_annotator(
     is_new = last_arrival(store, transaction, who) is None
     record_arrival(store, transaction, who, source)
     if (
-        store.plan().cells
+        store.assignment_plan().cells
         and design_cells_storage.hold_place(store, transaction, who) == "full"
         and is_new
         and kind == "open"
@@ -190,7 +190,7 @@ def _has_participated_in_study(store: Store, transaction: Transaction, name: str
         return False  # nobody has come there yet
     database = Database(where, readonly=True)
     try:
-        with database.reading() as there:
+        with database.read_transaction() as there:
             key, _ = find_study(there, where)
             return _is_known_worker(there, key, source)
     finally:
@@ -313,7 +313,7 @@ def _has_finished(store: Store, transaction: Transaction, annotator: str) -> boo
     """Whether somebody handed in all the texts that a person gets."""
     (done,) = transaction.one(_COUNT_SUBMITTED, study=store.key, annotator=annotator) or (0,)
     cell = annotator_storage.get_annotator(store, transaction, annotator).cell
-    return int(done) >= (assignment_storage.texts_per_person(store, cell) or len(store.plan().documents))
+    return int(done) >= (assignment_storage.texts_per_person(store, cell) or len(store.assignment_plan().documents))
 
 
 # --- forgetting --------------------------------------------------------------------------------------------------

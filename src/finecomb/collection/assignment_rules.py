@@ -36,14 +36,14 @@ class CellPlan:
     """Attention checks, which everybody gets on top."""
 
     @property
-    def texts(self) -> int:
+    def texts_per_person(self) -> int:
         """How many texts one person reads, attention checks aside."""
         return self.cell.texts or len(self.documents)
 
     @property
-    def needed(self) -> int:
+    def tasks_per_person(self) -> int:
         """How many texts one person hands in."""
-        return self.texts + self.checks
+        return self.texts_per_person + self.checks
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class AssignmentPlan:
     metas: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The meta of each document, where texts are drawn by it."""
 
-    def places(self, document: str, annotators: int) -> int:
+    def target_annotator_count(self, document: str, annotators: int) -> int:
         """How many annotators a document should get: so many in each of its settings."""
         return annotators * max(1, len(self.settings.get(document, ())))
 
@@ -81,7 +81,7 @@ class AssignmentCounts:
     working: Mapping[str, int]
     """Annotators for whom it is kept at the moment, by document."""
 
-    def of(self, document: str) -> int:
+    def annotator_count(self, document: str) -> int:
         """Places taken."""
         return self.submitted.get(document, 0) + self.working.get(document, 0)
 
@@ -101,7 +101,7 @@ class AssignedTask:
     """Whether it was set aside."""
 
     @property
-    def item(self) -> str:
+    def item_id(self) -> str:
         """Its id in the plan."""
         return self.about or self.document
 
@@ -153,7 +153,7 @@ class EligibilityRules:
     """Somebody's own work, which they do not judge."""
     setting: Setting | None = None
 
-    def free(self, counts: AssignmentCounts, had: frozenset[str]) -> list[str]:
+    def free_documents(self, counts: AssignmentCounts, had: frozenset[str]) -> list[str]:
         """The texts that can be given to somebody who has had `had`."""
         pool = self.pool
         if self.setting is not None:
@@ -166,14 +166,14 @@ def first_pass_state(
 ) -> AssignmentState:
     """The state of somebody who may get `left` more texts."""
     plan = rules.plan
-    free_now = rules.free(counts, mine) if left else []
+    free_now = rules.free_documents(counts, mine) if left else []
     ahead = _remaining_task_count(plan, given, mine, min(len(free_now), left))
     why: NoTaskReason = ""
     later = True
     if not ahead:
-        over = mine - {task.item for task in given if task.status == "draft"}
+        over = mine - {task.item_id for task in given if task.status == "draft"}
         later = bool(
-            left and rules.free(AssignmentCounts(counts.submitted, {}), over)
+            left and rules.free_documents(AssignmentCounts(counts.submitted, {}), over)
         )  # somebody may yet give a text back
         why = "none-now" if later or not given else "all-done"
     return AssignmentState(given, mine, free_now, ahead, why, counts, plan, rules.setting, later, left)
@@ -204,7 +204,7 @@ def excluded_state(
     plan: AssignmentPlan, texts: int | None, given: Sequence[AssignedTask], mine: frozenset[str]
 ) -> AssignmentState:
     """The state of somebody who gets nothing more; who had handed in everything before stays at the end."""
-    submitted = sum(task.status == "submitted" and task.item not in plan.checks for task in given)
+    submitted = sum(task.status == "submitted" and task.item_id not in plan.checks for task in given)
     why: NoTaskReason = "all-done" if submitted >= (texts or len(plan.documents)) else "none-now"
     return AssignmentState(given, mine, (), 0, why, AssignmentCounts({}, {}), plan, excluded=True)
 
@@ -221,7 +221,7 @@ def next_item(state: AssignmentState, texts: int | None, seed: int, annotator: s
     """The text or attention check that somebody gets now in the first pass, if there is one."""
     if check := next_attention_check(state, texts, seed, annotator):
         return check
-    order = [task.item for task in state.given]
+    order = [task.item_id for task in state.given]
     if state.setting is not None:
         return draw_document(state.free, seed, annotator)
     return choose_document(state.free, state.plan, state.counts, order, seed, annotator)
@@ -231,7 +231,7 @@ def next_attention_check(state: AssignmentState, texts: int | None, seed: int, a
     """The attention check that somebody gets now, if one is due."""
     if not state.ahead:
         return None
-    order, expected = [task.item for task in state.given], texts or len(state.plan.documents)
+    order, expected = [task.item_id for task in state.given], texts or len(state.plan.documents)
     return due_attention_check(state.plan, order, seed, annotator, expected, last=not state.free)
 
 
@@ -254,7 +254,7 @@ def free_documents(
         document
         for document in pool
         if document not in had
-        and (annotators is None or counts.of(document) < plan.places(document, annotators))
+        and (annotators is None or counts.annotator_count(document) < plan.target_annotator_count(document, annotators))
         and not (full and full.intersection(plan.strata.get(document, ())))
     ]
 
@@ -264,7 +264,7 @@ def stratum_totals(plan: AssignmentPlan, counts: AssignmentCounts) -> Counter[St
     totals: Counter[Stratum] = Counter()
     for document, strata in plan.strata.items():
         for stratum in strata:
-            totals[stratum] += counts.of(document)
+            totals[stratum] += counts.annotator_count(document)
     return totals
 
 
@@ -282,7 +282,11 @@ def choose_document(
 
     def rank(document: str) -> tuple[int, int, int]:
         strata = plan.strata.get(document, ())
-        return counts.of(document), sum(read[name] for name in strata), sum(totals[name] for name in strata)
+        return (
+            counts.annotator_count(document),
+            sum(read[name] for name in strata),
+            sum(totals[name] for name in strata),
+        )
 
     ranked = [(rank(document), document) for document in candidates]
     best = min((ranks for ranks, _ in ranked), default=None)

@@ -20,7 +20,7 @@ from finecomb.collection import (
     second_pass_storage,
 )
 from finecomb.collection.allocation_storage import DrawnText
-from finecomb.collection.annotator_progress import AnnotatorMeta, with_setting
+from finecomb.collection.annotator_meta import AnnotatorMeta, with_setting
 from finecomb.collection.assignment_rules import (
     AssignedTask,
     AssignmentCounts,
@@ -105,7 +105,7 @@ def assignment_state(store: Store, transaction: Transaction, annotator: str) -> 
         "{}",
     )
     if excluded:
-        return assignment_rules.excluded_state(store.plan(), texts_per_person(store, str(cell)), tasks, mine)
+        return assignment_rules.excluded_state(store.assignment_plan(), texts_per_person(store, str(cell)), tasks, mine)
     if round:
         return _second_pass_state(store, transaction, annotator, tasks, mine)
     if head.settings.design is not None:
@@ -125,14 +125,14 @@ def _first_pass_state(
     plan = (
         judged_work_storage.judged_work_plan(store, transaction)
         if judged_work_storage.is_judging_protocol(store.head.protocol)
-        else store.plan()
+        else store.assignment_plan()
     )
     counts = _read_counts(store, transaction)
-    left = _max_remaining_texts(store, transaction, plan, arm, sum(task.item not in plan.checks for task in tasks))
+    left = _max_remaining_texts(store, transaction, plan, arm, sum(task.item_id not in plan.checks for task in tasks))
     rules = EligibilityRules(
         plan,
         _assignable_documents(store, plan, counts),
-        store.head.annotators,
+        store.head.annotators_per_document,
         store.head.settings.quotas,
         frozenset(id for id, item in plan.judged.items() if item.annotator == annotator),
         setting,
@@ -149,32 +149,36 @@ def _cell_assignment_state(
     cell: str,
 ) -> AssignmentState:
     """The state of somebody who reads the texts of a cell of the design."""
-    plan = store.plan()
+    plan = store.assignment_plan()
     place = plan.cells.get(cell)
-    had = sum(task.item not in plan.checks for task in tasks)
+    had = sum(task.item_id not in plan.checks for task in tasks)
     if place is None:
         return assignment_rules.waiting_state(plan, texts_per_person(store, cell) or 1, tasks, mine, later=not cell)
-    if had < place.texts and not design_cells_storage.has_place(store, transaction, annotator):
+    if had < place.texts_per_person and not design_cells_storage.has_place(store, transaction, annotator):
         return assignment_rules.waiting_state(plan, 0, tasks, mine, later=False)
     pilot = store.head.settings.pilot if store.head.state == "pilot" else len(place.documents)
-    rules = EligibilityRules(plan, place.documents[: max(pilot, place.texts)], None, {})
+    rules = EligibilityRules(plan, place.documents[: max(pilot, place.texts_per_person)], None, {})
     counts = _read_counts(store, transaction, cell)
-    return assignment_rules.first_pass_state(rules, counts, tasks, mine, max(0, place.texts - had))
+    return assignment_rules.first_pass_state(rules, counts, tasks, mine, max(0, place.texts_per_person - had))
 
 
 def texts_per_person(store: Store, cell: str) -> int | None:
     """How many texts somebody in that cell reads, attention checks aside; None where it is all of them."""
-    plan = store.plan()
+    plan = store.assignment_plan()
     if not plan.cells:
         return store.head.protocol.work.texts
-    return plan.cells[cell].texts if cell in plan.cells else max(place.texts for place in plan.cells.values())
+    return (
+        plan.cells[cell].texts_per_person
+        if cell in plan.cells
+        else max(place.texts_per_person for place in plan.cells.values())
+    )
 
 
 def _second_pass_state(
     store: Store, transaction: Transaction, annotator: str, tasks: Sequence[AssignedTask], mine: frozenset[str]
 ) -> AssignmentState:
     """Every text of one's own that others have read too, in the same order as before."""
-    plan = store.plan()
+    plan = store.assignment_plan()
     pool = set(_assignable_documents(store, plan)) - mine
     due = [
         document for document in second_pass_storage.shared_documents(store, transaction, annotator) if document in pool
@@ -251,7 +255,7 @@ def _assign_setting(store: Store, transaction: Transaction, annotator: str, stat
 def assign_setting_for_practice(store: Store, transaction: Transaction, person: Annotator) -> bool:
     """Decide which texts somebody keeps to before they practise, where practice goes by it; says whether it did."""
     protocol, settings = store.head.protocol, store.head.settings
-    if not protocol.work.within or AnnotatorMeta.of(person).setting or settings.design is not None:
+    if not protocol.work.within or AnnotatorMeta.from_annotator(person).setting or settings.design is not None:
         return False
     if not is_chosen_by_setting(practised_condition(protocol, settings, person)):
         return False
@@ -385,7 +389,7 @@ def is_lease_valid(
     lease: float | None,
 ) -> bool:
     """Whether a place is kept for its annotator, or still free although it is not."""
-    plan = store.plan()
+    plan = store.assignment_plan()
     if (lease is not None and lease > store.clock()) or document in plan.checks:
         return True
     if plan.cells:
@@ -394,7 +398,7 @@ def is_lease_valid(
     (others,) = transaction.one(
         _COUNT_OTHER_ANNOTATORS, document=document, about=about, annotator=annotator, **values
     ) or (0,)
-    return bool(others < plan.places(document, store.head.annotators))
+    return bool(others < plan.target_annotator_count(document, store.head.annotators_per_document))
 
 
 def _next_item(store: Store, state: AssignmentState, annotator: str) -> str | None:
@@ -457,7 +461,7 @@ def _build_task_meta(store: Store, transaction: Transaction, annotator: str, doc
         pilot=head.state == "pilot",
         shown_first=assignment_rules.first_of_pair(seed, annotator, document) if pair else "",
     )
-    if document in store.plan().checks:
+    if document in store.assignment_plan().checks:
         return replace(circumstances, attention_check=True)
     if head.settings.offer is None or head.settings.round or judged_work_storage.is_judging_protocol(head.protocol):
         return circumstances

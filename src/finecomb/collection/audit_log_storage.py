@@ -39,8 +39,10 @@ def latest_entry_number(store: Store, transaction: Transaction) -> int:
     return int(number or 0)
 
 
-def latest_entries(store: Store, transaction: Transaction, most: int = 1000) -> Sequence[tuple[float, str, str, str]]:
+def latest_entries(
+    store: Store, transaction: Transaction, max_entries: int = 1000
+) -> Sequence[tuple[float, str, str, str]]:
     """The latest lines, newest first: when, who, did what, about what (JSON)."""
     columns = (tables.audit.c.at, tables.audit.c.who, tables.audit.c.did, tables.audit.c.about)
     newest = sa.select(*columns).where(tables.audit.c.study == store.key).order_by(tables.audit.c.key.desc())
-    return [(at, who, did, about) for at, who, did, about in transaction.all(newest.limit(most))]
+    return [(at, who, did, about) for at, who, did, about in transaction.all(newest.limit(max_entries))]

@@ -54,19 +54,19 @@ class CellState:
     excluded: int = 0
 
     @property
-    def closed(self) -> int:
+    def closed_place_count(self) -> int:
         """Places of people who were excluded that are not given to anybody else."""
         return 0 if self.cell.reopen else min(self.excluded, max(0, self.cell.people - self.accepted))
 
     @property
     def open_place_count(self) -> int:
         """How many more people can be assigned to it now."""
-        return max(0, self.cell.people - self.accepted - self.working - self.closed)
+        return max(0, self.cell.people - self.accepted - self.working - self.closed_place_count)
 
     @property
     def is_full(self) -> bool:
         """Whether it waits for nobody any more."""
-        return self.accepted + self.closed >= self.cell.people
+        return self.accepted + self.closed_place_count >= self.cell.people
 
 
 def cell_states(

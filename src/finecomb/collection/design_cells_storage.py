@@ -70,20 +70,21 @@ def _read_members(store: Store, transaction: Transaction, which: sa.Select[Any],
 
 
 def _build_states(store: Store, people: list[CellMember], cell: str = "") -> list[CellState]:
-    places = [place for name, place in store.plan().cells.items() if cell in ("", name)]
-    needed = {place.cell.name: place.needed for place in places}
+    places = [place for name, place in store.assignment_plan().cells.items() if cell in ("", name)]
+    needed = {place.cell.name: place.tasks_per_person for place in places}
     return design_cells.cell_states([place.cell for place in places], people, needed, store.clock())
 
 
 def has_place(store: Store, transaction: Transaction, annotator: str) -> bool:
     """Whether somebody's place in their cell is held, or still free although it is not."""
     (cell,) = transaction.one(_SELECT_CELL, study=store.key, annotator=annotator) or ("",)
-    place = store.plan().cells.get(str(cell))
+    place = store.assignment_plan().cells.get(str(cell))
     if place is None:
         return False
     people = _read_members(store, transaction, _SELECT_MEMBER, annotator=annotator)
     if any(
-        design_cells.member_status(person, place.needed, store.clock()) in ("accepted", "working") for person in people
+        design_cells.member_status(person, place.tasks_per_person, store.clock()) in ("accepted", "working")
+        for person in people
     ):
         return True
     in_cell = _read_members(store, transaction, _SELECT_MEMBERS_OF_CELL, cell=cell)
@@ -95,18 +96,18 @@ def has_place(store: Store, transaction: Transaction, annotator: str) -> bool:
 
 def has_open_place(store: Store, transaction: Transaction) -> bool:
     """Whether somebody new could be assigned to a cell; always so without a design."""
-    return not store.plan().cells or any(state.open_place_count for state in cell_states(store, transaction))
+    return not store.assignment_plan().cells or any(state.open_place_count for state in cell_states(store, transaction))
 
 
 def hold_place(store: Store, transaction: Transaction, annotator: str) -> PlaceStatus:
     """Hold a place in a cell for somebody who is here: their own, else the one they are assigned to now."""
     person = annotator_storage.get_annotator(store, transaction, annotator)
-    if person.cell in store.plan().cells:
+    if person.cell in store.assignment_plan().cells:
         if not has_place(store, transaction, annotator):
             return "full"
     elif _needs_survey_first(store, person):
         return "later" if has_open_place(store, transaction) else "full"
-    elif not design_cells.is_eligible([place.cell for place in store.plan().cells.values()], person.survey):
+    elif not design_cells.is_eligible([place.cell for place in store.assignment_plan().cells.values()], person.survey):
         return "not-eligible"
     else:
         states, seed = cell_states(store, transaction), store.head.settings.seed
@@ -127,7 +128,7 @@ def release_place(store: Store, transaction: Transaction, annotator: str) -> Non
 def _needs_survey_first(store: Store, person: Annotator) -> bool:
     """Whether the cell depends on answers to the survey that are not there yet."""
     protocol, settings = store.head.protocol, store.head.settings
-    if not any(place.cell.eligible for place in store.plan().cells.values()) or "survey" in settings.skip:
+    if not any(place.cell.eligible for place in store.assignment_plan().cells.values()) or "survey" in settings.skip:
         return False
     record = onboarding.find_step_record(protocol, person, "survey")
     return record is None or record.done is None

@@ -97,7 +97,7 @@ def with_test(
         exercises=tuple(exercises),
         match="place",
     )
-    pass_at = min(part.total, round(part.total * share, 6))
+    pass_at = min(part.max_points, round(part.max_points * share, 6))
     return _revise_protocol(
         protocol, version, qualification=Qualification(parts=(part,), pass_at=pass_at, min_precision=precision or None)
     )

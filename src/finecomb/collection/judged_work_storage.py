@@ -65,7 +65,7 @@ _ItemSource = Callable[["Store", Transaction], Iterator[tuple[str, JudgedItem, s
 
 def _build_plan(store: Store, every: _ItemSource, transaction: Transaction) -> AssignmentPlan:
     items, strata = {}, {}
-    only, models = store.head.settings.meta.get("documents"), store.plan().models
+    only, models = store.head.settings.meta.get("documents"), store.assignment_plan().models
     for id, judged, stratum in every(store, transaction):
         if not isinstance(only, list) or judged.document in only:
             items[id] = judged
@@ -118,7 +118,7 @@ def _iter_annotations(store: Store, transaction: Transaction) -> Iterator[tuple[
 
 def _prose_questions(protocol: Protocol) -> list[str]:
     questions = protocol.document_questions
-    return [question.name for question in questions if question.kind.prose and question.name != "cannot_judge"]
+    return [question.name for question in questions if question.scale_type.prose and question.name != "cannot_judge"]
 
 
 # --- one of them -------------------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ def next_step(store: Store, transaction: Transaction, annotator: str) -> NextSte
 
 def _hold_place(store: Store, transaction: Transaction, annotator: str) -> PlaceStatus:
     """Whether somebody has a place in the study's design; without a design everybody has, and so has who is done."""
-    if not store.plan().cells or store.head.settings.round:
+    if not store.assignment_plan().cells or store.head.settings.round:
         return "held"
     if annotator_storage.get_annotator(store, transaction, annotator).excluded:
         return "held"
@@ -104,7 +104,7 @@ class AnnotatorProgress:
     @property
     def has_participated(self) -> bool:
         """Whether somebody handed anything in."""
-        return bool(self.onboarding.finished) or any(task.status == "submitted" for task in self.assignment.given)
+        return bool(self.onboarding.finished_items) or any(task.status == "submitted" for task in self.assignment.given)
 
 
 def read_annotator_progress(store: Store, transaction: Transaction, annotator: str) -> AnnotatorProgress:

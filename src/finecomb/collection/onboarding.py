@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from finecomb.collection.annotator_progress import AnnotatorMeta, StepRecord, with_qualifications, with_steps
+from finecomb.collection.annotator_meta import AnnotatorMeta, StepRecord, with_qualifications, with_steps
 from finecomb.collection.practice_rounds import practice_rounds, practised_condition
 from finecomb.core.practice import Choice, Exercise, QualificationPart
 from finecomb.core.protocol import Condition, Protocol
@@ -91,7 +91,7 @@ def list_steps(
     protocol: Protocol, settings: Settings, annotator: Annotator, finished: FinishedItems
 ) -> list[tuple[StepOrItem, bool]]:
     """Every stop before the work in order, and whether it is done; a further attempt is there once it is needed."""
-    done_steps = AnnotatorMeta.of(annotator).done_steps(protocol.id)
+    done_steps = AnnotatorMeta.from_annotator(annotator).done_steps(protocol.id)
     return [
         (stop, _is_done(stop, protocol, annotator, done_steps, finished))
         for stop in _iter_steps(protocol, settings, annotator, finished)
@@ -146,7 +146,7 @@ def with_qualification(annotator: Annotator, result: QualificationResult) -> Ann
 
 def _qualifications(annotator: Annotator) -> list[QualificationResult]:
     latest = [annotator.qualification] if annotator.qualification else []
-    return [*latest, *AnnotatorMeta.of(annotator).qualifications]
+    return [*latest, *AnnotatorMeta.from_annotator(annotator).qualifications]
 
 
 def _has_failed(protocol: Protocol, settings: Settings, annotator: Annotator) -> bool:
@@ -259,13 +259,13 @@ def items_by_document(protocol: Protocol, round: int = 0) -> dict[str, PracticeI
 
 def find_step_record(protocol: Protocol, annotator: Annotator, step: str) -> StepRecord | None:
     """The record of when a step was shown and done under a protocol."""
-    return AnnotatorMeta.of(annotator).step(protocol.id, step)
+    return AnnotatorMeta.from_annotator(annotator).find_step_record(protocol.id, step)
 
 
 def with_step(protocol: Protocol, annotator: Annotator, step: str, **facts: Any) -> Annotator:
     """The annotator with facts about a step added: `shown`, `done`, `seconds`."""
-    progress = AnnotatorMeta.of(annotator)
-    before = progress.step(protocol.id, step)
+    progress = AnnotatorMeta.from_annotator(annotator)
+    before = progress.find_step_record(protocol.id, step)
     record = replace(before or StepRecord(step, protocol.id), **facts)
     if before is None:
         return with_steps(annotator, (*progress.steps, record))

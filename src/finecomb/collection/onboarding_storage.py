@@ -51,7 +51,7 @@ class OnboardingState:
     """What comes next: a page, an exercise, the work, or nothing for who did not pass."""
 
     @property
-    def finished(self) -> set[tuple[str, int]]:
+    def finished_items(self) -> set[tuple[str, int]]:
         """Document and round of every exercise that was handed in or set aside."""
         return _finished_items(self.practice)
 
@@ -101,7 +101,7 @@ def complete_step(
     protocol, state = store.head.protocol, onboarding_state(store, transaction, annotator)
     if state.annotator.excluded:
         return RejectedChange("not-allowed")
-    route = onboarding.list_steps(protocol, store.head.settings, state.annotator, state.finished)
+    route = onboarding.list_steps(protocol, store.head.settings, state.annotator, state.finished_items)
     if any(is_done for stop, is_done in route if isinstance(stop, Step) and stop.id == step):
         return 0
     record = onboarding.find_step_record(protocol, state.annotator, step)

@@ -18,7 +18,7 @@ from typing import Literal
 
 import polars as pl
 
-from finecomb.collection.annotator_progress import AnnotatorMeta, Bonus
+from finecomb.collection.annotator_meta import AnnotatorMeta, Bonus
 from finecomb.collection.arrivals import Arrival, ArrivalSource
 from finecomb.collection.platform_batches import FinishedBatch, finished_batches
 from finecomb.core.design import DesignCell, design_cells
@@ -75,7 +75,7 @@ class Earnings:
         return self.bonus.amount if self.rewarded is None else max(0.0, round(self.total - self.rewarded, 9))
 
     @property
-    def reason(self) -> str:
+    def bonus_reason(self) -> str:
         """Why a bonus is owed, in words for its receiver."""
         parts = [self.bonus.reason] if self.bonus.amount else []
         if self.rewarded is not None and self.pay > self.rewarded:
@@ -118,7 +118,7 @@ def compute_earnings(study: Study, arrivals: Sequence[Arrival], protocol: Protoc
     for person in study.iter_annotators():
         if person.kind != "human":
             continue
-        done, progress = texts.get(person.id, 0), AnnotatorMeta.of(person)
+        done, progress = texts.get(person.id, 0), AnnotatorMeta.from_annotator(person)
         last = came[person.id][-1] if person.id in came else None
         cell = cells.get(person.cell)
         of = (cell.texts if cell else None) or texts_of_all
@@ -336,7 +336,7 @@ def mturk_bonus_csv(people: Iterable[Earnings]) -> str:
     """Worker, assignment, amount and reason, as MTurk's `SendBonus` asks for them."""
     head = ("WorkerId", "AssignmentId", "BonusAmount", "Reason")
     rows = [
-        (person.worker, person.session, format_amount(person.bonus_owed), person.reason)
+        (person.worker, person.session, format_amount(person.bonus_owed), person.bonus_reason)
         for person in _bonus_recipients(people)
     ]
     return _format_csv([head, *rows])

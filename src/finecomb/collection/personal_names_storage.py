@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from pydantic_core import from_json
 
 from finecomb.collection import annotator_storage
-from finecomb.collection.annotator_progress import with_name
+from finecomb.collection.annotator_meta import with_name
 from finecomb.collection.database import rows, tables
 from finecomb.collection.database.connection import Transaction
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from finecomb.collection.annotator_progress import AnnotatorMeta
+from finecomb.collection.annotator_meta import AnnotatorMeta
 from finecomb.core.design import design_cells
 from finecomb.core.practice import Example
 from finecomb.core.protocol import Condition, Protocol
@@ -36,7 +36,7 @@ def practice_rounds(condition: Condition | None, annotator: Annotator) -> Sequen
     if condition is None:
         return ()
     rounds: list[PracticeRound] = [*((example,) for example in condition.examples), *condition.pairs]
-    facts = {**AnnotatorMeta.of(annotator).setting, **annotator.factors}
+    facts = {**AnnotatorMeta.from_annotator(annotator).setting, **annotator.factors}
     fitting = [examples for examples in rounds if _is_meant_for(examples, facts)]
     return fitting or list({str(_audience_filter(examples)): examples for examples in reversed(rounds)}.values())[::-1]
 
@@ -67,7 +67,7 @@ def without_answer(example: Example) -> Example:
 def guess_question(protocol: Protocol) -> Question | None:
     """The question about the text whose answer is guessed: the first with answers to choose one from."""
     questions = protocol.document_questions
-    return next((one for one in questions if not one.kind.many and (one.values or one.kind.values)), None)
+    return next((one for one in questions if not one.scale_type.many and (one.values or one.scale_type.values)), None)
 
 
 def guess_problem(protocol: Protocol, examples: PracticeRound, guess: Answer | None) -> str:
@@ -111,5 +111,5 @@ def _machine_side(protocol: Protocol, question: Question, answers: Sequence[Answ
     sides = [_answer_side(protocol, question, answer) for answer in answers]
     if "machine" in sides:
         return sides.index("machine")
-    values: Sequence[Answer] = question.values or question.kind.values
+    values: Sequence[Answer] = question.values or question.scale_type.values
     return max(range(len(answers)), key=lambda index: list(values).index(answers[index]))

@@ -12,7 +12,7 @@ from pydantic_core import from_json
 
 from finecomb.collection import access_storage, annotator_storage, audit_log_storage
 from finecomb.collection.access_storage import Role
-from finecomb.collection.annotator_progress import Bonus, with_bonus, with_name
+from finecomb.collection.annotator_meta import Bonus, with_bonus, with_name
 from finecomb.collection.database import rows, tables
 from finecomb.collection.database.connection import Transaction
 from finecomb.collection.database.record_import import import_records

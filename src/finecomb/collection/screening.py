@@ -259,7 +259,7 @@ def _format_count(number: int, thing: str) -> str:
 def screen(study: Study) -> list[Suggestion]:
     """Every suggestion about people's work that counts now, in the order of the annotations."""
     people = study.annotators.filter(pl.col("kind") == "human")["id"]
-    work = study.work().annotations.filter(pl.col("annotator").is_in(people.implode()))
+    work = study.submitted_work().annotations.filter(pl.col("annotator").is_in(people.implode()))
     suggestions = defaultdict(list)
     for suggestion in (*_answer_suggestions(study, work), *_attention_check_suggestions(study)):
         suggestions[suggestion.annotation].append(suggestion)
@@ -294,7 +294,7 @@ def _answer_suggestions(study: Study, work: pl.DataFrame) -> Iterator[Suggestion
 def explanation_questions(protocol: Protocol) -> Iterator[Question]:
     """The questions about a whole text that want an answer in words."""
     for question in protocol.document_questions:
-        if question.kind.prose and question.required and question.name not in EXEMPT_QUESTIONS:
+        if question.scale_type.prose and question.required and question.name not in EXEMPT_QUESTIONS:
             yield question
 
 
@@ -355,7 +355,7 @@ def _attention_check_pairs(study: Study) -> list[tuple[Annotation, Annotation]]:
     """Everybody's annotations of attention checks beside the gold ones."""
     kinds: dict[str, str] = dict(study.annotators.select("id", "kind").iter_rows())
     on_checks = pl.col("document").is_in(list(study.settings.attention_checks))
-    only = study.only(on_checks & (pl.col("status") != "draft") & (pl.col("phase") == "work"))
+    only = study.filter_annotations(on_checks & (pl.col("status") != "draft") & (pl.col("phase") == "work"))
     annotations = list(iter_annotations(only.annotations, only.marks, only.units))
     gold = {annotation.document: annotation for annotation in annotations if kinds[annotation.annotator] == "gold"}
     return [

@@ -98,7 +98,7 @@ def _iter_answers(
 
 
 def _question_names(protocol: Protocol, has: Callable[[QuestionScale], bool]) -> frozenset[str]:
-    return frozenset(question.name for question in protocol.document_questions if has(question.kind))
+    return frozenset(question.name for question in protocol.document_questions if has(question.scale_type))
 
 
 def _find_copied_answers(study: Study, work: pl.DataFrame) -> AnnotatorSignals:
@@ -139,7 +139,9 @@ def _find_broad_marks(study: Study) -> AnnotatorSignals:
     """Marks over most of a text in the qualification."""
     tested = study.annotations.filter(pl.col("phase") == "qualification").select(annotation="id")
     marks = study.marks.join(tested, on="annotation", how="semi").select("annotator", "document", "spans")
-    lengths = {id: len(text.text) for protocol in study.protocols.values() for id, text in protocol.practice.items()}
+    lengths = {
+        id: len(text.text) for protocol in study.protocols.values() for id, text in protocol.practice_documents.items()
+    }
     broad: dict[str, int] = defaultdict(int)
     for who, document, spans in marks.iter_rows():
         covered = sum(span["end"] - span["start"] for span in spans if span["part"] == "text")

@@ -49,20 +49,20 @@ class DesignCell:
         return self.factors.get(CONDITION, "")
 
     @property
-    def facts(self) -> dict[str, str]:
+    def meta_factors(self) -> dict[str, str]:
         """The factors that are document meta."""
         return {name: value for name, value in self.factors.items() if name != CONDITION}
 
-    def has(self, meta: Mapping[str, Any]) -> bool:
+    def accepts_text(self, meta: Mapping[str, Any]) -> bool:
         """Whether a text with that meta can be read here; one that a person wrote goes with every model."""
         return all(
             str(meta.get(name, "")) == value or (name == "model" and meta.get("model") == HUMAN)
-            for name, value in self.facts.items()
+            for name, value in self.meta_factors.items()
         )
 
     def documents(self, metas: Metas) -> list[str]:
         """The texts that can be read here, by id."""
-        return [id for id, meta in metas.items() if self.has(meta)]
+        return [id for id, meta in metas.items() if self.accepts_text(meta)]
 
     def admits(self, survey: Answers) -> bool:
         """Whether somebody with these answers to the survey may take part here."""
@@ -138,7 +138,7 @@ def _overlaps(cells: Iterable[DesignCell]) -> Iterator[str]:
 
 def _factor_problems(cell: DesignCell, protocol: Protocol, metas: Metas) -> Iterator[str]:
     names = sorted({name for meta in metas.values() for name in meta})
-    for name in cell.facts:
+    for name in cell.meta_factors:
         if metas and name not in names:
             near = did_you_mean(name, [CONDITION, *names])
             yield f"design: factor {name!r} is neither `condition` nor meta of any text{near}"
@@ -176,6 +176,6 @@ def _text_problems(cells: Iterable[DesignCell], metas: Metas) -> Iterator[str]:
     for cell in cells:
         count, needed = len(cell.documents(metas)), cell.texts or 1
         if count < needed:
-            what = ", ".join(f"{name} {value}" for name, value in cell.facts.items()) or "all of them"
+            what = ", ".join(f"{name} {value}" for name, value in cell.meta_factors.items()) or "all of them"
             fit = f"{count} text fits" if count == 1 else f"{count} texts fit"
             yield f"design: cell {cell.name} cannot be filled: {fit} ({what}), but everybody there reads {needed}"

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-
 _OPEN, _CLOSE = "\ue000", "\ue001"  # private-use characters around a parameter in a message; no message shows them
 _NAMED = re.compile(f"{_OPEN}(\\w+)(?:=([^{_CLOSE}]*))?{_CLOSE}")
 ParameterStyle = Callable[[str, str | None], str]
@@ -109,7 +108,7 @@ class Problem:
     where: str = ""
     """File and line, e.g. `annotations.jsonl:12`, once known."""
 
-    def at(self, where: str) -> Problem:
+    def with_location(self, where: str) -> Problem:
         """Say where it stands."""
         return replace(self, where=where)
 
@@ -122,14 +121,14 @@ class Problem:
 class StudyError(FinecombError):
     """A study with problems; all of them are in `problems`."""
 
-    def __init__(self, problems: Sequence[Problem], most: int = 20) -> None:
+    def __init__(self, problems: Sequence[Problem], max_kinds: int = 20) -> None:
         self.problems = tuple(problems)
         kinds: dict[str, list[Problem]] = {}
         for problem in self.problems:
             kinds.setdefault(message_template(problem), []).append(problem)
-        lines = [line for alike in list(kinds.values())[:most] for line in _summarise_alike(alike)]
-        if len(kinds) > most:
-            lines.append(f"... and {len(kinds) - most} more kinds of problems; `finecomb check` lists them all")
+        lines = [line for alike in list(kinds.values())[:max_kinds] for line in _summarise_alike(alike)]
+        if len(kinds) > max_kinds:
+            lines.append(f"... and {len(kinds) - max_kinds} more kinds of problems; `finecomb check` lists them all")
         super().__init__("\n".join(lines))
 
 

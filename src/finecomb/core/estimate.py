@@ -16,7 +16,7 @@ class Signature:
     fields: tuple[tuple[str, str], ...]
 
     @classmethod
-    def of(cls, **fields: object) -> Signature:
+    def from_fields(cls, **fields: object) -> Signature:
         """From keywords, in their order; None is left out, the version is added.
 
         >>> print(Signature.of(statistic="alpha", unit="token", seed=0))  # doctest: +ELLIPSIS

@@ -191,7 +191,7 @@ def spans_cell(spans: Sequence[Span]) -> str:
 
 
 def document_row(document: Document) -> tuple[Any, ...]:
-    """Row of `DOCUMENTS`."""
+    """Row of `DOCUMENT_COUNT`."""
     d = document
     data = None if d.data is None else to_json(d.data).decode()
     return d.id, d.text, json_cell(d.context), list_cell(d.references), list_cell(d.segments), data, json_cell(d.meta)

@@ -27,7 +27,7 @@ class MarkNote(Record):
     """What a researcher said about the place."""
 
     @classmethod
-    def of(cls, mark: Mark) -> MarkNote:
+    def from_mark(cls, mark: Mark) -> MarkNote:
         """The note of a mark; an empty one where nothing is kept."""
         return cls.model_validate(mark.meta.get(META_KEY, {}))
 

@@ -1,6 +1,7 @@
 """Options declared once, as the fields of a frozen dataclass: of a statistic, a detector, or whatever has a registry.
 
-A field is declared with `option(default, help)`. `option_specs` reads the fields, `reject_unknown_options` names an option that
+A field is declared with `option(default, help)`. `option_specs` reads the fields, `reject_unknown_options` names an
+option that
 what was chosen does not have, and `OptionValues` makes the dataclass of each choice. `finecomb.cli.options` turns the
 same fields into flags of the command line. Statistics and detectors' factories both use it:
 
@@ -95,15 +96,15 @@ def reject_unknown_options(given: Iterable[str], chosen: Mapping[str, type], cho
             )
 
 
-def join_names(names: Iterable[str], most: int = 6) -> str:
+def join_names(names: Iterable[str], max_names: int = 6) -> str:
     """Names with commas, the first few of many.
 
     >>> listed(["coverage", "count"])
     'coverage, count'
     """
     every = list(dict.fromkeys(names))
-    more = f" and {len(every) - most} more" if len(every) > most else ""
-    return ", ".join(every[:most]) + more
+    more = f" and {len(every) - max_names} more" if len(every) > max_names else ""
+    return ", ".join(every[:max_names]) + more
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ class OptionValues:
 
     given: Mapping[str, Any]
 
-    def of(self, options: type[Options], **more: Any) -> Options:
+    def build_options(self, options: type[Options], **more: Any) -> Options:
         """The options dataclass of one choice, with those of the given values that it has, `more` before them."""
         names = {field.name for field in dataclasses.fields(options)}  # type: ignore[arg-type]
         return options(**{name: value for name, value in {**self.given, **more}.items() if name in names})

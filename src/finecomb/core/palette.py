@@ -67,7 +67,7 @@ def label_styles(protocol: Protocol) -> dict[str | None, LabelStyle]:
     flags = _flags(protocol.labels)
     keys = _keys(protocol.labels)
     looks_by_label: dict[str | None, LabelStyle] = {
-        label.name: LabelStyle(label.name, label.shown, slot, flags[label.name], keys[label.name])
+        label.name: LabelStyle(label.name, label.display_title, slot, flags[label.name], keys[label.name])
         for label, slot in zip(protocol.labels, _slots(protocol), strict=True)
     }
     return looks_by_label | {None: LabelStyle("", "No type", UNLABELLED_SLOT, "??", "")}
@@ -95,7 +95,9 @@ def _flags(labels: Iterable[Label]) -> dict[str, str]:
     flags = {label.name: label.flag for label in labels if label.flag}
     for label in labels:
         if label.name not in flags:
-            flags[label.name] = next(flag for flag in _flag_candidates(label.shown) if flag not in flags.values())
+            flags[label.name] = next(
+                flag for flag in _flag_candidates(label.display_title) if flag not in flags.values()
+            )
     return flags
 
 

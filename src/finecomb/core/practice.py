@@ -68,7 +68,7 @@ class Example(Record):
 
     @field_validator("only", mode="before")
     @classmethod
-    def _listed(cls, value: Any) -> Any:
+    def _wrap_values(cls, value: Any) -> Any:
         return wrap_single_values(value)
 
     @model_validator(mode="after")
@@ -168,7 +168,7 @@ class Choice(Record):
     """Said afterwards."""
 
     @model_validator(mode="after")
-    def _fits(self) -> Choice:
+    def _check_choice(self) -> Choice:
         locate_quote(self.quote, self.text)
         if not is_among(self.answer, (option.value for option in self.options)):
             raise ValueError(f"answer {self.answer!r} is not among the options")
@@ -214,7 +214,7 @@ class QualificationPart(Record):
     """Whether a page about the label that an exercise practises comes before it: gloss, rules and examples."""
 
     @model_validator(mode="after")
-    def _fits(self) -> QualificationPart:
+    def _check_part(self) -> QualificationPart:
         if bool(self.exercises) == bool(self.choices):
             raise ValueError("needs either exercises or choices")
         for exercise in self.exercises:
@@ -227,7 +227,7 @@ class QualificationPart(Record):
         return self
 
     @property
-    def total(self) -> float:
+    def max_points(self) -> float:
         """The most points it can give."""
         return self.points * (len(self.exercises) + len(self.choices))
 
@@ -247,15 +247,15 @@ class Qualification(Record):
     """`solutions` are shown afterwards; `written` adds a line for each mark found, missed and extra."""
 
     @model_validator(mode="after")
-    def _fits(self) -> Qualification:
+    def _check_qualification(self) -> Qualification:
         check_unique("part", [part.name for part in self.parts])
         exercises = [exercise.name for part in self.parts for exercise in part.exercises]
         check_unique("exercise", exercises + [choice.name for part in self.parts for choice in part.choices])
-        if self.pass_at > self.total:
-            raise ValueError(f"pass_at {self.pass_at:g} is more than all points together, {self.total:g}")
+        if self.pass_at > self.max_points:
+            raise ValueError(f"pass_at {self.pass_at:g} is more than all points together, {self.max_points:g}")
         return self
 
     @property
-    def total(self) -> float:
+    def max_points(self) -> float:
         """The most points it can give."""
-        return sum(part.total for part in self.parts)
+        return sum(part.max_points for part in self.parts)

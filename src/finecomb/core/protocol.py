@@ -92,7 +92,7 @@ class Label(Record):
     """The key that sets it; the first free letter of the name when absent."""
 
     @property
-    def shown(self) -> str:
+    def display_title(self) -> str:
         """Its title, or one made from its name."""
         return self.title or self.name.replace("-", " ").replace("_", " ").capitalize()
 
@@ -114,7 +114,7 @@ class Guideline(Record):
     """The label the guidelines ask for."""
 
     @model_validator(mode="after")
-    def _fits(self) -> Guideline:
+    def _check_action(self) -> Guideline:
         if self.action == "relabel" and self.to is None:
             raise ValueError("action 'relabel' needs the label in 'to'")
         if self.action == "split" and re.compile(self.quote).groups < 2:
@@ -183,7 +183,7 @@ class DataView(Record):
     """Fields that are not shown."""
 
     @model_validator(mode="after")
-    def _fits(self) -> DataView:
+    def _check_hidden_fields(self) -> DataView:
         if both := set(self.order) & set(self.hidden):
             raise ValueError(f"view: {sorted(both)[0]!r} is in order and also hidden; remove one of them")
         return self
@@ -286,7 +286,7 @@ class Protocol(Record):
         return f"{self.name}@{self.version}"
 
     @model_validator(mode="after")
-    def _fits(self) -> Protocol:
+    def _check_protocol(self) -> Protocol:
         check_unique("group", [group.name for group in self.groups])
         check_unique("label", [label.name for label in self.labels])
         for what, questions in self._question_lists():
@@ -404,15 +404,15 @@ class Protocol(Record):
     def _labels_by_name(self) -> dict[str, Label]:
         return {label.name: label for label in self.labels}
 
-    def has(self, name: str) -> bool:
+    def has_label(self, name: str) -> bool:
         """Whether `name` is the exact name of a label."""
         return name in self._labels_by_name
 
-    def named(self, name: str | None) -> Label | None:
+    def find_label(self, name: str | None) -> Label | None:
         """The label with exactly that name, if there is one."""
         return self._labels_by_name.get(name or "")
 
-    def label(self, spelling: str) -> Label:
+    def resolve_label(self, spelling: str) -> Label:
         """The label with that name or alias, however it is spelled; an error that names the nearest otherwise."""
         match = self._labels_by_spelling.get(fold_spelling(spelling))
         if match is None:
@@ -426,11 +426,11 @@ class Protocol(Record):
 
     def questions_of(self, label: str | None) -> tuple[Question, ...]:
         """What is asked of a mark with that label."""
-        chosen = self.named(label)
+        chosen = self.find_label(label)
         return self.questions + chosen.questions if chosen and chosen.questions else self.questions
 
     @functools.cached_property
-    def practice(self) -> dict[str, Document]:
+    def practice_documents(self) -> dict[str, Document]:
         """The texts of training and qualification as documents, by ids such as `scarecrow@2/exercise-3`."""
         texts = {f"{self.id}/{item.name}": item.document(f"{self.id}/{item.name}") for item in self.exercises()}
         return texts | {id: Document(id=id, text=item.text, context=item.context) for id, item in self._choices.items()}
@@ -476,7 +476,7 @@ def _check_conditions(what: str, questions: tuple[Question, ...]) -> None:
                 f"{what}: question '{question.name}' waits for {question.when.question!r}, which is not asked"
                 f"{did_you_mean(question.when.question, by_name)}"
             )
-        values = other.kind.values or other.values
+        values = other.scale_type.values or other.values
         if values and (strange := [answer for answer in question.when.among if not is_among(answer, values)]):
             waits = f"question '{question.name}' waits for answer {strange[0]!r}"
             raise ValueError(f"{what}: {waits}, which '{other.name}' does not offer")

@@ -93,7 +93,7 @@ def grade(protocol: Protocol, given: QualificationAnswers) -> Grade:
     floor = qualification.min_precision
     score = round(sum(parts.values()), 9)  # sevenths of 50 must add up to 50
     passed = score >= qualification.pass_at and (floor is None or precision >= floor)
-    return Grade(items, parts, score, qualification.total, passed, precision)
+    return Grade(items, parts, score, qualification.max_points, passed, precision)
 
 
 def _grade_part(part: QualificationPart, given: QualificationAnswers) -> tuple[GradedItem, ...]:

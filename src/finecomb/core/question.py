@@ -88,14 +88,14 @@ class Question(Record):
 
     @model_validator(mode="after")
     def _check_options(self) -> Question:
-        if self.kind.chooses and len(self.options) < 2:
+        if self.scale_type.chooses and len(self.options) < 2:
             raise ValueError(f"scale '{self.scale}' needs at least two options")
-        if self.options and not self.kind.chooses:
+        if self.options and not self.scale_type.chooses:
             raise ValueError(f"scale '{self.scale}' takes no options; use {_scales_with('chooses', 'or')}")
-        if self.kind.many and not all(isinstance(value, str) for value in self.values):
+        if self.scale_type.many and not all(isinstance(value, str) for value in self.values):
             raise ValueError(f"scale '{self.scale}' needs options that are text; put them in quotes")
         check_unique("option", [str(option.value) for option in self.options])
-        if not self.kind.bounded and (self.low, self.high) != (None, None):
+        if not self.scale_type.bounded and (self.low, self.high) != (None, None):
             takers = _scales_with("bounded", "and")
             raise ValueError(f"scale '{self.scale}' takes neither low nor high; they are for {takers}")
         if self.low is not None and self.high is not None and self.low > self.high:
@@ -103,7 +103,7 @@ class Question(Record):
         return self
 
     @property
-    def kind(self) -> QuestionScale:
+    def scale_type(self) -> QuestionScale:
         """The row of its scale: how its answers are checked, parsed, merged and invented."""
         return SCALES[self.scale]
 
@@ -114,7 +114,7 @@ class Question(Record):
 
     def problem(self, answer: Answer) -> str:
         """What is wrong with `answer`, in words, or an empty string."""
-        problem = self.kind.check(self, answer)
+        problem = self.scale_type.check(self, answer)
         return problem and f"answer {shorten(repr(answer), 40)} to '{self.name}': {problem}"
 
 

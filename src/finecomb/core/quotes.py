@@ -203,14 +203,14 @@ class TextIndex:
         self.text = text
 
     @functools.cached_property
-    def folded(self) -> FoldedText:
+    def folded_text(self) -> FoldedText:
         """The text without case, blanks and kinds of quotes."""
-        return FoldedText.of(self.text)
+        return FoldedText.from_text(self.text)
 
     @functools.cached_property
     def tokens(self) -> WordList:
         """The text's words."""
-        return WordList.of(self.text)
+        return WordList.from_text(self.text)
 
     def candidates(self, quote: Quote) -> list[_Candidate]:
         """Places for one quote, by the first of the four ways that finds any."""
@@ -219,15 +219,15 @@ class TextIndex:
                 whole = set(keep_whole_words(self.text, ranges))
                 rated = [self._rate_candidate(span, method, quote, span in whole) for span in ranges]
                 return sorted(rated, key=lambda candidate: -candidate.score)[:_MAX_CANDIDATES]
-        return self._near(quote)
+        return self._find_near(quote)
 
     def _searches(self, quote: str) -> Iterator[tuple[PlacementMethod, list[Range]]]:
         if not quote.strip():
             return
         for words_ in dict.fromkeys((quote, quote.strip())):
             yield "exact", [(at, at + len(words_)) for at in occurrences(words_, self.text)]
-        yield "spelling", self.folded.places(quote)
-        yield "spelling", self.folded.places(quote.strip().strip(_WRAPPING_QUOTES))
+        yield "spelling", self.folded_text.find_ranges(quote)
+        yield "spelling", self.folded_text.find_ranges(quote.strip().strip(_WRAPPING_QUOTES))
         yield "elided", self._find_elided(quote)
 
     def _find_elided(self, quote: str) -> list[Range]:
@@ -235,15 +235,15 @@ class TextIndex:
         pieces = [piece for piece in _ELLIPSIS.split(quote) if fold_text(piece)]
         if not pieces or not _ELLIPSIS.search(quote):
             return []
-        places = [keep_whole_words(self.text, self.folded.places(piece)) for piece in pieces]
+        places = [keep_whole_words(self.text, self.folded_text.find_ranges(piece)) for piece in pieces]
         ranges = [_join_following_pieces(start, places[1:]) for start in places[0]]
         return _shortest_by_end(span for span in ranges if span is not None)
 
     def _rate_candidate(self, span: Range, method: PlacementMethod, quote: Quote, whole: bool) -> _Candidate:
-        fit = self._fit(span, quote)
+        fit = self._context_fit(span, quote)
         return _Candidate(span, method, 0.5 + 0.5 * (fit or 0) - (0 if whole else _INSIDE_WORD_PENALTY), fit)
 
-    def _fit(self, span: Range, quote: Quote) -> float | None:
+    def _context_fit(self, span: Range, quote: Quote) -> float | None:
         """How well the words before and after a place are those that the quote came with."""
         before, after = fold_text(quote.before), fold_text(quote.after)
         if not before and not after:
@@ -260,8 +260,8 @@ class TextIndex:
     # A quote with a slip: an alignment of words, in which each word of the quote is kept, changed or not there, and
     # words of the text may have been left out.
 
-    def _near(self, quote: Quote) -> list[_Candidate]:
-        wanted = WordList.of(quote.text)
+    def _find_near(self, quote: Quote) -> list[_Candidate]:
+        wanted = WordList.from_text(quote.text)
         if not wanted.plain or not self.tokens.plain or len(wanted.plain) > 400:
             return []
         alignments = near_alignments(wanted, self.tokens)
@@ -270,7 +270,7 @@ class TextIndex:
 
     def _rate_alignment(self, alignment: Alignment, wanted: WordList, quote: Quote) -> _Candidate:
         span = (self.tokens.offsets[alignment.first][0], self.tokens.offsets[alignment.last][1])
-        fit = self._fit(span, quote)
+        fit = self._context_fit(span, quote)
         score = 0.5 * (1 - alignment.cost) + (0.5 * fit if fit is not None else 0)
         changed, flags = _describe_differences(alignment, wanted, self.tokens)
         return _Candidate(span, "near", score, fit, flags, changed)
@@ -319,7 +319,7 @@ class WordList:
     weights: Costs
 
     @classmethod
-    def of(cls, text: str) -> WordList:
+    def from_text(cls, text: str) -> WordList:
         """The words and punctuation of `text`."""
         matches = [(match.group(), match.span()) for match in _TOKEN.finditer(text)]
         simple = tuple(_normalise_word(word) for word, _ in matches)
@@ -347,11 +347,11 @@ class Alignment:
     """Word of the quote and word of the text; None where one of them has nothing."""
 
 
-def near_alignments(quote: WordList, text: WordList, most: float = _MAX_DIFFERENT_SHARE) -> list[Alignment]:
+def near_alignments(quote: WordList, text: WordList, max_share: float = _MAX_DIFFERENT_SHARE) -> list[Alignment]:
     """The best alignments of a quote with stretches of the text, those that overlap a better one left out."""
     changes = _change_costs(quote, text)
     table = _cost_table(quote, text, changes)
-    limit = most * quote.weights.sum()
+    limit = max_share * quote.weights.sum()
     ends = _local_minima(table[-1, 1:], limit + 1e-9)
     alignments: list[Alignment] = []
     for end in ends[:_MAX_CANDIDATES]:
@@ -363,10 +363,10 @@ def near_alignments(quote: WordList, text: WordList, most: float = _MAX_DIFFEREN
     return alignments
 
 
-def _local_minima(costs: Costs, most: float) -> list[int]:
+def _local_minima(costs: Costs, max_cost: float) -> list[int]:
     """Where the costs are no more than `most` and than those beside them, the cheapest first."""
     padded = np.pad(costs, 1, constant_values=np.inf)
-    low = np.flatnonzero((costs <= most) & (costs <= padded[:-2]) & (costs <= padded[2:]))
+    low = np.flatnonzero((costs <= max_cost) & (costs <= padded[:-2]) & (costs <= padded[2:]))
     return [int(at) for at in low[np.argsort(costs[low], kind="stable")]]
 
 
@@ -479,7 +479,7 @@ _NUMBER_WORDS = frozenset(
 
 def find_exact(quote: str, text: str) -> list[Range]:
     """Where `quote` stands in `text` as it is, whole words first; else where it does in another spelling."""
-    places = [(at, at + len(quote)) for at in occurrences(quote, text)] or FoldedText.of(text).places(quote)
+    places = [(at, at + len(quote)) for at in occurrences(quote, text)] or FoldedText.from_text(text).find_ranges(quote)
     return keep_whole_words(text, places)
 
 
@@ -535,9 +535,9 @@ def find_preceding(quote: str, text: str, mark: Range | None) -> Range | None:
     return before[-1] if before else next(iter(elsewhere or places), None)
 
 
-def find_most_similar(quote: str, text: str, least: float = MIN_LIKENESS) -> Range | None:
+def find_most_similar(quote: str, text: str, min_likeness: float = MIN_LIKENESS) -> Range | None:
     """The words of `text` most like `quote`, with the same numbers; None when none are like enough."""
-    best, place = least, None
+    best, place = min_likeness, None
     numbers = find_numbers(quote)
     for start, end in _word_windows(text, len(words(quote))):
         alike = likeness(quote, text[start:end]) if find_numbers(text[start:end]) == numbers else 0

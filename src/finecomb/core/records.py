@@ -214,7 +214,7 @@ class Antecedents(Record):
     """Why `spans` is empty, where the quote could not be placed."""
 
     @model_validator(mode="after")
-    def _fits(self) -> Antecedents:
+    def _check_spans(self) -> Antecedents:
         _check_quotes(self.spans, self.quotes, self.unlocated)
         return self
 
@@ -230,7 +230,7 @@ class AlternativeMark(Record):
     """A label of the protocol."""
 
     @model_validator(mode="after")
-    def _fits(self) -> AlternativeMark:
+    def _check_spans(self) -> AlternativeMark:
         _check_quotes(self.spans, self.quotes, "")
         return self
 
@@ -270,7 +270,7 @@ class Mark(Record):
     """What the source has and we do not."""
 
     @model_validator(mode="after")
-    def _fits(self) -> Mark:
+    def _check_spans(self) -> Mark:
         _check_quotes(self.spans, self.quotes, self.unlocated)
         return self
 
@@ -502,7 +502,7 @@ class CellBlock(Record):
 
     @field_validator("factors", mode="before")
     @classmethod
-    def _listed(cls, value: Any) -> Any:
+    def _wrap_factor_values(cls, value: Any) -> Any:
         return wrap_single_values(value)
 
     @field_validator("eligible", mode="before")
@@ -511,7 +511,7 @@ class CellBlock(Record):
         return wrap_single_values(value)
 
     @model_validator(mode="after")
-    def _filled(self) -> CellBlock:
+    def _check_factors_given(self) -> CellBlock:
         _check_factors(self.factors)
         return self
 
@@ -559,11 +559,11 @@ class Design(Record):
 
     @field_validator("cross", "eligible", mode="before")
     @classmethod
-    def _listed(cls, value: Any) -> Any:
+    def _wrap_values(cls, value: Any) -> Any:
         return wrap_single_values(value)
 
     @model_validator(mode="after")
-    def _filled(self) -> Design:
+    def _check_cells(self) -> Design:
         if bool(self.cross) == bool(self.cells):
             raise ValueError("needs either `cross`, the values of each factor, or `cells`, a list")
         if self.cross:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from finecomb.core.protocol import Protocol
 
 _REPR_ROWS = 8
-"""Rows that `repr` prints; with title, header, rule, the count of the rest and the signature it stays below 15 lines."""
+"""Rows that `repr` prints: with title, header, count of the rest, note and signature it has fewer than 15 lines."""
 _REPR_WIDTH = 110
 _SHORT_CELL = 24
 
@@ -73,11 +73,11 @@ class Result:
 
     def to_markdown(self, digits: int = 3) -> str:
         """Return the table in Markdown, numbers with their intervals."""
-        return _renderer().table_text(self, "markdown", digits)
+        return str(_renderer().table_text(self, "markdown", digits))
 
     def to_latex(self, digits: int = 3) -> str:
         """Return the table in LaTeX (booktabs), numbers with their intervals."""
-        return _renderer().table_text(self, "latex", digits)
+        return str(_renderer().table_text(self, "latex", digits))
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Draw values with their intervals; with `path` (.svg, .png or .pdf) write the figure there.

@@ -38,7 +38,7 @@ class Span:
     def __bool__(self) -> bool:
         return True  # an omission is a span too, though its length is 0
 
-    def overlap(self, other: Span) -> int:
+    def overlap_length(self, other: Span) -> int:
         """How many code points both cover."""
         if self.part != other.part:
             return 0
@@ -52,7 +52,7 @@ class Span:
             return self.start < other.end and other.start < self.end
         return self.start <= other.end and other.start <= self.end
 
-    def of(self, text: str) -> str:
+    def extract(self, text: str) -> str:
         """The words of `text` that it covers; refused when it reaches beyond the end."""
         if self.end > len(text):
             raise SpanError(

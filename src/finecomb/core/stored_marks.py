@@ -23,7 +23,7 @@ class StoredMarks:
     is_part: bool = False
     """Whether the study has only some of the annotations that the table has marks of."""
 
-    def part(self) -> StoredMarks:
+    def as_partial(self) -> StoredMarks:
         """The same table, for a study that has lost annotations."""
         return replace(self, is_part=True)
 
@@ -48,7 +48,7 @@ class StoredMarks:
         """Some columns of all marks, with the number of the row in place of the id."""
         return self.table.select(columns).with_row_index("id").collect(engine="streaming")
 
-    def rows(self, numbers: pl.Series) -> Iterator[pl.DataFrame]:
+    def iter_batches(self, numbers: pl.Series) -> Iterator[pl.DataFrame]:
         """The marks with these numbers, which are in order, some at a time."""
         places, last = numbers.to_numpy(), -1 if numbers.is_empty() else int(numbers[-1])
         for first in range(0, last + 1, BATCH_SIZE):

@@ -125,13 +125,15 @@ class Study:
         listed = ", ".join(protocol.id for protocol in named)
         raise FinecombError(f"the study has {len(named)} protocols ({listed}); say which one with --protocol")
 
-    def only(self, annotations: pl.Expr) -> Study:
+    def filter_annotations(self, annotations: pl.Expr) -> Study:
         """The study with only those annotations, their marks and their units; documents and annotators stay."""
         chosen = self.annotations.filter(annotations)
         if len(chosen) == len(self.annotations):
             return self  # marks and units name annotations of the study, so all of theirs stay
         inside = pl.col("annotation").is_in(chosen["id"].implode())
-        marks = self.raw_marks.part() if isinstance(self.raw_marks, StoredMarks) else self.raw_marks.filter(inside)
+        marks = (
+            self.raw_marks.as_partial() if isinstance(self.raw_marks, StoredMarks) else self.raw_marks.filter(inside)
+        )
         return replace(self, annotations=chosen, marks=marks, units=self.units.filter(inside))
 
     @property
@@ -162,12 +164,12 @@ class Study:
             return
         for documents in self.documents.iter_slices(DOCUMENTS_PER_PART):
             inside = pl.col("document").is_in(documents["id"].implode())
-            yield self.only(inside).with_documents(documents)
+            yield self.filter_annotations(inside).with_documents(documents)
 
-    def work(self) -> Study:
+    def submitted_work(self) -> Study:
         """What statistics read: submitted work, without excluded annotations and annotators."""
         excluded = self.annotators.filter(pl.col("excluded").is_not_null())["id"]
-        return self.only(
+        return self.filter_annotations(
             (pl.col("status") == "submitted")
             & (pl.col("phase") == "work")
             & pl.col("excluded").is_null()

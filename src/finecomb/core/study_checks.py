@@ -41,7 +41,7 @@ RecordCheck = Callable[[Any], str]
 def check(study: Study, record_checks: Sequence[RecordCheck] = ()) -> list[Problem]:
     """Every problem of a study, errors and warnings; each of `record_checks` reads the data of every document."""
     checker = Checker(record_checks=record_checks)
-    problems = [problem for item in study.items() for problem in checker.see(item)]
+    problems = [problem for item in study.items() for problem in checker.check_item(item)]
     return problems + list(checker.finish())
 
 
@@ -50,7 +50,7 @@ def check_items(items: Iterable[StudyItem]) -> Iterator[StudyItem]:
     checker = Checker(warns=False)
     errors: list[Problem] = []
     for item in items:
-        errors += [problem for problem in checker.see(item) if problem.level == "error"]
+        errors += [problem for problem in checker.check_item(item) if problem.level == "error"]
         yield item
     errors += [problem for problem in checker.finish() if problem.level == "error"]
     if errors:
@@ -77,15 +77,15 @@ class Checker:
         self._hints = 0
         self._rows = {"document": 0, "annotator": 0, "annotation": 0}
 
-    def see(self, item: StudyItem) -> Iterator[Problem]:
+    def check_item(self, item: StudyItem) -> Iterator[Problem]:
         """What is wrong with `item`."""
         match item:
             case Annotation():
-                yield from self._placed("annotation", item.id, self._check_annotation(item))
+                yield from self._build_problems("annotation", item.id, self._check_annotation(item))
             case Document():
-                yield from self._placed("document", item.id, self._see_document(item))
+                yield from self._build_problems("document", item.id, self._check_document(item))
             case Annotator():
-                yield from self._placed("annotator", item.id, self._check_annotator(item))
+                yield from self._build_problems("annotator", item.id, self._check_annotator(item))
             case Protocol():
                 if self._protocols.setdefault(item.id, item) != item:
                     yield Problem(
@@ -150,13 +150,13 @@ class Checker:
         metas = {id: document.meta for id, document in self._documents.items()}
         return allocation_problems(settings, protocol, metas, list(self._annotators))
 
-    def _placed(self, kind: str, id: str, messages: Iterable[tuple[Level, str]]) -> Iterator[Problem]:
+    def _build_problems(self, kind: str, id: str, messages: Iterable[tuple[Level, str]]) -> Iterator[Problem]:
         row = self._rows[kind]
         self._rows[kind] += 1
         for level, message in messages:
             yield Problem(message, level, kind, id, row)
 
-    def _see_document(self, document: Document) -> Iterator[tuple[Level, str]]:
+    def _check_document(self, document: Document) -> Iterator[tuple[Level, str]]:
         if document.id in self._documents:
             yield "error", f"document id {document.id!r} is there twice; ids are unique"
         self._documents[document.id] = document
@@ -196,9 +196,9 @@ class Checker:
             named.append(("document", annotation.document, self._documents))
         for what, id, names in named:
             if id not in names:
-                yield "error", f"names {what} {id!r}, which is not in the study{self._near(id, names)}"
+                yield "error", f"names {what} {id!r}, which is not in the study{self._suggest_name(id, names)}"
 
-    def _near(self, id: str, names: Mapping[str, object]) -> str:
+    def _suggest_name(self, id: str, names: Mapping[str, object]) -> str:
         """The nearest of many names; looking for it is slow, so only the first wrong names get one."""
         self._hints += 1
         return did_you_mean(id, list(names)[:5000]) if self._hints <= _MAX_HINTS else ""
@@ -208,7 +208,7 @@ class Checker:
         document = self._documents.get(annotation.document)
         protocol = self._protocols.get(annotation.protocol)
         if document is None and protocol is not None and annotation.phase != "work":
-            return protocol.practice.get(annotation.document)
+            return protocol.practice_documents.get(annotation.document)
         return document
 
     def _content_problems(self, annotation: Annotation, document: Document | None) -> Iterator[tuple[Level, str]]:
@@ -247,7 +247,10 @@ def span_problem(span: Span, quote: str, document: Document) -> str:
         nearest = _nearest_match_hint(quote, text, span.start)
         return f"span {place} ends after the {span.part}, which has {len(text)} characters{nearest}"
     claimed, there = diff_excerpt(quote, words)
-    return f"quote {claimed} is not what the {span.part} has at {place}: {there}{_nearest_match_hint(quote, text, span.start)}"
+    return (
+        f"quote {claimed} is not what the {span.part} has at {place}: "
+        f"{there}{_nearest_match_hint(quote, text, span.start)}"
+    )
 
 
 def _nearest_match_hint(quote: str, text: str, start: int) -> str:
@@ -262,9 +265,9 @@ def _nearest_match_hint(quote: str, text: str, start: int) -> str:
 
 
 def _mark_protocol_problems(mark: Mark, annotation: Annotation, protocol: Protocol) -> Iterator[tuple[Level, str]]:
-    label = protocol.named(mark.label)
+    label = protocol.find_label(mark.label)
     for alternative in itertools.chain.from_iterable(mark.alternatives):
-        if alternative.label is not None and protocol.named(alternative.label) is None:
+        if alternative.label is not None and protocol.find_label(alternative.label) is None:
             yield (
                 "error",
                 f"label {alternative.label!r} of an alternative {_unknown_label_message(protocol, alternative.label)}",
@@ -352,7 +355,7 @@ def _unit_problems(unit: Unit, protocol: Protocol) -> Iterator[tuple[Level, str]
     for level, message in _answer_problems(unit.answers, protocol.unit_questions, False):
         yield level, f"unit [{unit.start}, {unit.end}): {message}"
     for name in unit.scores:
-        if protocol.named(name) is None and name != _ANY_LABEL:
+        if protocol.find_label(name) is None and name != _ANY_LABEL:
             yield "warning", f"unit [{unit.start}, {unit.end}): score for {name!r}, which is no label of {protocol.id}"
 
 

@@ -36,13 +36,13 @@ class FoldedText:
     origins: tuple[int, ...]
 
     @classmethod
-    def of(cls, text: str) -> FoldedText:
+    def from_text(cls, text: str) -> FoldedText:
         """The folded form of `text`; "he 's" and "He’s" become the same."""
         pieces = [_FOLDING_TABLE[character] for character in text]
         origins = [at for at, piece in enumerate(pieces) for _ in piece]
         return cls("".join(pieces), tuple(origins))
 
-    def places(self, words: str) -> list[Range]:
+    def find_ranges(self, words: str) -> list[Range]:
         """Where the folded `words` stand, as ranges of the original text; never half of a character."""
         wanted = fold_text(words)
         ranges = [(at, at + len(wanted)) for at in occurrences(wanted, self.text)]

@@ -21,7 +21,7 @@ import numpy as np
 import regex
 
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.core.packages import optional_package
+from finecomb.core.optional_packages import optional_package
 from finecomb.core.span import Offsets
 
 Tokenizer = Callable[[str], Offsets]

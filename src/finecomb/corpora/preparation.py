@@ -235,11 +235,11 @@ def _cut_to_length(document: Document, rule: LengthRule) -> Document:
     return document.model_copy(update={"text": cut.text, "segments": segments})
 
 
-def _drop_copy(document: Document, priming: Priming, most: float) -> Document:
+def _drop_copy(document: Document, priming: Priming, max_overlap: float) -> Document:
     if document.id in {shot.id for shot in priming.documents}:
         raise DroppedTextError("is a priming text itself")
-    if priming.is_copy(document.text, most):
-        raise DroppedTextError(f"shares more than {most:.0%} of its words with a priming text")
+    if priming.is_copy(document.text, max_overlap):
+        raise DroppedTextError(f"shares more than {max_overlap:.0%} of its words with a priming text")
     return document
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from finecomb.core.errors import FinecombError, did_you_mean, shorten
-from finecomb.core.packages import optional_package
+from finecomb.core.optional_packages import optional_package
 from finecomb.engine.process_pool import core_count, ignore_interrupts
 
 Item = TypeVar("Item")
@@ -81,7 +81,7 @@ class LocalEngine:
                 raise FinecombError(f"this work cannot be sent to other processes ({problem}); leave --workers out")
             yield from map(work, remaining)
             return
-        yield from _RestartingPool(work, self.workers).results(remaining)
+        yield from _RestartingPool(work, self.workers).iter_results(remaining)
 
 
 _END = object()
@@ -126,11 +126,11 @@ class _RestartingPool:
     workers: int
     others: set[Any] = field(default_factory=lambda: set(multiprocessing.active_children()))
 
-    def results(self, items: Iterable[Any]) -> Iterator[Any]:
+    def iter_results(self, items: Iterable[Any]) -> Iterator[Any]:
         """Results in order; when a process dies, what was in flight is done again, one item at a time."""
         remaining = iter(items)
         flight: deque[tuple[Any, Future[Any]]] = deque()
-        pool = self._started(self.workers)
+        pool = self._start_pool(self.workers)
         try:
             while True:
                 for item in itertools.islice(remaining, self.workers * _ITEMS_PER_WORKER - len(flight)):
@@ -142,9 +142,9 @@ class _RestartingPool:
                     flight.popleft()
                 except BrokenProcessPool:
                     pool.shutdown(cancel_futures=True)
-                    yield from self._one_at_a_time([item for item, _ in flight])
+                    yield from self._retry_one_by_one([item for item, _ in flight])
                     flight.clear()
-                    pool = self._started(self.workers)
+                    pool = self._start_pool(self.workers)
         except BaseException:
             for child in set(multiprocessing.active_children()) - self.others:
                 child.terminate()  # a pool that is shut down would first finish what it has begun
@@ -152,13 +152,13 @@ class _RestartingPool:
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def _started(self, workers: int) -> ProcessPoolExecutor:
+    def _start_pool(self, workers: int) -> ProcessPoolExecutor:
         spawning = multiprocessing.get_context("spawn")  # a fork would copy the locks of other libraries' threads
         return ProcessPoolExecutor(workers, spawning, initializer=_start_worker, initargs=(self.work,))
 
-    def _one_at_a_time(self, items: Iterable[Any]) -> Iterator[Any]:
+    def _retry_one_by_one(self, items: Iterable[Any]) -> Iterator[Any]:
         """Results of items that have a process to themselves, so that a death is their own doing."""
-        pool = self._started(1)
+        pool = self._start_pool(1)
         try:
             for item in items:
                 result: Any = LostItem(f"the process that worked on it died, {_MAX_TRIES} times out of {_MAX_TRIES}")
@@ -168,7 +168,7 @@ class _RestartingPool:
                         break
                     except BrokenProcessPool:
                         pool.shutdown()
-                        pool = self._started(1)
+                        pool = self._start_pool(1)
                 yield result
         finally:
             pool.shutdown(cancel_futures=True)
@@ -195,13 +195,13 @@ class RayEngine:
         if ray.is_initialized():
             yield ray
             return
-        self._connect(ray)
+        self._init_ray(ray)
         try:
             yield ray
         finally:
             ray.shutdown()
 
-    def _connect(self, ray: Any) -> None:
+    def _init_ray(self, ray: Any) -> None:
         if self.address and not _is_listening(self.address):  # Ray itself would try for minutes
             raise FinecombError(
                 f"--engine ray:{self.address}: no cluster answers there: nobody listens at that address"

@@ -19,7 +19,7 @@ class EngineOptions:
     engine: str = option("local", "Who works: local (processes of this machine), ray, or ray:ADDRESS of a cluster.")
     workers: int | None = option(None, "How many processes; no number changes.", minimum=1)
 
-    def chosen(self) -> Engine:
+    def build_engine(self) -> Engine:
         """The engine asked for."""
         return parse_engine(self.engine, self.workers)
 
@@ -33,11 +33,11 @@ class PartitionOptions(EngineOptions):
     )
 
     @contextmanager
-    def spread(self, folder: Path | None = None) -> Iterator[Executor]:
+    def open_executor(self, folder: Path | None = None) -> Iterator[Executor]:
         """How work is spread; `folder` is for partitions where no other is named. It goes when all went well."""
         if self.partitions:
             reject_other_contents(self.partitions)
-        spread = Executor.from_folder(self.chosen(), self.partitions or folder)
+        spread = Executor.from_folder(self.build_engine(), self.partitions or folder)
         with keep_connected(spread.engine):
             yield spread
         spread.store.remove()

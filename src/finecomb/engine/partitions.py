@@ -69,7 +69,7 @@ def reject_other_contents(folder: Path) -> None:
 class PartitionStore(typing.Protocol):
     """Where finished partitions are."""
 
-    def name(self, number: int, key: str, rows: pl.DataFrame) -> str:
+    def make_name(self, number: int, key: str, rows: pl.DataFrame) -> str:
         """What a partition of those rows under that key is called."""
         ...
 
@@ -96,7 +96,7 @@ class PartitionMemory:
 
     partitions: dict[str, Tables] = field(default_factory=dict)
 
-    def name(self, number: int, key: str, rows: pl.DataFrame) -> str:
+    def make_name(self, number: int, key: str, rows: pl.DataFrame) -> str:
         """A name of its own: nobody comes back for it."""
         return f"{number:07}-{uuid.uuid4().hex}"
 
@@ -123,7 +123,7 @@ class PartitionFolder:
 
     path: Path
 
-    def name(self, number: int, key: str, rows: pl.DataFrame) -> str:
+    def make_name(self, number: int, key: str, rows: pl.DataFrame) -> str:
         """A name by which the same rows under the same key are found again."""
         return partition_name(number, key, rows)
 
@@ -196,7 +196,7 @@ class PartitionRun:
         earlier_rows: deque[int],
     ) -> Iterator[pl.DataFrame]:
         for number, rows in enumerate(partitions):
-            name = self.store.name(number, self.key, rows)
+            name = self.store.make_name(number, self.key, rows)
             self.names.append(name)
             if self.store.has(name):
                 self.found += len(rows)
@@ -230,18 +230,18 @@ class Executor:
         """Partitions go into a folder, where a run that was cut off finds them again, or stay in memory."""
         return cls(engine, PartitionFolder(folder) if folder else PartitionMemory())
 
-    def run(self, work: Work, lost: LostRowHandler, key: str) -> PartitionRun:
+    def start_run(self, work: Work, lost: LostRowHandler, key: str) -> PartitionRun:
         """A pass over all partitions of one table."""
         run = PartitionRun(self.engine, work, lost, key, self.store)
         self.runs.append(run)
         return run
 
     @property
-    def goes_on(self) -> bool:
+    def is_resumable(self) -> bool:
         """Whether finished partitions outlive this process, so that keys must tell all that results depend on."""
         return isinstance(self.store, PartitionFolder)
 
     @property
-    def found(self) -> int:
+    def reused_row_count(self) -> int:
         """Rows of all tables whose partition an earlier run had finished."""
         return sum(run.found for run in self.runs)

@@ -18,10 +18,10 @@ from finecomb.core.records import Annotator, Settings
 from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check_items
 from finecomb.formats import database, folder, parquet_seal
-from finecomb.formats.atomic_file import replacing
+from finecomb.formats.atomic_file import replace_atomically
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import FeatureCounter
-from finecomb.formats.source_files import neighbours
+from finecomb.formats.source_files import sibling_names
 
 if TYPE_CHECKING:
     from finecomb.formats.parquet import ScannedStudy
@@ -48,7 +48,7 @@ def formats() -> dict[str, Format]:
     return {format.name: format for format in [folder.FORMAT, *rows] if format is not None}
 
 
-def named(name: str) -> Format:
+def get_format(name: str) -> Format:
     """The format called `name`."""
     if name not in formats():
         raise FormatError(f"no format is called {name!r}{did_you_mean(name, formats())}")
@@ -57,10 +57,10 @@ def named(name: str) -> Format:
 
 def format_of(path: Path) -> Format:
     """The format of an existing path, guessed from its name and its first characters."""
-    if not path.exists() and not database.looks_like(path):
-        near = neighbours(path)
+    if not path.exists() and not database.is_database(path):
+        near = sibling_names(path)
         raise FormatError(f"{path}: no such file or folder{did_you_mean(path.name, near) if near else ''}")
-    if folder.looks_like(path):  # what most commands read: the other formats are not even imported
+    if folder.is_study_folder(path):  # what most commands read: the other formats are not even imported
         return folder.FORMAT
     readable = [candidate for candidate in formats().values() if candidate.read]
     for candidate in readable:
@@ -97,30 +97,32 @@ def format_for_writing(path: Path) -> Format:
 def stream(path: Path, format: str = "", options: Options | None = None) -> Iterator[StudyItem]:
     """The records of a file or folder in any format, one by one."""
     options = options or Options()
-    source = named(format) if format else format_of(path)
+    source = get_format(format) if format else format_of(path)
     if source.read is None:
         raise FormatError(f"{path}: {source.title} can be written but not read")
-    _refuse_unused(options, source)
+    _reject_unused_options(options, source)
     return source.read(path, options)
 
 
-def _refuse_unused(options: Options, *used_by: Format) -> None:
+def _reject_unused_options(options: Options, *used_by: Format) -> None:
     understood = frozenset().union(*(format.options for format in used_by))
-    for name in sorted(options.given() - understood):
+    for name in sorted(options.non_default_names() - understood):
         titles = " and ".join(dict.fromkeys(format.title for format in used_by))
         raise FormatError(f"{Options.flag(name)} means nothing to {titles}; leave it out")
 
 
-Watch = Callable[[Iterable[StudyItem]], Iterable[StudyItem]]
+ProgressWrapper = Callable[[Iterable[StudyItem]], Iterable[StudyItem]]
 """Passes records on unchanged, e.g. to draw a progress bar."""
 
 
 def is_sealed_parquet(path: Path, format: str = "") -> bool:
     """Whether a path is a study in Parquet that was checked when it was written and has not changed since."""
-    if format not in ("", "parquet") or not (path / parquet_seal.NAME).is_file():
+    if format not in ("", "parquet") or not (path / parquet_seal.SEAL_FILE).is_file():
         return False
     return (
-        not folder.looks_like(path) and named("parquet").name == format_of(path).name and parquet_seal.is_sealed(path)
+        not folder.is_study_folder(path)
+        and get_format("parquet").name == format_of(path).name
+        and parquet_seal.is_sealed(path)
     )
 
 
@@ -128,24 +130,24 @@ def read(
     path: str | Path,
     format: str = "",
     options: Options | None = None,
-    watch: Watch = iter,
+    watch: ProgressWrapper = iter,
 ) -> Study:
     """A study from a file or folder in any format, checked; all its errors are raised together."""
     path = Path(path)
-    if not (options or Options()).given() and is_sealed_parquet(path, format):
-        from finecomb.formats.parquet import sealed_study
+    if not (options or Options()).non_default_names() and is_sealed_parquet(path, format):
+        from finecomb.formats.parquet import read_sealed_study
 
-        return sealed_study(path)
+        return read_sealed_study(path)
     try:
         return Study.from_items(check_items(watch(stream(path, format, options))), origin=str(path))
     except StudyError as error:
-        raise StudyError(with_lines(error.problems, path)) from None
+        raise StudyError(locate_problems(error.problems, path)) from None
 
 
-def with_lines(problems: Iterable[Problem], path: Path) -> list[Problem]:
+def locate_problems(problems: Iterable[Problem], path: Path) -> list[Problem]:
     """Problems with file and line, where `path` is a study's folder."""
-    plain = folder.looks_like(path) and not (path / DATABASE_FILENAME).exists()
-    return folder.located(problems, path) if plain else list(problems)
+    plain = folder.is_study_folder(path) and not (path / DATABASE_FILENAME).exists()
+    return folder.locate_problems(problems, path) if plain else list(problems)
 
 
 def write(study: Study, path: str | Path, format: str = "", force: bool = False) -> list[str]:
@@ -153,20 +155,20 @@ def write(study: Study, path: str | Path, format: str = "", force: bool = False)
     return save(study.items(), Path(path), format, force=force)
 
 
-def save_part(part: Study, path: Path, marks: Iterable[pl.DataFrame], force: bool = False) -> None:
+def save_study_part(part: Study, path: Path, marks: Iterable[pl.DataFrame], force: bool = False) -> None:
     """Write a part of a sealed study as Parquet; it is sealed too where nothing names what may be gone.
 
     `marks` are its marks, some at a time; those of `part` itself are not looked at.
     """
-    from finecomb.formats.parquet import write_part
+    from finecomb.formats.parquet import write_study_part
 
-    with replacing(path, force) as temporary:
-        write_part(part, temporary, marks)
-        if not names_records(part.settings) and part.annotations["about"].null_count() == len(part.annotations):
+    with replace_atomically(path, force) as temporary:
+        write_study_part(part, temporary, marks)
+        if not has_record_references(part.settings) and part.annotations["about"].null_count() == len(part.annotations):
             parquet_seal.set_seal(temporary)
 
 
-def save_marked(
+def save_annotated_study(
     source: ScannedStudy,
     path: Path,
     protocol: Protocol,
@@ -177,19 +179,19 @@ def save_marked(
 ) -> None:
     """Write a study of texts on disk with what one annotator marked, as Parquet; sealed where all of it was checked.
 
-    `is_checked` says so of texts and marks; settings are checked here, or were when the source was sealed.
+    `is_valid` says so of texts and marks; settings are checked here, or were when the source was sealed.
     """
-    from finecomb.formats.parquet import write_marked
+    from finecomb.formats.parquet import write_annotated_study
 
     settings = source.settings
     is_plain = not settings.mode and not settings.planned and source.has_valid_annotators()
-    with replacing(path, force) as temporary:
-        write_marked(source, temporary, protocol, annotator, results)
-        if is_checked and not names_records(settings) and (is_plain or parquet_seal.is_sealed(source.path)):
+    with replace_atomically(path, force) as temporary:
+        write_annotated_study(source, temporary, protocol, annotator, results)
+        if is_checked and not has_record_references(settings) and (is_plain or parquet_seal.is_sealed(source.path)):
             parquet_seal.set_seal(temporary)
 
 
-def names_records(settings: Settings) -> bool:
+def has_record_references(settings: Settings) -> bool:
     """Whether settings name documents, marks or annotators, so that whether they hold depends on all of these."""
     named = (settings.attention_checks, settings.audit, settings.design, settings.allocation, settings.offer)
     return any(named)
@@ -202,13 +204,13 @@ def convert(
     to: str = "",
     options: Options | None = None,
     force: bool = False,
-    watch: Watch = iter,
+    watch: ProgressWrapper = iter,
 ) -> list[str]:
     """From one format to another as a stream; nothing is written unless all went well. Returns what there is to say."""
     try:
         return save_checked(watch(stream(source, from_, options)), target, to, options or Options(), force)
     except StudyError as error:
-        raise StudyError(with_lines(error.problems, source)) from None
+        raise StudyError(locate_problems(error.problems, source)) from None
 
 
 def save_checked(
@@ -225,7 +227,7 @@ def save(
     items: Iterable[StudyItem], path: Path, format: str = "", options: Options | None = None, force: bool = False
 ) -> list[str]:
     """Write records in any format, all or nothing; returns what there is to say."""
-    target = named(format) if format else format_for_writing(path)
+    target = get_format(format) if format else format_for_writing(path)
     if target.write is None:
         raise FinecombError(f"{target.title} can be read but not written")
     if (path / DATABASE_FILENAME).exists():
@@ -233,7 +235,7 @@ def save(
             f"{path}: holds what annotators did, in {DATABASE_FILENAME}; choose another name, or move it away first"
         )
     tally = FeatureCounter()
-    with replacing(path, force) as temporary:
-        notes = target.write(tally.watch(items, target), temporary, options or Options()) or ()
-    losses = tally.losses(target)
+    with replace_atomically(path, force) as temporary:
+        notes = target.write(tally.count_stream(items, target), temporary, options or Options()) or ()
+    losses = tally.describe_losses(target)
     return [*tally.notes, *notes, *([losses] if losses else [])]

@@ -13,16 +13,16 @@ from typing import IO, Any
 from finecomb.core.errors import FinecombError
 
 
-def refuse_existing(path: Path, force: bool = False) -> None:
+def reject_existing_path(path: Path, force: bool = False) -> None:
     """An error where something is there already, unless it may be replaced."""
     if path.exists() and not force:
         raise FinecombError(f"{path}: exists already; choose another name or say --force to replace it")
 
 
 @contextmanager
-def replacing(path: Path, force: bool = False) -> Iterator[Path]:
+def replace_atomically(path: Path, force: bool = False) -> Iterator[Path]:
     """A path beside `path` to write to; it takes the place of `path` only when all has gone well."""
-    refuse_existing(path, force)
+    reject_existing_path(path, force)
     if not path.parent.is_dir():
         raise FinecombError(f"{path}: its folder {path.parent} does not exist; create it first")
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part{''.join(path.suffixes)}")
@@ -46,12 +46,12 @@ def replacing(path: Path, force: bool = False) -> Iterator[Path]:
 
 def write_file(path: Path, content: str | bytes, private: bool = False) -> None:
     """Write a file in the place of what is there; where `private`, nobody else may read it."""
-    with replacing(path, force=True) as temporary:
+    with replace_atomically(path, force=True) as temporary:
         temporary.touch(0o600 if private else 0o666)
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
-def sync(file: IO[Any]) -> None:
+def sync_to_disk(file: IO[Any]) -> None:
     """Make sure that what was written is on disk."""
     file.flush()
     os.fsync(file.fileno())

@@ -33,7 +33,7 @@ class Options:
         """What an option is called on the command line."""
         return "--map" if name == "columns" else f"--{name}"
 
-    def given(self) -> set[str]:
+    def non_default_names(self) -> set[str]:
         """Names of the options that were set."""
         default = Options()
         return {field.name for field in fields(self) if getattr(self, field.name) != getattr(default, field.name)}

@@ -14,32 +14,32 @@ from typing import Any
 from finecomb.core.errors import FormatError, shorten
 from finecomb.core.records import Document
 from finecomb.core.study import StudyItem
-from finecomb.formats.atomic_file import sync
+from finecomb.formats.atomic_file import sync_to_disk
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source_files import Fields, json_lines, parse_json, record, starts_with, titled_segments
+from finecomb.formats.source_files import JsonObject, build_record, json_lines, parse_json, read_start, titled_segments
 
-KEYS = ("id", "sentences", "labels")
+KNOWN_KEYS = ("id", "sentences", "labels")
 
 
 def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """One document a line; other keys, such as `confs`, become meta."""
     for line, text in json_lines(path):
         where = f"{path}:{line}"
-        fields = Fields(parse_json(text, where), where)
-        yield _document(fields, fields.get("id", str, f"{path.stem}-{line}"))
+        fields = JsonObject(parse_json(text, where), where)
+        yield _build_document(fields, fields.get("id", str, f"{path.stem}-{line}"))
 
 
-def _document(fields: Fields, id: str) -> Document:
-    sentences, labels = fields.texts("sentences"), fields.texts("labels")
+def _build_document(fields: JsonObject, id: str) -> Document:
+    sentences, labels = fields.get_texts("sentences"), fields.get_texts("labels")
     if len(sentences) != len(labels):
         raise fields.error(f"has {len(sentences)} sentences but {len(labels)} labels; each sentence needs one")
-    return record(
+    return build_record(
         Document,
         fields.where,
         id=id,
         text=" ".join(sentences),
         segments=tuple(titled_segments(sentences, labels, " ", fields.where)),
-        meta=fields.rest(*KEYS),
+        meta=fields.other_fields(*KNOWN_KEYS),
     )
 
 
@@ -48,11 +48,11 @@ def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for item in items:
             if isinstance(item, Document):
-                file.write(json.dumps(_line(item), ensure_ascii=False) + "\n")
-        sync(file)
+                file.write(json.dumps(_encode_document(item), ensure_ascii=False) + "\n")
+        sync_to_disk(file)
 
 
-def _line(document: Document) -> dict[str, Any]:
+def _encode_document(document: Document) -> dict[str, Any]:
     at = 0
     for start, end in [*((segment.start, segment.end) for segment in document.segments), (len(document.text),) * 2]:
         if between := document.text[at:start].strip():
@@ -60,7 +60,7 @@ def _line(document: Document) -> dict[str, Any]:
             raise FormatError(f"{gap}; CSAbstruct holds labelled sentences only, so cut the whole text into segments")
         at = end
     return {
-        **{name: value for name, value in document.meta.items() if name not in KEYS},
+        **{name: value for name, value in document.meta.items() if name not in KNOWN_KEYS},
         "id": document.id,
         "sentences": [document.text[segment.start : segment.end] for segment in document.segments],
         "labels": [segment.title or segment.role for segment in document.segments],
@@ -69,7 +69,7 @@ def _line(document: Document) -> dict[str, Any]:
 
 def sniff(path: Path) -> bool:
     """Lines of objects with sentences and their labels."""
-    start = starts_with(path, 1 << 16).lstrip()
+    start = read_start(path, 1 << 16).lstrip()
     return start.startswith("{") and all(re.search(rf'"{name}":\s*\[', start) for name in ("sentences", "labels"))
 
 

@@ -9,36 +9,36 @@ from pathlib import Path
 from typing import Any
 
 from finecomb.core.errors import FormatError, shorten
-from finecomb.core.packages import optional_package
+from finecomb.core.optional_packages import optional_package
 from finecomb.core.records import Annotation, Document
 from finecomb.core.study import StudyItem
 from finecomb.formats import simple_spans
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source_files import Fields, record
+from finecomb.formats.source_files import JsonObject, build_record
 
 GROUP = "sc"
 """The span group that spaCy's span categorizer reads; groups may overlap, entities may not."""
-OURS = "finecomb"
+USER_DATA_KEY = "finecomb"
 """Our key in `Doc.user_data`: id and meta of the document, and the annotator."""
 
 
 def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """Documents and annotations; a Doc without span groups has its entities as marks."""
 
-    def passes() -> Iterator[simple_spans.Pass]:
-        for number, doc in enumerate(_docs(path)):
-            yield _pass(doc, f"{path}: doc {number}", f"{path.stem}-{number}", options.annotator or path.stem)
+    def passes() -> Iterator[simple_spans.AnnotatorPass]:
+        for number, doc in enumerate(_read_docs(path)):
+            yield _build_pass(doc, f"{path}: doc {number}", f"{path.stem}-{number}", options.annotator or path.stem)
 
-    return simple_spans.records(passes, path, options)
+    return simple_spans.build_records(passes, path, options)
 
 
-def _spacy() -> Any:
+def _import_spacy() -> Any:
     return optional_package("a spaCy file needs", "spacy")
 
 
-def _docs(path: Path) -> Iterator[Any]:
+def _read_docs(path: Path) -> Iterator[Any]:
     """A damaged file can fail anywhere inside the library, in many ways."""
-    spacy = _spacy()
+    spacy = _import_spacy()
     if not path.is_file():
         raise FormatError(f"{path}: {'is a folder; expected a file' if path.is_dir() else 'no such file'}")
     try:
@@ -47,40 +47,40 @@ def _docs(path: Path) -> Iterator[Any]:
         raise FormatError(f"{path}: cannot be read as a spaCy DocBin: {shorten(str(error), 100)}") from None
 
 
-def _pass(doc: Any, where: str, id: str, annotator: str) -> simple_spans.Pass:
-    fields = Fields(doc.user_data.get(OURS, {}), where)
-    document = record(
+def _build_pass(doc: Any, where: str, id: str, annotator: str) -> simple_spans.AnnotatorPass:
+    fields = JsonObject(doc.user_data.get(USER_DATA_KEY, {}), where)
+    document = build_record(
         Document, where, id=fields.get("document", str, id), text=doc.text, meta=fields.get("meta", dict, {})
     )
     groups = {name: list(group) for name, group in doc.spans.items()} or {GROUP: list(doc.ents)}
     spans = [
-        _found(span, f"{where}: span {name}[{index}]", {} if name == GROUP else {"group": name})
+        _build_labelled_span(span, f"{where}: span {name}[{index}]", {} if name == GROUP else {"group": name})
         for name, group in groups.items()
         for index, span in enumerate(group)
     ]
     who = fields.get("annotator", str, "") if fields.value else annotator
-    return simple_spans.Pass(document, who, where, spans, meta={"cats": dict(doc.cats)} if doc.cats else {})
+    return simple_spans.AnnotatorPass(document, who, where, spans, meta={"cats": dict(doc.cats)} if doc.cats else {})
 
 
-def _found(span: Any, where: str, meta: dict[str, Any]) -> simple_spans.LabelledSpan:
+def _build_labelled_span(span: Any, where: str, meta: dict[str, Any]) -> simple_spans.LabelledSpan:
     return simple_spans.LabelledSpan(span.start_char, span.end_char, span.label_ or None, where, span.id_, meta)
 
 
 def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
     """Write a Doc for each annotation, and one for each text that nobody read."""
-    spacy = _spacy()
+    spacy = _import_spacy()
     vocab = spacy.blank("xx").vocab
     docs = spacy.tokens.DocBin(attrs=["ORTH", "SPACY"], store_user_data=True)
-    for document, annotation in simple_spans.worked(items):
-        docs.add(_doc(document, annotation, spacy, vocab))
+    for document, annotation in simple_spans.pair_with_documents(items):
+        docs.add(_build_doc(document, annotation, spacy, vocab))
     docs.to_disk(path)
 
 
-def _doc(document: Document, annotation: Annotation | None, spacy: Any, vocab: Any) -> Any:
-    marks = list(simple_spans.on_text(annotation)) if annotation else []
-    words, spaces = tokens(document.text, {span.start for _, span in marks}, {span.end for _, span in marks})
+def _build_doc(document: Document, annotation: Annotation | None, spacy: Any, vocab: Any) -> Any:
+    marks = list(simple_spans.labelled_text_spans(annotation)) if annotation else []
+    words, spaces = tokenise_at_spans(document.text, {span.start for _, span in marks}, {span.end for _, span in marks})
     doc = spacy.tokens.Doc(vocab, words=words, spaces=spaces)
-    doc.user_data[OURS] = {"document": document.id, "meta": dict(document.meta)} | (
+    doc.user_data[USER_DATA_KEY] = {"document": document.id, "meta": dict(document.meta)} | (
         {"annotator": annotation.annotator} if annotation else {}
     )
     if annotation:
@@ -90,7 +90,7 @@ def _doc(document: Document, annotation: Annotation | None, spacy: Any, vocab: A
     return doc
 
 
-def tokens(text: str, starts: set[int], ends: set[int]) -> tuple[list[str], list[bool]]:
+def tokenise_at_spans(text: str, starts: set[int], ends: set[int]) -> tuple[list[str], list[bool]]:
     """Words, and whether a blank follows each, that make up `text` and begin and end where spans do.
 
     >>> tokens("a cat.", {3}, {5})

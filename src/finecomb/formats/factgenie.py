@@ -20,13 +20,13 @@ from finecomb.core.quotes import find_closest
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Note
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import StudyItem
-from finecomb.formats.atomic_file import sync
+from finecomb.formats.atomic_file import sync_to_disk
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source_files import Fields, json_lines, parse_json, read_text, record, slug, starts_with
+from finecomb.formats.source_files import JsonObject, build_record, json_lines, parse_json, read_start, read_text, slug
 
 ANNOTATIONS, CONFIG, OUTPUTS, INPUTS = "annotations.jsonl", "config.yaml", "outputs", "inputs"
-_KNOWN = ("dataset", "split", "setup_id", "example_idx", "annotator_group", "annotations", "round")
-_CATEGORIES = "annotation_span_categories"
+_KNOWN_KEYS = ("dataset", "split", "setup_id", "example_idx", "annotator_group", "annotations", "round")
+_CATEGORIES_KEY = "annotation_span_categories"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,12 @@ class OutputKey:
     index: str
 
     @classmethod
-    def of(cls, row: Fields) -> OutputKey:
+    def from_row(cls, row: JsonObject) -> OutputKey:
         """The place that a row of annotations or of outputs names."""
         setup = re.sub(r"[._-]+", "-", row.get("setup_id", str).lower())
         return cls(row.get("dataset", str), row.get("split", str), setup, str(row.get("example_idx", (int, str))))
 
-    def at(self, split: str) -> OutputKey:
+    def with_split(self, split: str) -> OutputKey:
         """The same in another split."""
         return OutputKey(self.dataset, split, self.setup, self.index)
 
@@ -52,55 +52,57 @@ class OutputKey:
 def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """Protocol, documents, annotators and annotations of a campaign, given as its folder or its `annotations.jsonl`."""
     file = path / ANNOTATIONS if path.is_dir() else path
-    config = _config(file.parent / CONFIG)
-    protocol = options.protocol or _implied(config, file)
-    wanted = _spans_by_place(file)
-    outputs = _matched(wanted, _outputs(options.texts or _beside(file, OUTPUTS, "--texts"), wanted))
+    config = _read_config(file.parent / CONFIG)
+    protocol = options.protocol or _infer_protocol(config, file)
+    wanted = _spans_by_output(file)
+    outputs = _match_outputs(
+        wanted, _read_outputs(options.texts or _require_ancestor_folder(file, OUTPUTS, "--texts"), wanted)
+    )
     yield protocol
-    inputs = _Inputs(options.data or _above(file, INPUTS))
-    documents = {place: _document(outputs[place], inputs) for place in wanted}
+    inputs = _InputLoader(options.data or _find_ancestor_folder(file, INPUTS))
+    documents = {place: _build_document(outputs[place], inputs) for place in wanted}
     yield from {document.id: document for document in documents.values()}.values()
-    people = _People(file, config, options.annotator)
+    people = _CampaignAnnotators(file, config, options.annotator)
     rounds: Counter[tuple[str, str]] = Counter()
-    marks = _Marks(_labels(config, protocol))
-    for row in _rows(file):
-        annotator = people.of(row)
+    marks = _MarkBuilder(_category_labels(config, protocol))
+    for row in _read_rows(file):
+        annotator = people.build_annotator(row)
         if annotator.id not in people.seen:
             people.seen.add(annotator.id)
             yield annotator
-        document = documents[OutputKey.of(row)]
+        document = documents[OutputKey.from_row(row)]
         round_ = row.get("round", int, rounds[document.id, annotator.id])
         rounds[document.id, annotator.id] += 1
-        yield _annotation(row, document, annotator.id, round_, protocol, marks)
+        yield _build_annotation(row, document, annotator.id, round_, protocol, marks)
     yield from marks.notes()
 
 
-def _rows(file: Path) -> Iterator[Fields]:
+def _read_rows(file: Path) -> Iterator[JsonObject]:
     for line, text in json_lines(file):
-        yield Fields(parse_json(text, f"{file}:{line}"), f"{file}:{line}")
+        yield JsonObject(parse_json(text, f"{file}:{line}"), f"{file}:{line}")
 
 
 # --- what was asked ------------------------------------------------------------------------------------------------
 
 
-def _config(file: Path) -> Fields:
+def _read_config(file: Path) -> JsonObject:
     if not file.exists():
         raise FormatError(f"{file}: no such file; a campaign has its categories in {CONFIG} beside {ANNOTATIONS}")
     try:
-        return Fields(yaml.safe_load(read_text(file)), str(file))
+        return JsonObject(yaml.safe_load(read_text(file)), str(file))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise FormatError(f"{file}: not YAML: {str(error).splitlines()[0]}") from None
 
 
-def _categories(config: Fields) -> list[str]:
-    return [category.get("name", str) for category in config.each(_CATEGORIES)]
+def _category_names(config: JsonObject) -> list[str]:
+    return [category.get("name", str) for category in config.iter_objects(_CATEGORIES_KEY)]
 
 
-def _implied(config: Fields, file: Path) -> Protocol:
+def _infer_protocol(config: JsonObject, file: Path) -> Protocol:
     """A protocol with the categories of the campaign; it is called after the task, e.g. `d2t-eval`."""
     snap = "word" if config.get("annotation_granularity", str, "words") == "words" else "character"
     labels = [
-        record(
+        build_record(
             Label,
             category.where,
             name=slug(category.get("name", str)),
@@ -108,10 +110,10 @@ def _implied(config: Fields, file: Path) -> Protocol:
             gloss=category.get("description", str, "").strip(),
             snap=snap,
         )
-        for category in config.each(_CATEGORIES)
+        for category in config.iter_objects(_CATEGORIES_KEY)
     ]
-    name = _task(file)
-    return record(
+    name = _task_name(file)
+    return build_record(
         Protocol,
         config.where,
         name=slug(name),
@@ -124,7 +126,7 @@ def _implied(config: Fields, file: Path) -> Protocol:
     )
 
 
-def _task(file: Path) -> str:
+def _task_name(file: Path) -> str:
     """`annotations/human/TASK/...` and `annotations/model/TASK/...` name the task; else the campaign's folder does."""
     parts = file.resolve().parent.parts
     for kind, task in itertools.pairwise(parts):
@@ -133,96 +135,103 @@ def _task(file: Path) -> str:
     return parts[-1] if parts[-1:] else "campaign"
 
 
-def _labels(config: Fields, protocol: Protocol) -> list[str]:
+def _category_labels(config: JsonObject, protocol: Protocol) -> list[str]:
     """The label of each category by its index."""
     try:
         return [
-            protocol.label(name).name if not protocol.has(slug(name)) else slug(name) for name in _categories(config)
+            protocol.resolve_label(name).name if not protocol.has_label(slug(name)) else slug(name)
+            for name in _category_names(config)
         ]
     except ProtocolError as error:
-        raise FormatError(f"{config.where}: {_CATEGORIES}: {error}") from None
+        raise FormatError(f"{config.where}: {_CATEGORIES_KEY}: {error}") from None
 
 
 # --- texts ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
-class _Spans:
+class _OutputSpans:
     """Every span that a file has at one place, to tell which output it was marked in."""
 
     where: str
     spans: set[tuple[int, str]] = field(default_factory=set)
 
-    def fitting(self, output: Fields | None) -> int:
+    def matching_span_count(self, output: JsonObject | None) -> int:
         """How many stand in an output where they say; -1 when there is no such output."""
         text = output.get("output", str) if output else ""
         return sum(text[start : start + len(words)] == words for start, words in self.spans) if output else -1
 
 
-def _spans_by_place(file: Path) -> dict[OutputKey, _Spans]:
-    spans_by_place: dict[OutputKey, _Spans] = {}
-    for row in _rows(file):
-        spans = spans_by_place.setdefault(OutputKey.of(row), _Spans(row.where)).spans
-        spans.update((_start(annotation), annotation.get("text", str)) for annotation in row.each("annotations"))
+def _spans_by_output(file: Path) -> dict[OutputKey, _OutputSpans]:
+    spans_by_place: dict[OutputKey, _OutputSpans] = {}
+    for row in _read_rows(file):
+        spans = spans_by_place.setdefault(OutputKey.from_row(row), _OutputSpans(row.where)).spans
+        spans.update(
+            (_parse_start(annotation), annotation.get("text", str)) for annotation in row.iter_objects("annotations")
+        )
     return spans_by_place
 
 
-def _start(span: Fields) -> int:
+def _parse_start(span: JsonObject) -> int:
     start: int = span.get("start", int)
     if start < 0:
         raise span.error(f"'start': expected a whole number from 0, found {start}")
     return start
 
 
-def _above(file: Path, name: str) -> Path | None:
+def _find_ancestor_folder(file: Path, name: str) -> Path | None:
     """The folder called `name` that is nearest above or beside a file."""
     return next((parent / name for parent in file.resolve().parents if (parent / name).is_dir()), None)
 
 
-def _beside(file: Path, name: str, option: str) -> Path:
-    folder = _above(file, name)
+def _require_ancestor_folder(file: Path, name: str, option: str) -> Path:
+    folder = _find_ancestor_folder(file, name)
     if folder is None:
         raise FormatError(f"{file}: no folder {name!r} beside it or above it; name it with {option}")
     return folder
 
 
-def _outputs(folder: Path, wanted: Iterable[OutputKey]) -> dict[OutputKey, Fields]:
+def _read_outputs(folder: Path, wanted: Iterable[OutputKey]) -> dict[OutputKey, JsonObject]:
     """The outputs that could be wanted, whatever their split."""
-    near = {place.at("") for place in wanted}
+    near = {place.with_split("") for place in wanted}
     files = sorted(folder.rglob("*.jsonl")) if folder.is_dir() else [folder]
-    rows = ((OutputKey.of(row), row) for file in files for row in _rows(file))
-    return {place: row for place, row in rows if place.at("") in near}
+    rows = ((OutputKey.from_row(row), row) for file in files for row in _read_rows(file))
+    return {place: row for place, row in rows if place.with_split("") in near}
 
 
-def _matched(wanted: Mapping[OutputKey, _Spans], outputs: Mapping[OutputKey, Fields]) -> dict[OutputKey, Fields]:
+def _match_outputs(
+    wanted: Mapping[OutputKey, _OutputSpans], outputs: Mapping[OutputKey, JsonObject]
+) -> dict[OutputKey, JsonObject]:
     """The output of each place. Rows may name another split than their outputs do: the spans tell which it is."""
     there = dict.fromkeys(place.split for place in outputs)
-    matches: dict[OutputKey, Fields] = {}
+    matches: dict[OutputKey, JsonObject] = {}
     for split, places in itertools.groupby(sorted(wanted, key=lambda place: place.split), lambda place: place.split):
         mine = list(places)
         scores = {
-            candidate: sum(wanted[place].fitting(outputs.get(place.at(candidate))) for place in mine)
+            candidate: sum(
+                wanted[place].matching_span_count(outputs.get(place.with_split(candidate))) for place in mine
+            )
             for candidate in [split, *there]
         }
         best = max(scores, key=lambda candidate: scores[candidate])  # the split that the rows name, on a tie
         for place in mine:
-            if place.at(best) not in outputs:
+            if place.with_split(best) not in outputs:
                 raise FormatError(
                     f"{wanted[place].where}: no output of {place.setup!r} for example {place.index} of "
                     f"{place.dataset}/{place.split}; name the folder of outputs with --texts"
                 )
-            matches[place] = outputs[place.at(best)]
+            matches[place] = outputs[place.with_split(best)]
     return matches
 
 
-class _Inputs:
+class _InputLoader:
     """What the texts were made from, as far as it is there: `inputs/.../DATASET/SPLIT.json`, one item per example."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
         self.known: dict[tuple[str, str], list[Any]] = {}
 
-    def of(self, dataset: str, split: str, index: str) -> Any:
+    def get_input(self, dataset: str, split: str, index: str) -> Any:
         items = self.known.get((dataset, split))
         if items is None:
             items = self.known[dataset, split] = self._load(dataset, split)
@@ -243,18 +252,18 @@ class _Inputs:
         return lists[0] if len(lists) == 1 and isinstance(lists[0], list) else []
 
 
-def _document(output: Fields, inputs: _Inputs) -> Document:
+def _build_document(output: JsonObject, inputs: _InputLoader) -> Document:
     """A text; one that we exported brings its own id and meta."""
-    key = OutputKey.of(output)
+    key = OutputKey.from_row(output)
     setup = output.get("setup_id", str)
     meta = {"model": setup, "dataset": key.dataset, "split": key.split, "example_idx": key.index}
     id = f"{key.dataset}/{key.split}/{setup}/{key.index}"
-    return record(
+    return build_record(
         Document,
         output.where,
         id=output.get("id", str, id),
         text=output.get("output", str),
-        data=inputs.of(key.dataset, key.split, key.index),
+        data=inputs.get_input(key.dataset, key.split, key.index),
         meta=output.get("metadata", dict, {}) if "id" in output.value else meta | output.get("metadata", dict, {}),
     )
 
@@ -262,38 +271,40 @@ def _document(output: Fields, inputs: _Inputs) -> Document:
 # --- who and what --------------------------------------------------------------------------------------------------
 
 
-class _People:
+class _CampaignAnnotators:
     """Annotators by group. A campaign with a model is that model's; in one with people, a group is a person."""
 
-    def __init__(self, file: Path, config: Fields, name: str) -> None:
+    def __init__(self, file: Path, config: JsonObject, name: str) -> None:
         self.folder = file.resolve().parent.name or "campaign"
         self.config, self.name = config, name
         self.seen: set[str] = set()
         self.is_model = "model" in config.value or "model" in file.resolve().parts
-        self.listed = {person.get("group", int): person for person in config.each("annotators", [])}
+        self.listed = {person.get("group", int): person for person in config.iter_objects("annotators", [])}
 
-    def of(self, row: Fields) -> Annotator:
-        nested = Fields(row.get("metadata", dict, {}), f"{row.where}: metadata")
+    def build_annotator(self, row: JsonObject) -> Annotator:
+        nested = JsonObject(row.get("metadata", dict, {}), f"{row.where}: metadata")
         group = row.get("annotator_group", (int, str), nested.get("annotator_group", (int, str), 0))
         if group in self.listed:
             person = self.listed[group]
-            return record(Annotator, person.where, id=person.get("id", str), kind=person.get("kind", str, "human"))
+            return build_record(
+                Annotator, person.where, id=person.get("id", str), kind=person.get("kind", str, "human")
+            )
         base = self.name or self.folder
         if not self.is_model:
-            return record(Annotator, row.where, id=f"{base}/{group}", kind="human")
+            return build_record(Annotator, row.where, id=f"{base}/{group}", kind="human")
         settings = {name: self.config.value[name] for name in ("model", "model_args") if self.config.value.get(name)}
         id = base if group in (0, "0") else f"{base}/{group}"
-        return record(Annotator, row.where, id=id, kind="llm", meta=settings)
+        return build_record(Annotator, row.where, id=id, kind="llm", meta=settings)
 
 
-def _annotation(
-    row: Fields, document: Document, annotator: str, round: int, protocol: Protocol, make: _Marks
+def _build_annotation(
+    row: JsonObject, document: Document, annotator: str, round: int, protocol: Protocol, make: _MarkBuilder
 ) -> Annotation:
     id = f"{document.id}/{annotator}" + (f"/{round}" if round else "")
     split = row.get("split", str)
-    meta = row.rest(*_KNOWN) | ({"split": split} if split != document.meta.get("split", split) else {})
-    marks = [make.mark(span, f"{id}/{n}", document) for n, span in enumerate(row.each("annotations"))]
-    return record(
+    meta = row.other_fields(*_KNOWN_KEYS) | ({"split": split} if split != document.meta.get("split", split) else {})
+    marks = [make.build_mark(span, f"{id}/{n}", document) for n, span in enumerate(row.iter_objects("annotations"))]
+    return build_record(
         Annotation,
         row.where,
         id=id,
@@ -306,7 +317,7 @@ def _annotation(
     )
 
 
-class _Marks:
+class _MarkBuilder:
     """Makes marks and counts those that do not stand where the file says."""
 
     def __init__(self, labels: list[str]) -> None:
@@ -314,29 +325,29 @@ class _Marks:
         self.seen: set[str] = set()
         self.moved = self.lost = 0
 
-    def mark(self, span: Fields, id: str, document: Document) -> Mark:
+    def build_mark(self, span: JsonObject, id: str, document: Document) -> Mark:
         """A mark with the source's id, unless it was there before."""
         kind, key, reason = span.get("type", int), span.get("id", str, ""), span.get("reason", str, "")
         if not 0 <= kind < len(self.labels):
             raise span.error(f"'type': expected 0 to {len(self.labels) - 1}, a category of {CONFIG}, found {kind}")
         id = key if key and key not in self.seen else id
         self.seen.add(id)
-        return record(
+        return build_record(
             Mark,
             span.where,
             id=id,
             label=self.labels[kind],
             answers={"explanation": reason} if reason else {},
-            **({"quotes": (span.get("text", str),)} | self._placed(span, document.text)),
+            **({"quotes": (span.get("text", str),)} | self._locate_span(span, document.text)),
         )
 
-    def _placed(self, span: Fields, text: str) -> dict[str, Any]:
+    def _locate_span(self, span: JsonObject, text: str) -> dict[str, Any]:
         """Where the file says, else at the nearest place with the same words, else nowhere; `start` is then kept.
 
         A model that begins a quote in lower case means the words that stand there; what it wrote is kept as `quoted`.
         """
-        start, quote = _start(span), span.get("text", str)
-        meta = span.rest("type", "text", "start", "id", "reason")
+        start, quote = _parse_start(span), span.get("text", str)
+        meta = span.other_fields("type", "text", "start", "id", "reason")
         there = text[start : start + len(quote)]
         if there == quote and start <= len(text):
             return {"spans": (Span(start, start + len(quote)),), "meta": meta}
@@ -376,18 +387,20 @@ def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
                 case Protocol():
                     labels |= {label.name: label for label in item.labels if label.name not in labels}
                 case Document():
-                    places[item.id] = _place(item, len(places))
+                    places[item.id] = _output_key_fields(item, len(places))
                     _append_output(item, places[item.id], path / OUTPUTS)
                 case Annotator():
                     people[item.id] = item
                 case Annotation() if item.document in places:  # an exercise is the protocol's
                     _append_annotation(item, places, list(people), list(labels), file)
-        sync(file)
-    config = {_CATEGORIES: [_category(label) for label in labels.values()]} | {"annotators": _listed(people.values())}
+        sync_to_disk(file)
+    config = {_CATEGORIES_KEY: [_encode_category(label) for label in labels.values()]} | {
+        "annotators": _encode_annotators(people.values())
+    }
     (path / CONFIG).write_text(yaml.safe_dump(config, sort_keys=False, allow_unicode=True), encoding="utf-8")
 
 
-def _place(document: Document, number: int) -> dict[str, Any]:
+def _output_key_fields(document: Document, number: int) -> dict[str, Any]:
     """Dataset, split, setup and example of a document: its own when it came from a campaign, else made up."""
     meta: Callable[[str, Any], Any] = document.meta.get
     model = meta("model", "unknown")
@@ -432,18 +445,18 @@ def _append_annotation(
     file.write(to_json(row | more) + b"\n")
 
 
-def _category(label: Label) -> dict[str, str]:
-    name = label.shown if slug(label.shown) == label.name else label.name
+def _encode_category(label: Label) -> dict[str, str]:
+    name = label.display_title if slug(label.display_title) == label.name else label.name
     return {"name": name, "description": label.gloss}
 
 
-def _listed(people: Iterable[Annotator]) -> list[dict[str, Any]]:
+def _encode_annotators(people: Iterable[Annotator]) -> list[dict[str, Any]]:
     return [{"group": group, "id": person.id, "kind": person.kind} for group, person in enumerate(people)]
 
 
-def looks_like(path: Path) -> bool:
+def sniff(path: Path) -> bool:
     """Whether `path` is a campaign's folder or its annotations."""
-    start = starts_with(path / ANNOTATIONS if path.is_dir() else path)
+    start = read_start(path / ANNOTATIONS if path.is_dir() else path)
     return all(f'"{name}"' in start for name in ("setup_id", "example_idx", "annotations"))
 
 
@@ -452,7 +465,7 @@ FORMAT = Format(
     "a factgenie campaign",
     read,
     write,
-    sniff=looks_like,
+    sniff=sniff,
     holds=frozenset(
         [
             *("document meta", "annotator kind", "annotation round", "annotation without marks", "annotation meta"),

@@ -23,7 +23,7 @@ MARK_FIELDS = (
 )
 KNOWN_ANSWERS = ("severity", "explanation", "correction", "comment")
 
-EVERYTHING = frozenset(
+ALL_FEATURES = frozenset(
     [
         *(f"document {name}" for name in DOCUMENT_FIELDS),
         *(f"annotator {name}" for name in ("kind", *ANNOTATOR_FIELDS)),
@@ -34,7 +34,7 @@ EVERYTHING = frozenset(
 )
 """Every feature there is."""
 
-IN_WORDS = {
+FEATURE_DESCRIPTIONS = {
     "document context": "contexts of texts",
     "document references": "reference texts",
     "document segments": "where parts of texts begin",
@@ -90,13 +90,13 @@ IN_WORDS = {
 """Every feature as somebody says it who does not know the fields."""
 
 
-def features(item: StudyItem) -> Iterator[str]:
+def item_features(item: StudyItem) -> Iterator[str]:
     """What `item` has beyond the bare minimum, by name; a format says which of these it can hold."""
     match item:
         case Document():
-            yield from _filled("document", item, DOCUMENT_FIELDS)
+            yield from _filled_field_features("document", item, DOCUMENT_FIELDS)
         case Annotator():
-            yield from _filled("annotator", item, ANNOTATOR_FIELDS)
+            yield from _filled_field_features("annotator", item, ANNOTATOR_FIELDS)
             if item.kind != "human":
                 yield "annotator kind"
         case Annotation():
@@ -105,13 +105,13 @@ def features(item: StudyItem) -> Iterator[str]:
             yield "protocol"
 
 
-def _filled(kind: str, item: Record, names: Iterable[str]) -> Iterator[str]:
+def _filled_field_features(kind: str, item: Record, names: Iterable[str]) -> Iterator[str]:
     return (f"{kind} {name}" for name in names if getattr(item, name) not in (None, "", (), {}))
 
 
 def _annotation_features(annotation: Annotation) -> Iterator[str]:
     yield "annotation id"
-    yield from _filled("annotation", annotation, ANNOTATION_FIELDS)
+    yield from _filled_field_features("annotation", annotation, ANNOTATION_FIELDS)
     if annotation.round:
         yield "annotation round"
     if annotation.phase != "work":
@@ -127,7 +127,7 @@ def _annotation_features(annotation: Annotation) -> Iterator[str]:
 
 def _mark_features(mark: Mark) -> Iterator[str]:
     yield "mark id"
-    yield from _filled("mark", mark, MARK_FIELDS)
+    yield from _filled_field_features("mark", mark, MARK_FIELDS)
     yield from (f"mark {name if name in KNOWN_ANSWERS else 'other answers'}" for name in mark.answers)
     if mark.label is None:
         yield "mark without label"
@@ -146,24 +146,24 @@ class FeatureCounter:
         self.counts: Counter[str] = Counter()
         self.notes: list[str] = []
 
-    def watch(self, items: Iterable[StudyItem], target: Format | None = None) -> Iterator[StudyItem]:
+    def count_stream(self, items: Iterable[StudyItem], target: Format | None = None) -> Iterator[StudyItem]:
         """Pass `items` on, counting, unless they go to a format that loses nothing; notes are kept, not passed on."""
-        may_lose = target is None or not target.holds >= EVERYTHING
+        may_lose = target is None or not target.holds >= ALL_FEATURES
         for item in items:
             if isinstance(item, Note):
                 self.notes.append(item.text)
                 continue
             if may_lose:
-                self.counts.update(features(item))
+                self.counts.update(item_features(item))
             yield item
 
-    def lost(self, target: Format) -> dict[str, int]:
+    def lost_feature_counts(self, target: Format) -> dict[str, int]:
         """How often the stream has each feature that `target` could not hold."""
         counts = sorted(self.counts.items())
         return {name: count for name, count in counts if name not in target.holds and not name.endswith(" id")}
 
-    def losses(self, target: Format) -> str:
+    def describe_losses(self, target: Format) -> str:
         """One line that says what `target` could not hold, or an empty string."""
-        lost = self.lost(target)
+        lost = self.lost_feature_counts(target)
         listed = ", ".join(f"{name} ({count:,})" for name, count in lost.items())
         return f"{target.title} cannot hold these, which were left out: {listed}" if lost else ""

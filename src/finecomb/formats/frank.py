@@ -16,12 +16,12 @@ from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Document, Note, Settings
 from finecomb.core.study import StudyItem
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source_files import Fields, implied_protocol, json_items, record, slug, starts_with
+from finecomb.formats.source_files import JsonObject, build_record, implied_protocol, json_items, read_start, slug
 
 METRICS_FILE = "baseline_factuality_metrics_outputs.json"
-POOLED = "pooled"
-KEY = ("hash", "model_name")
-FLIP = "Flip_"
+POOLED_ANNOTATOR = "pooled"
+KEY_FIELDS = ("hash", "model_name")
+FLIP_PREFIX = "Flip_"
 """Factuality as it would be without errors of one category: derived, so not an answer."""
 
 
@@ -29,35 +29,37 @@ def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """Protocol, annotators, then each summary with its judgement, then what each metric gave it."""
     beside = path.with_name(METRICS_FILE)
     metrics_file = options.data or (beside if beside.is_file() and beside != path else None)
-    metrics = _ids(_numbers(metrics_file)) if metrics_file else {}
-    protocol = options.protocol or _protocol(path)
+    metrics = _metric_ids(_numeric_field_names(metrics_file)) if metrics_file else {}
+    protocol = options.protocol or _infer_protocol(path)
     yield Settings(protocols=(protocol.id,))
     yield protocol
-    yield Annotator(id=POOLED, kind="pooled")
+    yield Annotator(id=POOLED_ANNOTATOR, kind="pooled")
     for name, id in metrics.items():
-        yield record(Annotator, str(metrics_file), id=id, kind="detector", meta={"name": name})
+        yield build_record(Annotator, str(metrics_file), id=id, kind="detector", meta={"name": name})
     documents: set[str] = set()
-    for fields in _records(path):
-        document = _document(fields)
+    for fields in _read_records(path):
+        document = _build_document(fields)
         documents.add(document.id)
         yield document
-        yield _judgement(fields, document.id, protocol)
+        yield _build_judgement(fields, document.id, protocol)
     if metrics_file:
-        yield from _scores(metrics_file, metrics, documents, protocol)
+        yield from _read_metric_scores(metrics_file, metrics, documents, protocol)
 
 
-def _records(path: Path) -> Iterator[Fields]:
+def _read_records(path: Path) -> Iterator[JsonObject]:
     for index, value, line in json_items(path):
         if not isinstance(index, int):
             raise FormatError(f"{path}:{line}: expected a list of records, found an object")
-        yield Fields(value, f"{path}:{line}")
+        yield JsonObject(value, f"{path}:{line}")
 
 
-def _numbers(path: Path) -> list[str]:
+def _numeric_field_names(path: Path) -> list[str]:
     """Names of the fields that hold numbers anywhere in the file, in the order met."""
     names: dict[str, None] = {}
-    for fields in _records(path):
-        names |= dict.fromkeys(name for name, value in fields.value.items() if _is_number(value) and name not in KEY)
+    for fields in _read_records(path):
+        names |= dict.fromkeys(
+            name for name, value in fields.value.items() if _is_number(value) and name not in KEY_FIELDS
+        )
     return list(names)
 
 
@@ -65,18 +67,18 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _protocol(path: Path) -> Protocol:
-    names = [name for name in _numbers(path) if not name.startswith(FLIP)]
+def _infer_protocol(path: Path) -> Protocol:
+    names = [name for name in _numeric_field_names(path) if not name.startswith(FLIP_PREFIX)]
     if "Factuality" not in names:
         hint = f"; the metrics file is read with the judgements, as --data {path.name}" if names else ""
         raise FormatError(f"{path}: no record has a number called 'Factuality'{hint}")
-    questions = {_question_name(name): name.replace("_", " ") for name in names}
+    questions = {_normalise_question_name(name): name.replace("_", " ") for name in names}
     return implied_protocol(
         "frank",
         [],
         title="FRANK",
         document_questions=tuple(
-            record(
+            build_record(
                 Question, str(path), name=name, ask=f"{title}, where 1 means no error", scale="number", required=False
             )
             for name, title in questions.items()
@@ -84,56 +86,60 @@ def _protocol(path: Path) -> Protocol:
     )
 
 
-def _question_name(name: str) -> str:
+def _normalise_question_name(name: str) -> str:
     """`Factuality` becomes `factuality`, `RelE` becomes `rel_e`."""
     snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+", "_", name).strip("_").lower()
     return snake if snake[:1].isalpha() and snake.isascii() else f"q_{snake}"
 
 
-def _ids(metrics: list[str]) -> dict[str, str]:
+def _metric_ids(metrics: list[str]) -> dict[str, str]:
     """Annotator ids of metrics by name; names that become the same id keep a number."""
     ids: dict[str, str] = {}
     for name in metrics:
         id = slug(name)
-        ids[name] = id if id not in (*ids.values(), POOLED) else f"{id}-{len(ids)}"
+        ids[name] = id if id not in (*ids.values(), POOLED_ANNOTATOR) else f"{id}-{len(ids)}"
     return ids
 
 
-def _document_id(fields: Fields) -> str:
+def _document_id(fields: JsonObject) -> str:
     return f"{fields.get('hash', str)}/{fields.get('model_name', str)}"
 
 
-def _document(fields: Fields) -> Document:
+def _build_document(fields: JsonObject) -> Document:
     meta = {"model": fields.get("model_name", str), "hash": fields.get("hash", str)}
-    more = {name: value for name, value in fields.rest(*KEY).items() if not _is_number(value)}
-    return record(Document, fields.where, id=_document_id(fields), text="", meta=more | meta)
+    more = {name: value for name, value in fields.other_fields(*KEY_FIELDS).items() if not _is_number(value)}
+    return build_record(Document, fields.where, id=_document_id(fields), text="", meta=more | meta)
 
 
-def _judgement(fields: Fields, document: str, protocol: Protocol) -> Annotation:
-    numbers = {name: value for name, value in fields.rest(*KEY).items() if _is_number(value)}
-    return record(
+def _build_judgement(fields: JsonObject, document: str, protocol: Protocol) -> Annotation:
+    numbers = {name: value for name, value in fields.other_fields(*KEY_FIELDS).items() if _is_number(value)}
+    return build_record(
         Annotation,
         fields.where,
-        id=f"{document}/{POOLED}",
+        id=f"{document}/{POOLED_ANNOTATOR}",
         document=document,
-        annotator=POOLED,
+        annotator=POOLED_ANNOTATOR,
         protocol=protocol.id,
-        answers={_question_name(name): value for name, value in numbers.items() if not name.startswith(FLIP)},
-        meta={name: value for name, value in numbers.items() if name.startswith(FLIP)},
+        answers={
+            _normalise_question_name(name): value for name, value in numbers.items() if not name.startswith(FLIP_PREFIX)
+        },
+        meta={name: value for name, value in numbers.items() if name.startswith(FLIP_PREFIX)},
     )
 
 
-def _scores(path: Path, ids: dict[str, str], documents: set[str], protocol: Protocol) -> Iterator[StudyItem]:
+def _read_metric_scores(
+    path: Path, ids: dict[str, str], documents: set[str], protocol: Protocol
+) -> Iterator[StudyItem]:
     """An annotation for each score; a value that a metric does not have is no annotation."""
     strange = 0
-    for fields in _records(path):
+    for fields in _read_records(path):
         document = _document_id(fields)
         if document not in documents:
             strange += 1
             continue
         for name, annotator in ids.items():
             if _is_number(score := fields.value.get(name)):
-                yield record(
+                yield build_record(
                     Annotation,
                     fields.where,
                     id=f"{document}/{annotator}",
@@ -148,8 +154,8 @@ def _scores(path: Path, ids: dict[str, str], documents: set[str], protocol: Prot
 
 def sniff(path: Path) -> bool:
     """A list whose first record has the fields of a judgement."""
-    start = starts_with(path)
-    return start.lstrip().startswith("[") and all(f'"{name}"' in start for name in (*KEY, "Factuality"))
+    start = read_start(path)
+    return start.lstrip().startswith("[") and all(f'"{name}"' in start for name in (*KEY_FIELDS, "Factuality"))
 
 
 FORMAT = Format("frank", "FRANK", read, sniff=sniff, options=frozenset(["protocol", "data"]))

@@ -14,19 +14,19 @@ import polars as pl
 
 from finecomb.core import frames
 from finecomb.core.errors import FormatError, shorten
-from finecomb.core.packages import optional_package
+from finecomb.core.optional_packages import optional_package
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Document, Note, Settings
 from finecomb.core.study import Study, StudyItem
 from finecomb.formats import study_tables
 from finecomb.formats.base import Format, Options
-from finecomb.formats.features import EVERYTHING
-from finecomb.formats.mark_table import OTHER, our_names
-from finecomb.formats.source_files import Fields, parse_json, record
+from finecomb.formats.features import ALL_FEATURES
+from finecomb.formats.mark_table import OTHER_PREFIX, map_column_names
+from finecomb.formats.source_files import JsonObject, build_record, parse_json
 
-STUDY = "study"
+STUDY_SPLIT = "study"
 """The split that holds settings and protocols as JSON, beside one split for each frame that has rows."""
-_KINDS: Mapping[str, type[Settings] | type[Protocol]] = {"settings": Settings, "protocol": Protocol}
+_TYPE_BY_KIND: Mapping[str, type[Settings] | type[Protocol]] = {"settings": Settings, "protocol": Protocol}
 
 
 def from_dataset(dataset: Any, columns: Mapping[str, str] | None = None) -> Study:
@@ -35,25 +35,25 @@ def from_dataset(dataset: Any, columns: Mapping[str, str] | None = None) -> Stud
     Of plain texts, `columns` says our name -> the dataset's, e.g. `{"text": "generation", "context.prompt": "prompt"}`;
     columns that it does not name become meta.
     """
-    return Study.from_items(_items(dataset, Path("dataset"), columns or {}))
+    return Study.from_items(_read_items(dataset, Path("dataset"), columns or {}))
 
 
 def to_dataset(study: Study) -> Any:
     """A study as a `DatasetDict` without loss: its frames, and a split `study` with settings and protocols."""
     tables = {name: getattr(study, name) for name in frames.FRAMES}
-    return _dataset_dict(study.settings, study.protocols.values(), tables)
+    return _build_dataset_dict(study.settings, study.protocols.values(), tables)
 
 
 def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """The records of a dataset that was saved with `save_to_disk`."""
-    return _items(_load(path), path, options.columns)
+    return _read_items(_load_dataset(path), path, options.columns)
 
 
 def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
     """Save a DatasetDict of the study's frames."""
     settings, protocols = Settings(), []
     with tempfile.TemporaryDirectory() as place:
-        parts = study_tables.Parts(Path(place) / "parts")
+        parts = study_tables.StudyTableWriter(Path(place) / "parts")
         for item in items:
             if isinstance(item, Settings):
                 settings = item
@@ -63,21 +63,21 @@ def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
                 parts.add(item)
         parts.finish(Path(place))
         tables = {name: pl.read_parquet(Path(place) / f"{name}.parquet") for name in frames.FRAMES}
-    with _quietly():
-        _dataset_dict(settings, protocols, tables).save_to_disk(str(path))
+    with _hide_progress_bars():
+        _build_dataset_dict(settings, protocols, tables).save_to_disk(str(path))
 
 
 # --- the library ---------------------------------------------------------------------------------------------------
 
 
-def _library() -> Any:
+def _import_datasets() -> Any:
     return optional_package("a Hugging Face dataset needs", "datasets")
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
+def _hide_progress_bars() -> Iterator[None]:
     """Without the library's progress bars."""
-    library = _library()
+    library = _import_datasets()
     bars = not library.utils.are_progress_bars_disabled()
     library.disable_progress_bars()
     try:
@@ -87,68 +87,68 @@ def _quietly() -> Iterator[None]:
             library.enable_progress_bars()
 
 
-def _load(path: Path) -> Any:
+def _load_dataset(path: Path) -> Any:
     """A damaged folder can fail anywhere inside the library, in many ways."""
-    library = _library()
-    if not looks_like(path):
+    library = _import_datasets()
+    if not is_saved_dataset(path):
         raise FormatError(f"{path}: not a dataset saved with `save_to_disk`: no dataset_dict.json or dataset_info.json")
     try:
-        with _quietly():
+        with _hide_progress_bars():
             return library.load_from_disk(str(path))
     except Exception as error:
         raise FormatError(f"{path}: cannot be read as a Hugging Face dataset: {shorten(str(error), 100)}") from None
 
 
-def _dataset_dict(settings: Settings, protocols: Iterable[Protocol], tables: Mapping[str, pl.DataFrame]) -> Any:
-    library = _library()
+def _build_dataset_dict(settings: Settings, protocols: Iterable[Protocol], tables: Mapping[str, pl.DataFrame]) -> Any:
+    library = _import_datasets()
     named = [("settings", settings), *(("protocol", protocol) for protocol in protocols)]
     study = pl.DataFrame({"kind": [kind for kind, _ in named], "json": [item.to_json() for _, item in named]})
     filled = {name: table for name, table in tables.items() if len(table)}  # the library cannot load a split of no rows
     return library.DatasetDict(
-        {name: library.Dataset(table.to_arrow()) for name, table in {STUDY: study, **filled}.items()}
+        {name: library.Dataset(table.to_arrow()) for name, table in {STUDY_SPLIT: study, **filled}.items()}
     )
 
 
 # --- in ------------------------------------------------------------------------------------------------------------
 
 
-def _items(dataset: Any, path: Path, columns: Mapping[str, str]) -> Iterator[StudyItem]:
+def _read_items(dataset: Any, path: Path, columns: Mapping[str, str]) -> Iterator[StudyItem]:
     splits = dict(dataset) if isinstance(dataset, dict) else {"": dataset}
-    if STUDY in splits and {*splits[STUDY].column_names} == {"kind", "json"}:
-        yield from _study(splits, path)
+    if STUDY_SPLIT in splits and {*splits[STUDY_SPLIT].column_names} == {"kind", "json"}:
+        yield from _read_study(splits, path)
     else:
         for name, split in splits.items():
-            yield from _documents(split, name, path, columns)
+            yield from _read_documents(split, name, path, columns)
 
 
-def _study(splits: Mapping[str, Any], path: Path) -> Iterator[StudyItem]:
+def _read_study(splits: Mapping[str, Any], path: Path) -> Iterator[StudyItem]:
     def where(name: str) -> str:
         return f"{path}: split {name!r}"
 
-    for number, row in enumerate(splits[STUDY]):
-        fields = Fields(row, f"{where(STUDY)}: row {number}")
+    for number, row in enumerate(splits[STUDY_SPLIT]):
+        fields = JsonObject(row, f"{where(STUDY_SPLIT)}: row {number}")
         kind = fields.get("kind", str)
-        if kind not in _KINDS:
-            raise fields.error(f"'kind': expected {' or '.join(_KINDS)}, found {shorten(repr(kind), 40)}")
-        values = Fields(parse_json(fields.get("json", str), fields.where), fields.where)
-        yield record(_KINDS[kind], fields.where, **values.value)
+        if kind not in _TYPE_BY_KIND:
+            raise fields.error(f"'kind': expected {' or '.join(_TYPE_BY_KIND)}, found {shorten(repr(kind), 40)}")
+        values = JsonObject(parse_json(fields.get("json", str), fields.where), fields.where)
+        yield build_record(_TYPE_BY_KIND[kind], fields.where, **values.value)
     tables = {
-        name: study_tables.fitted(_table(splits[name]), name, where(name))
+        name: study_tables.conform_to_schema(_read_split(splits[name]), name, where(name))
         if name in splits
         else frames.build_frame(columns, []).lazy()
         for name, columns in frames.FRAMES.items()
     }
-    yield from study_tables.records(tables, where)
+    yield from study_tables.read_records(tables, where)
 
 
-def _table(split: Any) -> pl.LazyFrame:
+def _read_split(split: Any) -> pl.LazyFrame:
     """All rows as they were selected and sorted; the raw table below a dataset knows nothing of that."""
     return pl.LazyFrame(pl.from_arrow(split.with_format("arrow")[:]))
 
 
-def _documents(split: Any, name: str, path: Path, columns: Mapping[str, str]) -> Iterator[Document]:
+def _read_documents(split: Any, name: str, path: Path, columns: Mapping[str, str]) -> Iterator[Document]:
     """A document of each row of a plain dataset."""
-    ours = our_names(split.column_names, columns, path)
+    ours = map_column_names(split.column_names, columns, path)
     for number, row in enumerate(split.with_format(None)):
         where = f"{path}: {f'split {name!r}, ' if name else ''}row {number}"
         cells = {ours[column]: value for column, value in row.items() if column in ours and value is not None}
@@ -160,17 +160,17 @@ def _documents(split: Any, name: str, path: Path, columns: Mapping[str, str]) ->
             if column_name.startswith("context.")
         }
         meta = {
-            column_name.removeprefix(OTHER).removeprefix("meta."): _plain(value, column_name, where)
+            column_name.removeprefix(OTHER_PREFIX).removeprefix("meta."): _to_json_value(value, column_name, where)
             for column_name, value in cells.items()
         }
         meta |= {"split": name} if name and "split" not in meta else {}
         for column_name, value in [("text", text), *context.items()]:
             if not isinstance(value, str):
                 raise FormatError(f"{where}: column {column_name!r}: expected text, found {type(value).__name__}")
-        yield record(Document, where, id=str(id), text=text, context=context, meta=meta)
+        yield build_record(Document, where, id=str(id), text=text, context=context, meta=meta)
 
 
-def _plain(value: Any, column: str, where: str) -> Any:
+def _to_json_value(value: Any, column: str, where: str) -> Any:
     """A value that JSON can hold; times as ISO 8601, NaN as null."""
     match value:
         case float() if not math.isfinite(value):
@@ -180,14 +180,16 @@ def _plain(value: Any, column: str, where: str) -> Any:
         case datetime() | date() | time():
             return value.isoformat()
         case list():
-            return [_plain(member, column, where) for member in value]
+            return [_to_json_value(member, column, where) for member in value]
         case dict():
-            return {str(name): _plain(member, column, where) for name, member in value.items()}
+            return {str(name): _to_json_value(member, column, where) for name, member in value.items()}
     kind = type(value).__name__
-    raise FormatError(f"{where}: column {column.removeprefix(OTHER)!r}: cannot keep a {kind}; leave the column out")
+    raise FormatError(
+        f"{where}: column {column.removeprefix(OTHER_PREFIX)!r}: cannot keep a {kind}; leave the column out"
+    )
 
 
-def looks_like(path: Path) -> bool:
+def is_saved_dataset(path: Path) -> bool:
     """Whether `path` is a folder that `save_to_disk` made."""
     return (path / "dataset_dict.json").is_file() or all(
         (path / name).is_file() for name in ("dataset_info.json", "state.json")
@@ -195,5 +197,11 @@ def looks_like(path: Path) -> bool:
 
 
 FORMAT = Format(
-    "hf", "a Hugging Face dataset", read, write, sniff=looks_like, holds=EVERYTHING, options=frozenset(["columns"])
+    "hf",
+    "a Hugging Face dataset",
+    read,
+    write,
+    sniff=is_saved_dataset,
+    holds=ALL_FEATURES,
+    options=frozenset(["columns"]),
 )

@@ -16,13 +16,13 @@ from finecomb.core.errors import FormatError, did_you_mean
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Settings
 from finecomb.core.study import StudyItem
-from finecomb.formats.atomic_file import sync
+from finecomb.formats.atomic_file import sync_to_disk
 from finecomb.formats.base import Format, Options
-from finecomb.formats.features import EVERYTHING
-from finecomb.formats.mark_table import META
-from finecomb.formats.source_files import Fields, json_lines, parse_json, record, starts_with
+from finecomb.formats.features import ALL_FEATURES
+from finecomb.formats.mark_table import META_SHORTHANDS
+from finecomb.formats.source_files import JsonObject, build_record, json_lines, parse_json, read_start
 
-KINDS: dict[str, type[Settings | Protocol | Document | Annotator | Annotation]] = {
+TYPE_BY_KIND: dict[str, type[Settings | Protocol | Document | Annotator | Annotation]] = {
     "settings": Settings,
     "protocol": Protocol,
     "document": Document,
@@ -31,7 +31,7 @@ KINDS: dict[str, type[Settings | Protocol | Document | Annotator | Annotation]] 
 }
 _FIELDS = ("id", "text", "context", "references", "segments", "data", "meta")
 _CONTEXTS = ("prompt", "source", "headline")
-_OF_OTHERS = {
+_OTHER_FORMAT_KEYS = {
     "label",
     "labels",
     "entities",
@@ -49,20 +49,23 @@ def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """Records as they come; a plain text without an id is called by its line."""
     for number, line in json_lines(path):
         where = f"{path}:{number}"
-        value = Fields(parse_json(line, where), where).value
+        value = JsonObject(parse_json(line, where), where).value
         kind = next(iter(value)) if len(value) == 1 else ""
-        if kind in KINDS:
-            yield record(KINDS[kind], where, **Fields(value[kind], where).value)
+        if kind in TYPE_BY_KIND:
+            yield build_record(TYPE_BY_KIND[kind], where, **JsonObject(value[kind], where).value)
         else:
-            yield _plain(value, number, where, options)
+            yield _build_document(value, number, where, options)
 
 
-def _plain(value: dict[str, Any], number: int, where: str, options: Options) -> Document:
+def _build_document(value: dict[str, Any], number: int, where: str, options: Options) -> Document:
     theirs = {their: our for our, their in options.columns.items()}
     for our in options.columns:
-        if our not in (*_FIELDS, "document", *_CONTEXTS, *META) and not our.startswith(("context.", "meta.")):
+        if our not in (*_FIELDS, "document", *_CONTEXTS, *META_SHORTHANDS) and not our.startswith(
+            ("context.", "meta.")
+        ):
             raise FormatError(
-                f"{where}: --map {our}=...: not a field we know{did_you_mean(our, [*_FIELDS, *_CONTEXTS, *META])}"
+                f"{where}: --map {our}=...: not a field we "
+                f"know{did_you_mean(our, [*_FIELDS, *_CONTEXTS, *META_SHORTHANDS])}"
             )
     named = {theirs.get(name, name): member for name, member in value.items()}
     if "text" not in named and "box_score" in named and isinstance(named.get("summary"), list):
@@ -71,8 +74,8 @@ def _plain(value: dict[str, Any], number: int, where: str, options: Options) -> 
         raise FormatError(f"{where}: no 'text'{did_you_mean('text', value)}; name it with --map text=NAME")
     fields: dict[str, Any] = {name: named[name] for name in _FIELDS if named.get(name) is not None}
     fields["id"] = str(named.get("document", named.get("id", f"line-{number}")))
-    context = dict(Fields(fields.get("context", {}), where).value)
-    meta = dict(Fields(fields.get("meta", {}), where).value)
+    context = dict(JsonObject(fields.get("context", {}), where).value)
+    meta = dict(JsonObject(fields.get("meta", {}), where).value)
     for name, member in named.items():
         if name in (*_FIELDS, "document") or member is None:
             continue
@@ -80,30 +83,30 @@ def _plain(value: dict[str, Any], number: int, where: str, options: Options) -> 
             context[name.removeprefix("context.")] = member
         else:
             meta[name.removeprefix("meta.")] = member
-    return record(Document, where, **{**fields, "context": context, "meta": meta})
+    return build_record(Document, where, **{**fields, "context": context, "meta": meta})
 
 
 def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
     """Every record under its kind."""
-    names: dict[type[StudyItem], str] = {kind: name for name, kind in KINDS.items()}
+    names: dict[type[StudyItem], str] = {kind: name for name, kind in TYPE_BY_KIND.items()}
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for item in items:
             if type(item) in names:
                 file.write(f'{{"{names[type(item)]}":{item.to_json()}}}\n')
-        sync(file)
+        sync_to_disk(file)
 
 
-def looks_like(path: Path) -> bool:
+def sniff(path: Path) -> bool:
     """Whether its first line is a record under its kind, or an object with a text and nothing of other formats."""
     if not path.name.lower().endswith((".jsonl", ".ndjson")) or not path.is_file():
         return False
     try:
-        value = json.loads(starts_with(path, 1 << 20).lstrip().partition("\n")[0])
+        value = json.loads(read_start(path, 1 << 20).lstrip().partition("\n")[0])
     except (ValueError, RecursionError):
         return False
     if not isinstance(value, dict):
         return False
-    return set(value) <= set(KINDS) or ("text" in value and not _OF_OTHERS & set(value))
+    return set(value) <= set(TYPE_BY_KIND) or ("text" in value and not _OTHER_FORMAT_KEYS & set(value))
 
 
 FORMAT = Format(
@@ -112,7 +115,7 @@ FORMAT = Format(
     read,
     write,
     suffixes=(".jsonl", ".ndjson"),
-    sniff=looks_like,
-    holds=EVERYTHING,
+    sniff=sniff,
+    holds=ALL_FEATURES,
     options=frozenset(["columns"]),
 )

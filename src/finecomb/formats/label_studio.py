@@ -25,36 +25,36 @@ from finecomb.core.records import Annotation, Annotator, Answer, Antecedents, Do
 from finecomb.core.span import TEXT, Span
 from finecomb.core.spelling import fold_spelling
 from finecomb.core.study import StudyItem
-from finecomb.formats.atomic_file import sync
+from finecomb.formats.atomic_file import sync_to_disk
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import DOCUMENT_FIELDS, KNOWN_ANSWERS
 from finecomb.formats.source_files import (
-    Fields,
+    JsonObject,
+    build_record,
     implied_protocol,
     json_items,
-    label_name,
-    question_name,
-    record,
-    starts_with,
+    normalise_question_name,
+    read_start,
+    resolve_label,
 )
-from finecomb.formats.utf16 import Utf16
+from finecomb.formats.utf16 import Utf16Offsets
 
-ANTECEDENT, CONTINUED = "antecedent", "continued"
+ANTECEDENT, CONTINUED_RELATION = "antecedent", "continued"
 CONTEXTS = ("prompt", "source", "context", "headline", "title", "article", "question", "input")
 """Texts in a task's data that stand beside the one that is judged; a text with marks on it does so too."""
-OURS = "finecomb"
+META_KEY = "finecomb"
 """Under this name a task's `meta` holds what Label Studio has no place for."""
-_LABELS = ("labels", "hypertextlabels")
-_CONTROLS = ("choices", "textarea", "rating", "number", "taxonomy", "datetime")
-_WORK = ("annotations", "completions", "predictions")
-_SNIFF = re.compile(r'"(annotations|completions|predictions)"\s*:\s*\[\s*[\]{]')
+_LABEL_TYPES = ("labels", "hypertextlabels")
+_CONTROL_TYPES = ("choices", "textarea", "rating", "number", "taxonomy", "datetime")
+_WORK_KEYS = ("annotations", "completions", "predictions")
+_WORK_PATTERN = re.compile(r'"(annotations|completions|predictions)"\s*:\s*\[\s*[\]{]')
 
-Raw = str | int | float | tuple[str, ...]  # an answer before its question is known; a tuple comes from choices
+RawAnswer = str | int | float | tuple[str, ...]  # an answer before its question is known; a tuple comes from choices
 
 
 @functools.lru_cache(maxsize=8)
-def _utf16(text: str) -> Utf16:
-    return Utf16(text)
+def _cached_utf16(text: str) -> Utf16Offsets:
+    return Utf16Offsets(text)
 
 
 # --- reading -----------------------------------------------------------------------------------------------------
@@ -65,26 +65,26 @@ class _Region:
     """Everything said about one id: where it is, its labels, and answers of controls on it."""
 
     where: str
-    place: Fields | None = None
+    place: JsonObject | None = None
     to_name: str = TEXT
     labels: list[str] = field(default_factory=list)
-    answers: dict[str, Raw] = field(default_factory=dict)
+    answers: dict[str, RawAnswer] = field(default_factory=dict)
     score: float | None = None
     meta: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
-class _Result:
+class _ParsedResult:
     """The results of one annotation: regions by id, answers about the whole, and relations between regions."""
 
     regions: dict[str, _Region] = field(default_factory=dict)
-    answers: dict[str, Raw] = field(default_factory=dict)
+    answers: dict[str, RawAnswer] = field(default_factory=dict)
     relations: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(slots=True)
-class _LabelStudioReader:
+class _ReaderState:
     """What is known while a file is read."""
 
     protocol: Protocol
@@ -96,68 +96,68 @@ class _LabelStudioReader:
 
 def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """Each task's document, then its annotations and predictions; without a protocol the file is read twice."""
-    reading = _LabelStudioReader(options.protocol or _protocol(path), options)
+    reading = _ReaderState(options.protocol or _infer_protocol(path), options)
     yield reading.protocol
-    for index, task in _tasks(path):
-        yield from _task(task, index, reading)
+    for index, task in _read_tasks(path):
+        yield from _read_task(task, index, reading)
     for what, count in sorted(reading.counts.items()):
         yield Note(text=f"{count:,} {what}")
 
 
-def _tasks(path: Path) -> Iterator[tuple[int, Fields]]:
+def _read_tasks(path: Path) -> Iterator[tuple[int, JsonObject]]:
     for index, value, line in json_items(path):
         where = f"{path}:{line}"
         if not isinstance(index, int):
             raise FormatError(f"{where}: expected a list of tasks, found an object")
-        task = Fields(value, where)
+        task = JsonObject(value, where)
         if "data" not in task.value and "annotator" in task.value:
             raise task.error("'data' is missing; this looks like JSON-MIN, export as JSON instead")
         yield index, task
 
 
-def _works(task: Fields) -> Iterator[tuple[bool, Fields]]:
+def _iter_work(task: JsonObject) -> Iterator[tuple[bool, JsonObject]]:
     """Whether it is a prediction, and the annotation or prediction."""
-    for name in _WORK:
-        yield from ((name == "predictions", work) for work in task.each(name, []))
+    for name in _WORK_KEYS:
+        yield from ((name == "predictions", work) for work in task.iter_objects(name, []))
 
 
-def _result(work: Fields) -> _Result:
-    result = _Result()
-    for index, fields in enumerate(work.each("result", [])):
+def _parse_result(work: JsonObject) -> _ParsedResult:
+    result = _ParsedResult()
+    for index, fields in enumerate(work.iter_objects("result", [])):
         kind = fields.get("type", str)
         if kind == "relation":
-            result.relations.append(_relation(fields))
+            result.relations.append(_parse_relation(fields))
             continue
         id = fields.get("id", (str, int), f"result-{index}")
-        value = Fields(fields.get("value", dict), f"{fields.where}: 'value'")
-        if kind in _LABELS or ("start" in value.value and kind in _CONTROLS):
+        value = JsonObject(fields.get("value", dict), f"{fields.where}: 'value'")
+        if kind in _LABEL_TYPES or ("start" in value.value and kind in _CONTROL_TYPES):
             _add_to_region(result.regions.setdefault(str(id), _Region(fields.where)), kind, fields, value)
-        elif kind in _CONTROLS:
-            result.answers[_question(fields, kind)] = _raw(kind, value)
+        elif kind in _CONTROL_TYPES:
+            result.answers[_control_question_name(fields, kind)] = _parse_raw_answer(kind, value)
         else:
             result.left_out[kind] += 1
     return result
 
 
-def _relation(fields: Fields) -> tuple[str, str, tuple[str, ...]]:
+def _parse_relation(fields: JsonObject) -> tuple[str, str, tuple[str, ...]]:
     ends = [str(fields.get(name, (str, int))) for name in ("from_id", "to_id")]
     if fields.get("direction", str, "right") == "left":
         ends.reverse()
-    return ends[0], ends[1], tuple(fold_spelling(label) for label in _texts(fields, "labels"))
+    return ends[0], ends[1], tuple(fold_spelling(label) for label in _get_text_list(fields, "labels"))
 
 
-def _add_to_region(region: _Region, kind: str, fields: Fields, value: Fields) -> None:
-    region.place = value if region.place is None or kind in _LABELS else region.place
+def _add_to_region(region: _Region, kind: str, fields: JsonObject, value: JsonObject) -> None:
+    region.place = value if region.place is None or kind in _LABEL_TYPES else region.place
     region.to_name = fields.get("to_name", str, region.to_name)
     region.score = fields.get("score", (int, float), region.score)
     region.meta |= fields.get("meta", dict, {})
-    if kind in _LABELS:
-        region.labels += [label for label in _texts(value, kind) if label not in region.labels]
+    if kind in _LABEL_TYPES:
+        region.labels += [label for label in _get_text_list(value, kind) if label not in region.labels]
     else:
-        region.answers[_question(fields, kind)] = _raw(kind, value)
+        region.answers[_control_question_name(fields, kind)] = _parse_raw_answer(kind, value)
 
 
-def _texts(fields: Fields, name: str) -> list[str]:
+def _get_text_list(fields: JsonObject, name: str) -> list[str]:
     """A list of texts, one text, or nothing."""
     value = fields.get(name, (list, str), [])
     values = [value] if isinstance(value, str) else value
@@ -167,16 +167,16 @@ def _texts(fields: Fields, name: str) -> list[str]:
     return list(values)
 
 
-def _question(fields: Fields, kind: str) -> str:
-    return question_name(fields.get("from_name", str, kind))
+def _control_question_name(fields: JsonObject, kind: str) -> str:
+    return normalise_question_name(fields.get("from_name", str, kind))
 
 
-def _raw(kind: str, value: Fields) -> Raw:
+def _parse_raw_answer(kind: str, value: JsonObject) -> RawAnswer:
     match kind:
         case "choices":
-            return tuple(_texts(value, "choices"))
+            return tuple(_get_text_list(value, "choices"))
         case "textarea":
-            return "\n".join(_texts(value, "text"))
+            return "\n".join(_get_text_list(value, "text"))
         case "taxonomy":
             paths = [path if isinstance(path, list) else [path] for path in value.get("taxonomy", list)]
             return tuple("/".join(map(str, path)) for path in paths)
@@ -186,39 +186,41 @@ def _raw(kind: str, value: Fields) -> Raw:
     return number
 
 
-def _task(task: Fields, index: int, reading: _LabelStudioReader) -> Iterator[StudyItem]:
-    results = [(prediction, work, _result(work)) for prediction, work in _works(task)]
+def _read_task(task: JsonObject, index: int, reading: _ReaderState) -> Iterator[StudyItem]:
+    results = [(prediction, work, _parse_result(work)) for prediction, work in _iter_work(task)]
     names = {region.to_name for _, _, result in results for region in result.regions.values()}
-    document = _document(task, index, names, reading)
+    document = _build_document(task, index, names, reading)
     yield document
     for prediction, work, result in results:
         count = len(reading.annotators)
-        annotator = _annotator(prediction, work, reading)
+        annotator = _annotator_id(prediction, work, reading)
         if len(reading.annotators) > count:
-            yield record(Annotator, work.where, id=annotator, kind="detector" if prediction else "human")
-        yield _annotation(work, result, document, annotator, reading)
+            yield build_record(Annotator, work.where, id=annotator, kind="detector" if prediction else "human")
+        yield _build_annotation(work, result, document, annotator, reading)
 
 
 # --- reading: documents ------------------------------------------------------------------------------------------
 
 
-def _document(task: Fields, index: int, names: set[str], reading: _LabelStudioReader) -> Document:
-    data = Fields(task.get("data", dict), f"{task.where}: 'data'")
-    key = _text_key(data, names, reading.options)
+def _build_document(task: JsonObject, index: int, names: set[str], reading: _ReaderState) -> Document:
+    data = JsonObject(task.get("data", dict), f"{task.where}: 'data'")
+    key = _choose_text_key(data, names, reading.options)
     texts = {name: value for name, value in data.value.items() if isinstance(value, str) and name not in (key, TEXT)}
     text = data.get(key, str)
-    meta = Fields(task.get("meta", dict, {}), f"{task.where}: 'meta'")
-    if OURS in meta.value:
-        ours = Fields(meta.value[OURS], f"{meta.where}: {OURS}")
-        context = {name: texts[name] for name in _texts(ours, "context") if name in texts}
+    meta = JsonObject(task.get("meta", dict, {}), f"{task.where}: 'meta'")
+    if META_KEY in meta.value:
+        ours = JsonObject(meta.value[META_KEY], f"{meta.where}: {META_KEY}")
+        context = {name: texts[name] for name in _get_text_list(ours, "context") if name in texts}
         rest = {name: ours.value[name] for name in DOCUMENT_FIELDS if name in ours.value and name != "context"}
-        return record(Document, ours.where, id=ours.get("id", str), text=text, context=context, **rest)
+        return build_record(Document, ours.where, id=ours.get("id", str), text=text, context=context, **rest)
     context = {name: value for name, value in texts.items() if name in names or name in CONTEXTS}
     id = str(task.get("id", (str, int), index + 1))
-    return record(Document, task.where, id=id, text=text, context=context, meta=meta.value | data.rest(key, *context))
+    return build_record(
+        Document, task.where, id=id, text=text, context=context, meta=meta.value | data.other_fields(key, *context)
+    )
 
 
-def _text_key(data: Fields, names: set[str], options: Options) -> str:
+def _choose_text_key(data: JsonObject, names: set[str], options: Options) -> str:
     """Which of the data is the text: what the user says, `text`, the only one with regions, or the only one."""
     texts = [name for name, value in data.value.items() if isinstance(value, str)]
     column = options.columns.get(TEXT)
@@ -237,7 +239,7 @@ def _text_key(data: Fields, names: set[str], options: Options) -> str:
 # --- reading: annotations ----------------------------------------------------------------------------------------
 
 
-def _annotator(prediction: bool, work: Fields, reading: _LabelStudioReader) -> str:
+def _annotator_id(prediction: bool, work: JsonObject, reading: _ReaderState) -> str:
     """The id of whoever did the work. People are known by number: their names and addresses are not kept."""
     if prediction:
         annotator = str(work.get("model_version", (str, int, float), "model") or "model")
@@ -251,8 +253,8 @@ def _annotator(prediction: bool, work: Fields, reading: _LabelStudioReader) -> s
     return reading.annotators.setdefault(key, f"{annotator}-{key[0]}" if taken else annotator)
 
 
-def _annotation(
-    work: Fields, result: _Result, document: Document, annotator: str, reading: _LabelStudioReader
+def _build_annotation(
+    work: JsonObject, result: _ParsedResult, document: Document, annotator: str, reading: _ReaderState
 ) -> Annotation:
     round = reading.passes[document.id, annotator]
     reading.passes[document.id, annotator] += 1
@@ -263,11 +265,11 @@ def _annotation(
     questions = {question.name: question for question in protocol.document_questions}
     cancelled = work.get("was_cancelled", bool, False)
     why = Exclusion(by="Label Studio", reason="cancelled (skipped) by the annotator")
-    marks, relations = _marks(id, result, document, reading)
+    marks, relations = _build_marks(id, result, document, reading)
     meta = {name: entry for name, entry in work.value.items() if name in ("id", "updated_at") and entry is not None}
     meta |= {"ground_truth": True} if work.value.get("ground_truth") is True else {}
     meta |= {"relations": relations} if relations else {}
-    return record(
+    return build_record(
         Annotation,
         work.where,
         id=id,
@@ -278,7 +280,7 @@ def _annotation(
         status="excluded" if cancelled else "submitted",
         excluded=why if cancelled else None,
         marks=marks,
-        answers={name: _answer(raw, questions.get(name)) for name, raw in result.answers.items()},
+        answers={name: _parse_answer(raw, questions.get(name)) for name, raw in result.answers.items()},
         submitted=work.get("created_at", (str, int), None),
         seconds=work.get("lead_time", (int, float), None),
         meta=meta,
@@ -286,7 +288,7 @@ def _annotation(
 
 
 @dataclass(slots=True)
-class _Ties:
+class _RegionLinks:
     """Which regions belong to another one, and which relations say something else."""
 
     continued: dict[str, list[str]] = field(default_factory=dict)
@@ -295,13 +297,13 @@ class _Ties:
     others: list[dict[str, Any]] = field(default_factory=list)
 
 
-def _ties(result: _Result) -> _Ties:
-    ties = _Ties()
+def _link_regions(result: _ParsedResult) -> _RegionLinks:
+    ties = _RegionLinks()
     for start, end, labels in result.relations:
         if start not in result.regions or end not in result.regions or start == end:
             continue
         end_labels = {fold_spelling(label) for label in result.regions[end].labels}
-        if CONTINUED in labels:
+        if CONTINUED_RELATION in labels:
             ties.continued.setdefault(start, []).append(end)
             ties.swallowed.add(end)
         elif ANTECEDENT in labels or end_labels == {ANTECEDENT}:
@@ -312,29 +314,29 @@ def _ties(result: _Result) -> _Ties:
     return ties
 
 
-def _marks(
-    annotation: str, result: _Result, document: Document, reading: _LabelStudioReader
+def _build_marks(
+    annotation: str, result: _ParsedResult, document: Document, reading: _ReaderState
 ) -> tuple[list[Mark], list[dict[str, Any]]]:
     """The marks, and the relations between them that we have no name for."""
-    places = {id: _place(region, document, reading) for id, region in result.regions.items()}
-    ties = _ties(result)
+    places = {id: _locate_region(region, document, reading) for id, region in result.regions.items()}
+    ties = _link_regions(result)
     marks = []
     for id, region in result.regions.items():
         if id in ties.swallowed:
             continue
-        spans = _spans([places[region_id] for region_id in (id, *ties.continued.get(id, ()))])
+        spans = _span_fields([places[region_id] for region_id in (id, *ties.continued.get(id, ()))])
         earlier = [places[region_id] for region_id in ties.antecedents.get(id, ())]
-        antecedents = record(Antecedents, region.where, **_spans(earlier)) if earlier else None
+        antecedents = build_record(Antecedents, region.where, **_span_fields(earlier)) if earlier else None
         labels: list[str | None] = [label for label in region.labels if fold_spelling(label) != ANTECEDENT]
         labels = labels or [None]
         for number, label in enumerate(labels):
             mark_id = f"{annotation}/{id}" + (f"/{number}" if number else "")
             item = id if len(labels) > 1 else None
-            marks.append(_mark(mark_id, region, label, spans, antecedents, item, reading.protocol))
+            marks.append(_build_mark(mark_id, region, label, spans, antecedents, item, reading.protocol))
     return marks, ties.others
 
 
-def _mark(
+def _build_mark(
     id: str,
     region: _Region,
     label: str | None,
@@ -343,19 +345,21 @@ def _mark(
     item: str | None,
     protocol: Protocol,
 ) -> Mark:
-    name = None if label is None else label_name(protocol, label, region.where)
+    name = None if label is None else resolve_label(protocol, label, region.where)
     questions = {question.name: question for question in protocol.questions_of(name)}
     answers = {
-        question_name: _answer(raw, questions.get(question_name)) for question_name, raw in region.answers.items()
+        question_name: _parse_answer(raw, questions.get(question_name)) for question_name, raw in region.answers.items()
     }
     more = {"confidence": region.score, "item": item, "meta": region.meta}
-    return record(Mark, region.where, id=id, **spans, label=name, answers=answers, antecedents=antecedents, **more)
+    return build_record(
+        Mark, region.where, id=id, **spans, label=name, answers=answers, antecedents=antecedents, **more
+    )
 
 
-_Place = tuple[Span | None, str]  # where a region is, and its quote
+_QuotedSpan = tuple[Span | None, str]  # where a region is, and its quote
 
 
-def _spans(places: Iterable[_Place]) -> dict[str, Any]:
+def _span_fields(places: Iterable[_QuotedSpan]) -> dict[str, Any]:
     """Spans with quotes in text order, or the quotes alone and why."""
     places = list(places)
     if any(span is None for span, _ in places):
@@ -368,13 +372,13 @@ def _spans(places: Iterable[_Place]) -> dict[str, Any]:
     return {"spans": tuple(span for span, _ in ordered), "quotes": tuple(quote for _, quote in ordered)}
 
 
-def _place(region: _Region, document: Document, reading: _LabelStudioReader) -> _Place:
+def _locate_region(region: _Region, document: Document, reading: _ReaderState) -> _QuotedSpan:
     part = region.to_name if region.to_name in document.context else TEXT
     text = document.part(part) or ""
-    value = region.place or Fields({}, region.where)
-    offsets = Fields(value.get("globalOffsets", dict, value.value), value.where)
+    value = region.place or JsonObject({}, region.where)
+    offsets = JsonObject(value.get("globalOffsets", dict, value.value), value.where)
     start, end = (offsets.get(name, (int, str), -1) for name in ("start", "end"))
-    first, last = (_code_points(text, at) for at in (start, end))
+    first, last = (_to_code_point(text, at) for at in (start, end))
     words_given = value.get("text", str, None)
     quote = "" if words_given is None else words_given
     if first is not None and last is not None and first <= last:
@@ -390,69 +394,69 @@ def _place(region: _Region, document: Document, reading: _LabelStudioReader) -> 
     return (Span(*elsewhere, part) if elsewhere else None), quote
 
 
-def _code_points(text: str, units: int | str) -> int | None:
+def _to_code_point(text: str, units: int | str) -> int | None:
     if not isinstance(units, int):
         return None  # a path into HTML
-    return _utf16(text).code_points(units)
+    return _cached_utf16(text).to_code_point(units)
 
 
 # --- reading: questions ------------------------------------------------------------------------------------------
 
 
-def _protocol(path: Path) -> Protocol:
+def _infer_protocol(path: Path) -> Protocol:
     """A protocol made of the labels and controls that a file uses."""
     labels: set[str] = set()
-    mark_answers: dict[str, list[Raw]] = {}
-    answers: dict[str, list[Raw]] = {}
+    mark_answers: dict[str, list[RawAnswer]] = {}
+    answers: dict[str, list[RawAnswer]] = {}
     antecedents = False
-    for _, task in _tasks(path):
-        for _, work in _works(task):
-            result = _result(work)
-            _collect(result.answers, answers)
-            antecedents = antecedents or bool(_ties(result).antecedents)
+    for _, task in _read_tasks(path):
+        for _, work in _iter_work(task):
+            result = _parse_result(work)
+            _collect_answers(result.answers, answers)
+            antecedents = antecedents or bool(_link_regions(result).antecedents)
             for region in result.regions.values():
                 labels.update(label for label in region.labels if fold_spelling(label) != ANTECEDENT)
-                _collect(region.answers, mark_answers)
-    questions = tuple(_asked(name, raws) for name, raws in mark_answers.items())
-    whole = tuple(_asked(name, raws) for name, raws in answers.items())
+                _collect_answers(region.answers, mark_answers)
+    questions = tuple(_infer_question(name, raws) for name, raws in mark_answers.items())
+    whole = tuple(_infer_question(name, raws) for name, raws in answers.items())
     question_lists: dict[str, Any] = {"questions": questions, "document_questions": whole}
     return implied_protocol(f"label-studio-{path.stem}", labels, antecedents=antecedents, **question_lists)
 
 
-def _collect(answers: Mapping[str, Raw], into: dict[str, list[Raw]]) -> None:
+def _collect_answers(answers: Mapping[str, RawAnswer], into: dict[str, list[RawAnswer]]) -> None:
     for name, raw in answers.items():
         raws = into.setdefault(name, [])
         if raw not in raws:
             raws.append(raw)
 
 
-def _asked(name: str, raws: list[Raw]) -> Question:
+def _infer_question(name: str, raws: list[RawAnswer]) -> Question:
     """The question that such answers were given to."""
     ask = name.replace("_", " ").capitalize()
     values = sorted({word for raw in raws if isinstance(raw, tuple) for word in raw})
     more: dict[str, Any] = {"scale": "text"}
     if all(isinstance(raw, int | float) for raw in raws):
         more = {"scale": "number"}
-    elif all(isinstance(raw, tuple) for raw in raws) and set(values) <= {"true", "false"} and _single(raws):
+    elif all(isinstance(raw, tuple) for raw in raws) and set(values) <= {"true", "false"} and _is_single_choice(raws):
         more = {"scale": "yes-no"}
     elif all(isinstance(raw, tuple) for raw in raws) and len(values) > 1:
         options = tuple(Option.model_construct(value=value) for value in values)
-        more = {"scale": "nominal" if _single(raws) else "several", "options": options}
-    return record(Question, name, name=name, ask=ask, required=False, **more)
+        more = {"scale": "nominal" if _is_single_choice(raws) else "several", "options": options}
+    return build_record(Question, name, name=name, ask=ask, required=False, **more)
 
 
-def _single(raws: Iterable[Raw]) -> bool:
+def _is_single_choice(raws: Iterable[RawAnswer]) -> bool:
     return all(isinstance(raw, tuple) and len(raw) == 1 for raw in raws)
 
 
-def _answer(raw: Raw, question: Question | None) -> Answer:
+def _parse_answer(raw: RawAnswer, question: Question | None) -> Answer:
     """An answer in the form that its question asks for, as far as it fits."""
-    if isinstance(raw, tuple) and (question.kind.many if question else len(raw) != 1):
+    if isinstance(raw, tuple) and (question.scale_type.many if question else len(raw) != 1):
         return raw
     text = "\n".join(raw) if isinstance(raw, tuple) else str(raw)
-    if isinstance(raw, int | float) and (question is None or question.kind.bounded):
+    if isinstance(raw, int | float) and (question is None or question.scale_type.bounded):
         return raw
-    answer = question.kind.parse(question, text) if question else text
+    answer = question.scale_type.parse(question, text) if question else text
     return text if answer is None else answer
 
 
@@ -471,28 +475,28 @@ def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
             kinds[item.id] = item.kind
         elif isinstance(item, Annotation) and item.document in documents:
             kind = kinds.get(item.annotator, "human")
-            named, work = _work(item, documents[item.document], kind)
+            named, work = _encode_annotation(item, documents[item.document], kind)
             works.setdefault(item.document, []).append((named, json.dumps(work, ensure_ascii=False)))
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.write("[")
         for number, (id, document) in enumerate(documents.items(), 1):
-            file.write((",\n" if number > 1 else "\n") + _written(number, document, works.get(id, [])))
+            file.write((",\n" if number > 1 else "\n") + _encode_task(number, document, works.get(id, [])))
         file.write("\n]\n")
-        sync(file)
+        sync_to_disk(file)
 
 
-def _written(number: int, document: Document, works: list[tuple[str, str]]) -> str:
+def _encode_task(number: int, document: Document, works: list[tuple[str, str]]) -> str:
     rest = json.loads(document.model_dump_json(exclude_defaults=True, exclude={"text", "context"}))
-    ours = {OURS: rest | ({"context": list(document.context)} if document.context else {})}
+    ours = {META_KEY: rest | ({"context": list(document.context)} if document.context else {})}
     task = {"id": number, "data": {TEXT: document.text, **document.context}, "meta": ours}
     head = json.dumps(task, ensure_ascii=False).removesuffix("}")
     lists = {name: ", ".join(work for named, work in works if named == name) for name in ("annotations", "predictions")}
     return head + "".join(f', "{name}": [{listed}]' for name, listed in lists.items()) + "}"
 
 
-def _work(annotation: Annotation, document: Document, kind: str) -> tuple[str, dict[str, Any]]:
-    result = [mark_result for mark in annotation.marks if mark.spans for mark_result in _mark_results(mark, document)]
-    result += [_control(name, answer, f"answer-{name}", {}) for name, answer in annotation.answers.items()]
+def _encode_annotation(annotation: Annotation, document: Document, kind: str) -> tuple[str, dict[str, Any]]:
+    result = [mark_result for mark in annotation.marks if mark.spans for mark_result in _encode_mark(mark, document)]
+    result += [_encode_answer(name, answer, f"answer-{name}", {}) for name, answer in annotation.answers.items()]
     if kind not in ("human", "gold"):
         return "predictions", {"model_version": annotation.annotator, "result": result}
     by: Any = {"email": annotation.annotator}
@@ -506,42 +510,42 @@ def _work(annotation: Annotation, document: Document, kind: str) -> tuple[str, d
     return "annotations", work
 
 
-def _mark_results(mark: Mark, document: Document) -> Iterator[dict[str, Any]]:
+def _encode_mark(mark: Mark, document: Document) -> Iterator[dict[str, Any]]:
     labels = [mark.label] if mark.label is not None else []
-    first, *others = (_value(span, document) for span in mark.spans)
+    first, *others = (_encode_span(span, document) for span in mark.spans)
     more: dict[str, Any] = {"score": mark.confidence} if mark.confidence is not None else {}
     more |= {"meta": dict(mark.meta)} if mark.meta else {}
-    yield _region(mark.id, first, labels, mark.spans[0].part) | more
+    yield _encode_region(mark.id, first, labels, mark.spans[0].part) | more
     for name, answer in mark.answers.items():
-        yield _control(name, answer, mark.id, {key: first[key] for key in ("start", "end")}, mark.spans[0].part)
+        yield _encode_answer(name, answer, mark.id, {key: first[key] for key in ("start", "end")}, mark.spans[0].part)
     for number, (span, value) in enumerate(zip(mark.spans[1:], others, strict=True), 2):
-        yield _region(f"{mark.id}/{number}", value, labels, span.part)
-        yield _tie(mark.id, f"{mark.id}/{number}", CONTINUED)
+        yield _encode_region(f"{mark.id}/{number}", value, labels, span.part)
+        yield _encode_relation(mark.id, f"{mark.id}/{number}", CONTINUED_RELATION)
     for number, span in enumerate(mark.antecedents.spans if mark.antecedents else (), 1):
-        yield _region(f"{mark.id}/antecedent-{number}", _value(span, document), [ANTECEDENT], span.part)
-        yield _tie(mark.id, f"{mark.id}/antecedent-{number}", ANTECEDENT)
+        yield _encode_region(f"{mark.id}/antecedent-{number}", _encode_span(span, document), [ANTECEDENT], span.part)
+        yield _encode_relation(mark.id, f"{mark.id}/antecedent-{number}", ANTECEDENT)
 
 
-def _value(span: Span, document: Document) -> dict[str, Any]:
+def _encode_span(span: Span, document: Document) -> dict[str, Any]:
     text = document.part(span.part) or ""
-    units = _utf16(text)
-    return {"start": units.units(span.start), "end": units.units(span.end), "text": span.of(text)}
+    units = _cached_utf16(text)
+    return {"start": units.to_utf16(span.start), "end": units.to_utf16(span.end), "text": span.extract(text)}
 
 
-def _region(id: str, value: dict[str, Any], labels: list[str], part: str) -> dict[str, Any]:
+def _encode_region(id: str, value: dict[str, Any], labels: list[str], part: str) -> dict[str, Any]:
     return {"id": id, "from_name": "label", "to_name": part, "type": "labels", "value": value | {"labels": labels}}
 
 
-def _tie(start: str, end: str, label: str) -> dict[str, Any]:
+def _encode_relation(start: str, end: str, label: str) -> dict[str, Any]:
     return {"from_id": start, "to_id": end, "type": "relation", "direction": "right", "labels": [label]}
 
 
-def _control(name: str, answer: Answer, id: str, place: dict[str, Any], part: str = TEXT) -> dict[str, Any]:
-    kind, value = _control_value(answer)
+def _encode_answer(name: str, answer: Answer, id: str, place: dict[str, Any], part: str = TEXT) -> dict[str, Any]:
+    kind, value = _encode_answer_value(answer)
     return {"id": id, "from_name": name, "to_name": part, "type": kind, "value": place | value}
 
 
-def _control_value(answer: Answer) -> tuple[str, dict[str, Any]]:
+def _encode_answer_value(answer: Answer) -> tuple[str, dict[str, Any]]:
     match answer:
         case bool():
             return "choices", {"choices": ["true" if answer else "false"]}
@@ -552,16 +556,16 @@ def _control_value(answer: Answer) -> tuple[str, dict[str, Any]]:
     return "choices", {"choices": list(answer)}
 
 
-def looks_like(path: Path) -> bool:
+def sniff(path: Path) -> bool:
     """Whether it is a list of tasks with data and annotations or predictions."""
-    start = starts_with(path, 1 << 16) if path.is_file() else ""
-    return bool(re.match(r"\s*\[\s*\{", start) and '"data"' in start and _SNIFF.search(start))
+    start = read_start(path, 1 << 16) if path.is_file() else ""
+    return bool(re.match(r"\s*\[\s*\{", start) and '"data"' in start and _WORK_PATTERN.search(start))
 
 
 FORMAT = Format(
     *("label-studio", "Label Studio JSON", read, write),
     suffixes=(".json",),
-    sniff=looks_like,
+    sniff=sniff,
     holds=frozenset(
         [
             *(f"document {name}" for name in DOCUMENT_FIELDS),

@@ -16,12 +16,12 @@ from finecomb.core.errors import FormatError
 from finecomb.core.records import Document, Note, Segment
 from finecomb.core.study import StudyItem
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source_files import record
+from finecomb.formats.source_files import build_record
 
-_NAME = re.compile(r"(?P<name>.+)\.(?P<section>[0-9n][a-z0-9]*)(?:\.gz)?$")
+_PAGE_NAME = re.compile(r"(?P<name>.+)\.(?P<section>[0-9n][a-z0-9]*)(?:\.gz)?$")
 _FOLDER = re.compile(r"man[0-9n][a-z0-9]*$")
 _OVERSTRUCK = re.compile(".\b", re.DOTALL)  # bold and underlined characters are struck over
-_SECONDS = 60
+_TIMEOUT_SECONDS = 60
 
 
 def read(path: Path, options: Options) -> Iterator[StudyItem]:
@@ -33,34 +33,36 @@ def read(path: Path, options: Options) -> Iterator[StudyItem]:
             "apt-get install mandoc"
         )
     empty = 0
-    for page, id in _pages(path):
-        sections = parse_page(_rendered(program, page))
+    for page, id in _find_pages(path):
+        sections = parse_page(_render_page(program, page))
         if sections:
-            yield _document(page, id, sections)
+            yield _build_document(page, id, sections)
         empty += not sections
     if empty:
         yield Note(text=f"{empty} pages have no sections, e.g. because they only point to others, and were left out")
 
 
-def _pages(path: Path) -> Iterator[tuple[Path, str]]:
+def _find_pages(path: Path) -> Iterator[tuple[Path, str]]:
     """Every page with its id; links to pages of the same folder are left out."""
     if path.is_file():
         yield path, path.name.removesuffix(".gz")
         return
     earlier: set[Path] = set()
-    for page in sorted(file for file in path.rglob("*") if _NAME.match(file.name) and file.is_file()):
+    for page in sorted(file for file in path.rglob("*") if _PAGE_NAME.match(file.name) and file.is_file()):
         real = page.resolve()
         if real not in earlier:
             earlier.add(real)
             yield page, page.relative_to(path).as_posix().removesuffix(".gz")
 
 
-def _rendered(program: str, page: Path) -> str:
+def _render_page(program: str, page: Path) -> str:
     command = [program, "-T", "utf8", "-O", "width=1000", str(page)]
     try:
-        run = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False, timeout=_SECONDS)
+        run = subprocess.run(
+            command, capture_output=True, stdin=subprocess.DEVNULL, check=False, timeout=_TIMEOUT_SECONDS
+        )
     except subprocess.TimeoutExpired:
-        raise FormatError(f"{page}: mandoc did not finish in {_SECONDS} seconds; leave the page out") from None
+        raise FormatError(f"{page}: mandoc did not finish in {_TIMEOUT_SECONDS} seconds; leave the page out") from None
     return run.stdout.decode("utf-8", errors="replace")
 
 
@@ -80,17 +82,17 @@ def parse_page(rendered: str) -> list[tuple[str, str]]:
     return [(title, text) for title, body in sections if (text := "\n".join(body).strip())]
 
 
-def _document(page: Path, id: str, sections: list[tuple[str, str]]) -> Document:
+def _build_document(page: Path, id: str, sections: list[tuple[str, str]]) -> Document:
     start, segments = 0, []
     for title, text in sections:
         segments.append(Segment(start=start, end=start + len(text), title=title))
         start += len(text) + 2
-    text, name = "\n\n".join(text for _, text in sections), _NAME.match(page.name)
-    meta = {"language": _language(page), **(name.groupdict() if name else {})}
-    return record(Document, str(page), id=id, text=text, segments=tuple(segments), meta=meta)
+    text, name = "\n\n".join(text for _, text in sections), _PAGE_NAME.match(page.name)
+    meta = {"language": _page_language(page), **(name.groupdict() if name else {})}
+    return build_record(Document, str(page), id=id, text=text, segments=tuple(segments), meta=meta)
 
 
-def _language(page: Path) -> str:
+def _page_language(page: Path) -> str:
     """The folder above `man1`, where that is a language's: .../de/man1/ls.1."""
     above = page.absolute().parent.parent.name
     return above if re.fullmatch(r"(?!man$)[a-z]{2,3}(_[A-Z]{2})?(@\w+)?", above) else "en"
@@ -100,7 +102,7 @@ def sniff(path: Path) -> bool:
     """A page by its name and first characters, or a folder that is or holds `man1` and the like."""
     if path.is_dir():
         return any(_FOLDER.match(folder.name) for folder in (path, *path.iterdir()) if folder.is_dir())
-    if not _NAME.match(path.name):
+    if not _PAGE_NAME.match(path.name):
         return False
     with path.open("rb") as file:
         start = file.read(4096)

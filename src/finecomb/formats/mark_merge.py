@@ -11,14 +11,14 @@ from finecomb.core.study import Study, StudyItem
 
 
 @dataclass(frozen=True, slots=True)
-class JoinedMarks:
+class MergedAnnotations:
     """What came of joining: the records of the whole study, and how many annotations are new."""
 
     items: tuple[StudyItem, ...]
     annotations: int
 
 
-def joined_marks(study: Study, others: Sequence[tuple[str, Study]]) -> JoinedMarks:
+def merge_annotations(study: Study, others: Sequence[tuple[str, Study]]) -> MergedAnnotations:
     """A study with the annotations of others, each given with a name for messages.
 
     Their texts must be texts of the study: by id, or by the very same words. An annotation of the same annotator on the
@@ -34,9 +34,11 @@ def joined_marks(study: Study, others: Sequence[tuple[str, Study]]) -> JoinedMar
     marks = {mark.id for annotation in annotations.values() for mark in annotation.marks}
     new: list[Annotation] = []
     for name, other in others:
-        places = dict(_places(name, other, documents, by_text))
+        places = dict(_match_documents(name, other, documents, by_text))
         for annotation in other.iter_annotations():
-            moved = _apart(annotation.model_copy(update={"document": places[annotation.document]}), name, ids, marks)
+            moved = _with_unique_ids(
+                annotation.model_copy(update={"document": places[annotation.document]}), name, ids, marks
+            )
             if moved.key in annotations:
                 raise FinecombError(
                     f"{name}: {moved.annotator!r} has an annotation on {moved.document!r} in the study already; "
@@ -58,10 +60,10 @@ def joined_marks(study: Study, others: Sequence[tuple[str, Study]]) -> JoinedMar
         *people.values(),
         *annotations.values(),
     )
-    return JoinedMarks(items, len(new))
+    return MergedAnnotations(items, len(new))
 
 
-def _places(
+def _match_documents(
     name: str, other: Study, documents: dict[str, Document], by_text: dict[str, list[str]]
 ) -> Iterator[tuple[str, str]]:
     """Id of each annotated text of the other, and of the same text in the study."""
@@ -84,7 +86,7 @@ def _places(
             raise FinecombError(f"{name}: document {document.id!r} is not in the study{near}")
 
 
-def _apart(annotation: Annotation, name: str, ids: set[str], marks: set[str]) -> Annotation:
+def _with_unique_ids(annotation: Annotation, name: str, ids: set[str], marks: set[str]) -> Annotation:
     """The annotation with ids that the study does not have yet."""
     changes: dict[str, object] = {}
     if annotation.id in ids:

@@ -10,65 +10,85 @@ from pydantic_core import from_json, to_json
 
 from finecomb.core.errors import FormatError, did_you_mean
 
-DOCUMENT = ("document", "text")
-ANNOTATOR = ("annotator", "kind", "condition", "platform")
-ANNOTATION = (
+DOCUMENT_COLUMNS = ("document", "text")
+ANNOTATOR_COLUMNS = ("annotator", "kind", "condition", "platform")
+ANNOTATION_COLUMNS = (
     *("annotation", "protocol", "round", "about", "phase", "status", "readers"),
     *("started", "submitted", "seconds", "active_seconds"),
 )
-ANSWERS = ("severity", "explanation", "correction", "comment")
-WORDS = ("explanation", "correction", "comment")
+ANSWER_COLUMNS = ("severity", "explanation", "correction", "comment")
+TEXT_ANSWER_COLUMNS = ("explanation", "correction", "comment")
 """Answers that are always text, even when they look like a number."""
-MARK = ("mark", "label", *ANSWERS, "confidence", "votes", "item", "basis", "unlocated")
-SPAN = ("part", "start", "end", "quote")
-ANTECEDENT = (*(f"antecedent_{name}" for name in SPAN), "antecedent_unlocated")
-KNOWN = (*DOCUMENT, *ANNOTATOR, *ANNOTATION, *MARK, *SPAN, *ANTECEDENT)
+MARK_COLUMNS = ("mark", "label", *ANSWER_COLUMNS, "confidence", "votes", "item", "basis", "unlocated")
+SPAN_COLUMNS = ("part", "start", "end", "quote")
+ANTECEDENT_COLUMNS = (*(f"antecedent_{name}" for name in SPAN_COLUMNS), "antecedent_unlocated")
+KNOWN_COLUMNS = (
+    *DOCUMENT_COLUMNS,
+    *ANNOTATOR_COLUMNS,
+    *ANNOTATION_COLUMNS,
+    *MARK_COLUMNS,
+    *SPAN_COLUMNS,
+    *ANTECEDENT_COLUMNS,
+)
 
-FAMILIES = ("context.", "meta.", "answer.")
+COLUMN_PREFIXES = ("context.", "meta.", "answer.")
 """`context.prompt` is a text beside the document, `meta.model` a fact about it, `answer.sure` an answer."""
-OTHER = "other."
+OTHER_PREFIX = "other."
 """What our names of columns begin with that the file has and we do not."""
-SYNONYMS = {"id": "document", "prompt": "context.prompt"}
-META = ("model", "topic", "dataset")
+COLUMN_SYNONYMS = {"id": "document", "prompt": "context.prompt"}
+META_SHORTHANDS = ("model", "topic", "dataset")
 """Facts about a text that `--map` takes without `meta.` before them."""
 
-HOLDS = frozenset(
+TABLE_FEATURES = frozenset(
     [
         *("document context", "document meta", "annotator kind", "annotator condition", "annotator platform"),
         *(f"annotation {name}" for name in ("id", "round", "about", "status", "without marks", "answers")),
         *(f"annotation {name}" for name in ("readers", "started", "submitted", "seconds", "active_seconds")),
-        *(f"mark {name}" for name in ("id", *ANSWERS, "other answers", "without label", "antecedents", "confidence")),
+        *(
+            f"mark {name}"
+            for name in ("id", *ANSWER_COLUMNS, "other answers", "without label", "antecedents", "confidence")
+        ),
         *(f"mark {name}" for name in ("votes", "item", "basis", "unlocated", "several spans", "omission")),
         "mark on context",
     ]
 )
 
 
-def ordered(names: Iterable[str]) -> list[str]:
+def sort_columns(names: Iterable[str]) -> list[str]:
     """Columns in the order in which people read them."""
     families = {"context.": "text", "meta.": "text", "answer.": "comment"}
-    first = [*DOCUMENT, *ANNOTATOR, *ANNOTATION, "mark", "label", *SPAN, *ANSWERS, *MARK[6:], *ANTECEDENT]
+    first = [
+        *DOCUMENT_COLUMNS,
+        *ANNOTATOR_COLUMNS,
+        *ANNOTATION_COLUMNS,
+        "mark",
+        "label",
+        *SPAN_COLUMNS,
+        *ANSWER_COLUMNS,
+        *MARK_COLUMNS[6:],
+        *ANTECEDENT_COLUMNS,
+    ]
     places = {name: place for place, name in enumerate(first)}
 
-    def place(name: str) -> tuple[int, str]:
-        family = next((prefix for prefix in FAMILIES if name.startswith(prefix)), None)
+    def sort_key(name: str) -> tuple[int, str]:
+        family = next((prefix for prefix in COLUMN_PREFIXES if name.startswith(prefix)), None)
         return (places[name], "") if family is None else (places[families[family]], name)
 
-    return sorted(names, key=place)
+    return sorted(names, key=sort_key)
 
 
-def cell_of(value: Any) -> str:
+def format_cell(value: Any) -> str:
     """A value of an answer or of meta as a cell: text as it is, the rest (and text that looks like it) as JSON.
 
     >>> cell_of("gpt2"), cell_of(0.9), cell_of("0.9"), cell_of(["a"])
     ('gpt2', '0.9', '"0.9"', '["a"]')
     """
-    if isinstance(value, str) and value and isinstance(value_of(value), str) and value_of(value) == value:
+    if isinstance(value, str) and value and isinstance(parse_cell(value), str) and parse_cell(value) == value:
         return value
     return to_json(value).decode()
 
 
-def value_of(cell: str) -> Any:
+def parse_cell(cell: str) -> Any:
     """What a cell of an answer or of meta stands for: a number, true, false, a list, ... where it is JSON, else text.
 
     >>> value_of("gpt2"), value_of("0.9"), value_of('"0.9"')
@@ -80,26 +100,26 @@ def value_of(cell: str) -> Any:
         return cell
 
 
-def our_names(header: Iterable[str], columns: Mapping[str, str], path: Path) -> dict[str, str]:
+def map_column_names(header: Iterable[str], columns: Mapping[str, str], path: Path) -> dict[str, str]:
     """The file's name -> our name of each column that has one; `columns` are the user's wishes, the other way round."""
     header = [name for name in header if name.strip()]
-    names = SYNONYMS | {name: f"meta.{name}" for name in META}
+    names = COLUMN_SYNONYMS | {name: f"meta.{name}" for name in META_SHORTHANDS}
     columns = {names.get(our, our): theirs.strip() for our, theirs in columns.items()}
-    _refuse_strange(columns, header, path)
+    _reject_unknown_columns(columns, header, path)
     ours = {theirs: our for our, theirs in columns.items()}
     for name in header:
         if name not in ours:
-            our = _our_name(name)
-            ours[name] = our if our not in ours.values() else OTHER + name.strip()
+            our = _standard_column_name(name)
+            ours[name] = our if our not in ours.values() else OTHER_PREFIX + name.strip()
     if "text" not in ours.values():
         raise FormatError(f"{path}:1: no column 'text'{did_you_mean('text', header)}; name it with --map text=NAME")
     return ours
 
 
-def _refuse_strange(columns: Mapping[str, str], header: list[str], path: Path) -> None:
+def _reject_unknown_columns(columns: Mapping[str, str], header: list[str], path: Path) -> None:
     for our, theirs in columns.items():
-        if our not in KNOWN and not our.startswith(FAMILIES):
-            names = [*KNOWN, *META, *(f"{family}NAME" for family in FAMILIES)]
+        if our not in KNOWN_COLUMNS and not our.startswith(COLUMN_PREFIXES):
+            names = [*KNOWN_COLUMNS, *META_SHORTHANDS, *(f"{family}NAME" for family in COLUMN_PREFIXES)]
             raise FormatError(
                 f"{path}: --map {our}={theirs}: {our!r} is not a column we know{did_you_mean(our, names)}"
             )
@@ -107,12 +127,12 @@ def _refuse_strange(columns: Mapping[str, str], header: list[str], path: Path) -
             raise FormatError(f"{path}:1: no column {theirs!r}{did_you_mean(theirs, header)}")
 
 
-def _our_name(name: str) -> str:
+def _standard_column_name(name: str) -> str:
     name = name.strip()
     folded = name.lower().replace(" ", "_")
-    family = next((prefix for prefix in FAMILIES if folded.startswith(prefix)), None)
+    family = next((prefix for prefix in COLUMN_PREFIXES if folded.startswith(prefix)), None)
     if family is not None and len(name) > len(family):
         return family + name[len(family) :]
-    if folded in KNOWN:
+    if folded in KNOWN_COLUMNS:
         return folded
-    return SYNONYMS.get(folded, OTHER + name)
+    return COLUMN_SYNONYMS.get(folded, OTHER_PREFIX + name)

@@ -20,52 +20,54 @@ from finecomb.core.study import StudyItem
 from finecomb.core.study_checks import span_problem
 from finecomb.formats.base import Options
 from finecomb.formats.mark_table import (
-    ANNOTATION,
-    ANNOTATOR,
-    ANSWERS,
-    ANTECEDENT,
-    MARK,
-    OTHER,
-    WORDS,
-    our_names,
-    value_of,
+    ANNOTATION_COLUMNS,
+    ANNOTATOR_COLUMNS,
+    ANSWER_COLUMNS,
+    ANTECEDENT_COLUMNS,
+    MARK_COLUMNS,
+    OTHER_PREFIX,
+    TEXT_ANSWER_COLUMNS,
+    map_column_names,
+    parse_cell,
 )
-from finecomb.formats.source_files import implied_protocol, label_name, record
+from finecomb.formats.source_files import build_record, implied_protocol, resolve_label
 
-Row = tuple[int, dict[str, str]]
+NumberedRow = tuple[int, dict[str, str]]
 """Line or row number in the file, and cell by column name."""
 Cells = dict[str, str]
 """The filled cells of a row by our names."""
 
-OPTIONS = frozenset(["columns", "protocol", "repeats", "annotator"])
+TABLE_OPTIONS = frozenset(["columns", "protocol", "repeats", "annotator"])
 
-_MARKED = ("mark", "label", "start", "end", "quote", "unlocated")
+_MARK_ROW_COLUMNS = ("mark", "label", "start", "end", "quote", "unlocated")
 """A row with any of these is a mark; with none of them, an annotation or a document."""
 
 
-def records(rows: Callable[[], Iterator[Row]], path: Path, options: Options) -> Iterator[StudyItem]:
+def read_records(rows: Callable[[], Iterator[NumberedRow]], path: Path, options: Options) -> Iterator[StudyItem]:
     """Protocols, documents, annotators, annotations and notes of a table whose `rows` can be gone through again."""
     table = _MarkTable(rows, path, options)
-    survey = _Survey(path, options.annotator)
-    for line, cells in table.rows():
-        survey.see(line, cells)
-    protocols_by_name = {name: _protocol(name, used, path, options) for name, used in survey.used.items()}
+    survey = _TableSummary(path, options.annotator)
+    for line, cells in table.iter_rows():
+        survey.add_row(line, cells)
+    protocols_by_name = {name: _choose_protocol(name, used, path, options) for name, used in survey.used.items()}
     yield from {protocol.id: protocol for protocol in protocols_by_name.values()}.values()
-    documents = {document.id: document for document in survey.documents()}
+    documents = {document.id: document for document in survey.build_documents()}
     yield from documents.values()
-    yield from survey.annotators()
-    placer = _Placer(options.repeats)
-    open_: dict[_Key, _AnnotationRows] = {}
-    for line, cells in table.rows():
-        key = survey.key(cells, line)
+    yield from survey.build_annotators()
+    placer = _QuotePlacer(options.repeats)
+    open_: dict[_AnnotationKey, _AnnotationRows] = {}
+    for line, cells in table.iter_rows():
+        key = survey.annotation_key(cells, line)
         if key is None:
             continue
         work = open_.setdefault(key, _AnnotationRows(f"{path}:{line}", survey))
-        work.add(cells, f"{path}:{line}")
+        work.add_row(cells, f"{path}:{line}")
         if survey.last[key] == line:
             del open_[key]
             protocol = protocols_by_name[cells.get("protocol", "")]
-            yield work.annotation(protocol, documents[cells["document"]], placer, several=len(protocols_by_name) > 1)
+            yield work.build_annotation(
+                protocol, documents[cells["document"]], placer, several=len(protocols_by_name) > 1
+            )
     yield from placer.notes()
 
 
@@ -73,20 +75,20 @@ def records(rows: Callable[[], Iterator[Row]], path: Path, options: Options) -> 
 class _MarkTable:
     """A file's rows under our names."""
 
-    source: Callable[[], Iterator[Row]]
+    source: Callable[[], Iterator[NumberedRow]]
     path: Path
     options: Options
 
-    def rows(self) -> Iterator[tuple[int, Cells]]:
+    def iter_rows(self) -> Iterator[tuple[int, Cells]]:
         """Line and filled cells of every row; a row without a document gets one where the table has no such column."""
         ours: dict[str, str] | None = None
         for line, row in self.source():
             if ours is None:
-                ours = self._names(list(row))
+                ours = self._map_header(list(row))
             cells = {ours[name]: cell for name, cell in row.items() if cell and name in ours}
             for name, cell in cells.items():
-                _refuse_unstorable(name, cell, f"{self.path}:{line}")
-            for name in _TRIMMED & cells.keys():
+                _reject_unstorable(name, cell, f"{self.path}:{line}")
+            for name in _TRIMMED_COLUMNS & cells.keys():
                 cells[name] = cells[name].strip()
             cells = {name: cell for name, cell in cells.items() if cell}
             if "document" not in ours.values():
@@ -96,8 +98,8 @@ class _MarkTable:
         if ours is None:
             raise FormatError(f"{self.path}: has no rows; expected a line of column names and rows below it")
 
-    def _names(self, header: list[str]) -> dict[str, str]:
-        ours = our_names(header, self.options.columns, self.path)
+    def _map_header(self, header: list[str]) -> dict[str, str]:
+        ours = map_column_names(header, self.options.columns, self.path)
         if "document" not in ours.values() and "annotator" in ours.values():
             way = did_you_mean("document", header)
             raise FormatError(
@@ -107,22 +109,32 @@ class _MarkTable:
         return ours
 
 
-_TRIMMED = frozenset(
-    [*ANNOTATOR, *ANNOTATION, "document", *MARK, "start", "end", "part", "antecedent_start", "antecedent_end"]
-) - {*WORDS, "severity", "unlocated", "item", "condition", "platform"}
+_TRIMMED_COLUMNS = frozenset(
+    [
+        *ANNOTATOR_COLUMNS,
+        *ANNOTATION_COLUMNS,
+        "document",
+        *MARK_COLUMNS,
+        "start",
+        "end",
+        "part",
+        "antecedent_start",
+        "antecedent_end",
+    ]
+) - {*TEXT_ANSWER_COLUMNS, "severity", "unlocated", "item", "condition", "platform"}
 
 
-def _refuse_unstorable(name: str, cell: str, where: str) -> None:
+def _reject_unstorable(name: str, cell: str, where: str) -> None:
     try:
         check_storable(cell)
     except ValueError as error:
-        raise FormatError(f"{where}: column {name.removeprefix(OTHER)!r}: {error}") from None
+        raise FormatError(f"{where}: column {name.removeprefix(OTHER_PREFIX)!r}: {error}") from None
 
 
-_Key = tuple[str, ...]
+_AnnotationKey = tuple[str, ...]
 
 
-class _Facts:
+class _ConsistentValues:
     """What the rows say about one thing; a blank cell says nothing, and two rows must not contradict each other."""
 
     def __init__(self, what: str) -> None:
@@ -130,7 +142,7 @@ class _Facts:
         self.values: dict[str, str] = {}
         self._where: dict[str, str] = {}
 
-    def learn(self, name: str, value: str, where: str) -> None:
+    def add_value(self, name: str, value: str, where: str) -> None:
         earlier = self.values.setdefault(name, value)
         first = self._where.setdefault(name, where)
         if earlier != value:
@@ -141,7 +153,7 @@ class _Facts:
 
 
 @dataclass
-class _Used:
+class _ProtocolUsage:
     """What the rows of one protocol use: labels, and kinds of answers by question of marks and of documents."""
 
     labels: set[str] = field(default_factory=set)
@@ -150,58 +162,60 @@ class _Used:
     of_documents: dict[str, set[str]] = field(default_factory=dict)
 
 
-class _Survey:
+class _TableSummary:
     """The first time through: documents, annotators, labels, and where the last row of each annotation is."""
 
     def __init__(self, path: Path, annotator: str) -> None:
         self.path, self.annotator = path, annotator
-        self.used: dict[str, _Used] = {}
-        self.last: dict[_Key, int] = {}
+        self.used: dict[str, _ProtocolUsage] = {}
+        self.last: dict[_AnnotationKey, int] = {}
         self.varying: set[str] = set()
-        self._documents: dict[str, _Facts] = {}
-        self._annotators: dict[str, _Facts] = {}
+        self._documents: dict[str, _ConsistentValues] = {}
+        self._annotators: dict[str, _ConsistentValues] = {}
         self._others: dict[str, dict[str, str]] = {}
 
-    def see(self, line: int, cells: Cells) -> None:
+    def add_row(self, line: int, cells: Cells) -> None:
         where = f"{self.path}:{line}"
         who = cells.get("annotator", self.annotator)
         if who:
-            facts = self._annotators.setdefault(who, _Facts(f"annotator {who!r}"))
+            facts = self._annotators.setdefault(who, _ConsistentValues(f"annotator {who!r}"))
             for name in ("kind", "condition", "platform"):
                 if name in cells:
-                    facts.learn(name, cells[name], where)
+                    facts.add_value(name, cells[name], where)
         if "document" in cells:
-            self._see_document(cells, where)
+            self._add_document(cells, where)
         elif len(cells.keys() - {"annotator", "kind", "condition", "platform"}) or not who:
             raise FormatError(f"{where}: column 'document' is empty; every row names its document")
-        key = self.key(cells, line)
+        key = self.annotation_key(cells, line)
         if key is not None:
             self.last[key] = line
-            self._see_use(self.used.setdefault(cells.get("protocol", ""), _Used()), cells)
+            self._add_usage(self.used.setdefault(cells.get("protocol", ""), _ProtocolUsage()), cells)
 
-    def _see_document(self, cells: Cells, where: str) -> None:
+    def _add_document(self, cells: Cells, where: str) -> None:
         id = cells["document"]
-        facts = self._documents.setdefault(id, _Facts(f"document {id!r}"))
+        facts = self._documents.setdefault(id, _ConsistentValues(f"document {id!r}"))
         others = self._others.setdefault(id, {})
         for name, cell in cells.items():
             if name == "text" or name.startswith(("context.", "meta.")):
-                facts.learn(name, cell, where)
-            elif name.startswith(OTHER) and others.setdefault(name, cell) != cell:
+                facts.add_value(name, cell, where)
+            elif name.startswith(OTHER_PREFIX) and others.setdefault(name, cell) != cell:
                 self.varying.add(name)
 
-    def _see_use(self, used: _Used, cells: Cells) -> None:
+    def _add_usage(self, used: _ProtocolUsage, cells: Cells) -> None:
         if "label" in cells:
             used.labels.add(cells["label"])
-        used.antecedents |= any(name in cells for name in ANTECEDENT)
-        of = used.of_marks if _is_mark(cells) else used.of_documents
+        used.antecedents |= any(name in cells for name in ANTECEDENT_COLUMNS)
+        of = used.of_marks if _is_mark_row(cells) else used.of_documents
         for question, cell in _answer_cells(cells):
-            of.setdefault(question, set()).add("text" if question in WORDS else _kind(value_of(cell)))
+            of.setdefault(question, set()).add(
+                "text" if question in TEXT_ANSWER_COLUMNS else _answer_type(parse_cell(cell))
+            )
 
-    def key(self, cells: Cells, line: int) -> _Key | None:
+    def annotation_key(self, cells: Cells, line: int) -> _AnnotationKey | None:
         """What the rows of one annotation share; None for a row about a document or an annotator alone."""
         who = cells.get("annotator", self.annotator)
         if not who:
-            if column := next((name for name in _MARKED if name in cells), None):
+            if column := next((name for name in _MARK_ROW_COLUMNS if name in cells), None):
                 raise FormatError(
                     f"{self.path}:{line}: has {column} {shorten(cells[column], 40)!r} but no annotator; "
                     "add a column 'annotator' or say --annotator NAME"
@@ -213,38 +227,42 @@ class _Survey:
             return (cells["annotation"],)
         return (cells["document"], who, cells.get("protocol", ""), cells.get("round", "0"), cells.get("about", ""))
 
-    def documents(self) -> Iterator[Document]:
+    def build_documents(self) -> Iterator[Document]:
         """A column we do not know is a fact about the document, unless a document has several values in it."""
         for id, facts in self._documents.items():
             others = {name: cell for name, cell in self._others[id].items() if name not in self.varying}
-            meta = {name.removeprefix(OTHER): value_of(cell) for name, cell in others.items()}
-            meta |= {name.removeprefix("meta."): value_of(cell) for name, cell in _family(facts.values, "meta.")}
-            context = {name.removeprefix("context."): cell for name, cell in _family(facts.values, "context.")}
+            meta = {name.removeprefix(OTHER_PREFIX): parse_cell(cell) for name, cell in others.items()}
+            meta |= {
+                name.removeprefix("meta."): parse_cell(cell) for name, cell in _cells_with_prefix(facts.values, "meta.")
+            }
+            context = {
+                name.removeprefix("context."): cell for name, cell in _cells_with_prefix(facts.values, "context.")
+            }
             where = f"{self.path}: document {id!r}"
-            yield record(Document, where, id=id, text=facts.values.get("text", ""), context=context, meta=meta)
+            yield build_record(Document, where, id=id, text=facts.values.get("text", ""), context=context, meta=meta)
 
-    def annotators(self) -> Iterator[Annotator]:
+    def build_annotators(self) -> Iterator[Annotator]:
         for id, facts in self._annotators.items():
-            yield record(Annotator, f"{self.path}: annotator {id!r}", id=id, **({"kind": "human"} | facts.values))
+            yield build_record(Annotator, f"{self.path}: annotator {id!r}", id=id, **({"kind": "human"} | facts.values))
 
 
-def _family(cells: Mapping[str, str], prefix: str) -> Iterator[tuple[str, str]]:
+def _cells_with_prefix(cells: Mapping[str, str], prefix: str) -> Iterator[tuple[str, str]]:
     return ((name, cell) for name, cell in cells.items() if name.startswith(prefix))
 
 
-def _is_mark(cells: Cells) -> bool:
-    return any(name in cells for name in _MARKED)
+def _is_mark_row(cells: Cells) -> bool:
+    return any(name in cells for name in _MARK_ROW_COLUMNS)
 
 
 def _answer_cells(cells: Cells) -> Iterator[tuple[str, str]]:
-    yield from ((name, cells[name]) for name in ANSWERS if name in cells)
-    yield from ((name.removeprefix("answer."), cell) for name, cell in _family(cells, "answer."))
+    yield from ((name, cells[name]) for name in ANSWER_COLUMNS if name in cells)
+    yield from ((name.removeprefix("answer."), cell) for name, cell in _cells_with_prefix(cells, "answer."))
 
 
 # --- what was asked ------------------------------------------------------------------------------------------------
 
 
-def _protocol(name: str, used: _Used, path: Path, options: Options) -> Protocol:
+def _choose_protocol(name: str, used: _ProtocolUsage, path: Path, options: Options) -> Protocol:
     """The user's, else a shipped one of that name, else one made from the labels and answers in use."""
     given = options.protocol
     if given is not None and name in ("", given.name, given.id):
@@ -261,25 +279,31 @@ def _protocol(name: str, used: _Used, path: Path, options: Options) -> Protocol:
         bare or path.stem,
         used.labels,
         antecedents=used.antecedents,
-        questions=_questions(used.of_marks),
-        document_questions=_questions(used.of_documents),
+        questions=_infer_questions(used.of_marks),
+        document_questions=_infer_questions(used.of_documents),
     )
     return implied.model_copy(update={"version": version or "1"})
 
 
-_SCALES: Mapping[str, Literal["text", "number", "yes-no"]] = {"text": "text", "number": "number", "truth": "yes-no"}
+_SCALE_BY_ANSWER_TYPE: Mapping[str, Literal["text", "number", "yes-no"]] = {
+    "text": "text",
+    "number": "number",
+    "truth": "yes-no",
+}
 
 
-def _questions(kinds: Mapping[str, set[str]]) -> tuple[Question, ...]:
+def _infer_questions(kinds: Mapping[str, set[str]]) -> tuple[Question, ...]:
     """One for each answer whose kind is always the same and has a scale."""
     sure = {
-        name: _SCALES[next(iter(types))] for name, types in kinds.items() if len(types) == 1 and types <= {*_SCALES}
+        name: _SCALE_BY_ANSWER_TYPE[next(iter(types))]
+        for name, types in kinds.items()
+        if len(types) == 1 and types <= {*_SCALE_BY_ANSWER_TYPE}
     }
     named = {name: scale for name, scale in sure.items() if re.fullmatch(r"[a-z][a-z0-9_]*", name)}
     return tuple(Question(name=name, ask=name, scale=scale, required=False) for name, scale in sorted(named.items()))
 
 
-def _kind(value: Any) -> str:
+def _answer_type(value: Any) -> str:
     match value:
         case bool():
             return "truth"
@@ -291,18 +315,18 @@ def _kind(value: Any) -> str:
             return "other"
 
 
-def _answers(cells: Cells, questions: Iterable[Question], where: str) -> dict[str, Any]:
+def _parse_answers(cells: Cells, questions: Iterable[Question], where: str) -> dict[str, Any]:
     by_name = {question.name: question for question in questions}
-    return {name: _answer(name, cell, by_name.get(name), where) for name, cell in _answer_cells(cells)}
+    return {name: _parse_answer(name, cell, by_name.get(name), where) for name, cell in _answer_cells(cells)}
 
 
-def _answer(name: str, cell: str, question: Question | None, where: str) -> Any:
+def _parse_answer(name: str, cell: str, question: Question | None, where: str) -> Any:
     """What a cell says, in the form in which the question wants it."""
-    if name in WORDS:
+    if name in TEXT_ANSWER_COLUMNS:
         return cell
-    value = value_of(cell)
+    value = parse_cell(cell)
     if question is not None and question.problem(tuple(value) if isinstance(value, list) else value):
-        parsed = question.kind.parse(question, cell)
+        parsed = question.scale_type.parse(question, cell)
         value = value if parsed is None else parsed
     if isinstance(value, list) and all(isinstance(member, str) for member in value):
         return value
@@ -320,85 +344,89 @@ def _answer(name: str, cell: str, question: Question | None, where: str) -> Any:
 class _AnnotationRows:
     """One annotation as its rows come."""
 
-    def __init__(self, where: str, survey: _Survey) -> None:
+    def __init__(self, where: str, survey: _TableSummary) -> None:
         self.where, self.survey = where, survey
-        self.facts = _Facts("the annotation")
+        self.facts = _ConsistentValues("the annotation")
         self.plain: list[tuple[Cells, str]] = []
         self.marks: dict[str | int, list[tuple[Cells, str]]] = {}
 
-    def add(self, cells: Cells, where: str) -> None:
-        self.facts.learn("annotator", cells.get("annotator", self.survey.annotator), where)
-        for name in ("document", *ANNOTATION):
+    def add_row(self, cells: Cells, where: str) -> None:
+        self.facts.add_value("annotator", cells.get("annotator", self.survey.annotator), where)
+        for name in ("document", *ANNOTATION_COLUMNS):
             if name in cells:
-                self.facts.learn(name, cells[name], where)
-        if _is_mark(cells):
+                self.facts.add_value(name, cells[name], where)
+        if _is_mark_row(cells):
             self.marks.setdefault(cells.get("mark", len(self.marks)), []).append((cells, where))
         else:
             self.plain.append((cells, where))
 
-    def annotation(self, protocol: Protocol, document: Document, placer: _Placer, several: bool) -> Annotation:
+    def build_annotation(
+        self, protocol: Protocol, document: Document, placer: _QuotePlacer, several: bool
+    ) -> Annotation:
         values: dict[str, Any] = dict(self.facts.values) | {"protocol": protocol.id}
-        values["id"] = values.pop("annotation", None) or self._id(protocol if several else None)
+        values["id"] = values.pop("annotation", None) or self._build_id(protocol if several else None)
         meta: dict[str, Any] = {}
         answers: dict[str, Any] = {}
         for cells, where in self.plain:
-            answers |= _answers(cells, protocol.document_questions, where)
-            meta |= self._meta(cells)
-        placer.begin()
+            answers |= _parse_answers(cells, protocol.document_questions, where)
+            meta |= self._varying_meta(cells)
+        placer.start_annotation()
         marks = tuple(
-            self._mark(f"{values['id']}/{number}" if isinstance(name, int) else name, rows, protocol, document, placer)
+            self._build_mark(
+                f"{values['id']}/{number}" if isinstance(name, int) else name, rows, protocol, document, placer
+            )
             for number, (name, rows) in enumerate(self.marks.items())
         )
-        return record(Annotation, self.where, **values, answers=answers, meta=meta, marks=marks)
+        return build_record(Annotation, self.where, **values, answers=answers, meta=meta, marks=marks)
 
-    def _id(self, protocol: Protocol | None) -> str:
+    def _build_id(self, protocol: Protocol | None) -> str:
         named = self.facts.values
         parts = [named["document"], named["annotator"], protocol.id if protocol else "", named.get("about", "")]
         return "/".join([*filter(None, parts), *([named["round"]] if named.get("round", "0") != "0" else [])])
 
-    def _meta(self, cells: Cells) -> dict[str, Any]:
+    def _varying_meta(self, cells: Cells) -> dict[str, Any]:
         others = {name: cell for name, cell in cells.items() if name in self.survey.varying}
-        return {name.removeprefix(OTHER): value_of(cell) for name, cell in others.items()}
+        return {name.removeprefix(OTHER_PREFIX): parse_cell(cell) for name, cell in others.items()}
 
-    def _mark(
-        self, id: str, rows: list[tuple[Cells, str]], protocol: Protocol, document: Document, placer: _Placer
+    def _build_mark(
+        self, id: str, rows: list[tuple[Cells, str]], protocol: Protocol, document: Document, placer: _QuotePlacer
     ) -> Mark:
-        facts, meta = _Facts(f"mark {id!r}"), dict[str, Any]()
+        facts, meta = _ConsistentValues(f"mark {id!r}"), dict[str, Any]()
         for cells, where in rows:
-            meta |= self._meta(cells)
+            meta |= self._varying_meta(cells)
             for name, cell in cells.items():
-                if name in (*MARK, "antecedent_unlocated") or name.startswith("answer."):
-                    facts.learn(name, cell, where)
+                if name in (*MARK_COLUMNS, "antecedent_unlocated") or name.startswith("answer."):
+                    facts.add_value(name, cell, where)
         facts_of_mark, where = facts.values, rows[0][1]
         label = (
-            label_name(protocol, facts_of_mark["label"], f"{where}: column 'label'")
+            resolve_label(protocol, facts_of_mark["label"], f"{where}: column 'label'")
             if "label" in facts_of_mark
             else None
         )
-        place = _placed(rows, "", facts_of_mark.get("unlocated", ""), document, placer)
-        before = _placed(rows, "antecedent_", facts_of_mark.get("antecedent_unlocated", ""), document, placer)
-        return record(
+        place = _locate_spans(rows, "", facts_of_mark.get("unlocated", ""), document, placer)
+        before = _locate_spans(rows, "antecedent_", facts_of_mark.get("antecedent_unlocated", ""), document, placer)
+        return build_record(
             Mark,
             where,
             id=id,
             label=label,
-            answers=_answers(facts_of_mark, protocol.questions_of(label), where),
+            answers=_parse_answers(facts_of_mark, protocol.questions_of(label), where),
             antecedents=Antecedents(**before) if before else None,
-            **(place or {"spans": (), "quotes": (), "unlocated": placer.nothing()}),
+            **(place or {"spans": (), "quotes": (), "unlocated": placer.count_missing_location()}),
             **{name: facts_of_mark[name] for name in ("confidence", "votes", "item", "basis") if name in facts_of_mark},
             meta=meta,
         )
 
 
-def _placed(
-    rows: list[tuple[Cells, str]], prefix: str, unlocated: str, document: Document, placer: _Placer
+def _locate_spans(
+    rows: list[tuple[Cells, str]], prefix: str, unlocated: str, document: Document, placer: _QuotePlacer
 ) -> dict[str, Any] | None:
     """Spans, quotes and `unlocated` of a mark or of its antecedents; None when no row says anything of them."""
     places: list[tuple[Span | None, str]] = []
     for cells, where in rows:
         fields = {name.removeprefix(prefix): cell for name, cell in cells.items() if name.startswith(prefix)}
         if any(name in fields for name in ("start", "end", "quote")):
-            places.append(_span(fields, where, prefix, bool(unlocated), document, placer))
+            places.append(_locate_span(fields, where, prefix, bool(unlocated), document, placer))
     lost = unlocated or next(("the quote is not in the text" for span, _ in places if span is None), "")
     if lost:
         return {"spans": (), "quotes": tuple(quote for _, quote in places), "unlocated": lost}
@@ -408,8 +436,8 @@ def _placed(
     return {"spans": tuple(span for span, _ in pairs), "quotes": tuple(quote for _, quote in pairs)}
 
 
-def _span(
-    cells: Cells, where: str, prefix: str, unlocated: bool, document: Document, placer: _Placer
+def _locate_span(
+    cells: Cells, where: str, prefix: str, unlocated: bool, document: Document, placer: _QuotePlacer
 ) -> tuple[Span | None, str]:
     """One span and its quote, by offsets where there are any, else by looking for the quote."""
     part, quote = cells.get("part", TEXT), cells.get("quote")
@@ -420,11 +448,11 @@ def _span(
     if "start" not in cells:
         if "end" in cells:
             raise FormatError(f"{where}: column '{prefix}end': has an end but no '{prefix}start'")
-        return None if unlocated else placer.place(quote or "", text, part), quote or ""
-    start = _whole(cells["start"], where, f"{prefix}start")
+        return None if unlocated else placer.place_quote(quote or "", text, part), quote or ""
+    start = _parse_whole_number(cells["start"], where, f"{prefix}start")
     if "end" not in cells and quote is None:
         raise FormatError(f"{where}: column '{prefix}start': has a start but neither '{prefix}end' nor '{prefix}quote'")
-    end = _whole(cells["end"], where, f"{prefix}end") if "end" in cells else start + len(quote or "")
+    end = _parse_whole_number(cells["end"], where, f"{prefix}end") if "end" in cells else start + len(quote or "")
     if not start <= end:
         raise FormatError(f"{where}: column '{prefix}end': {end} is before the start, {start}")
     span = Span(start, end, part)
@@ -435,14 +463,14 @@ def _span(
     return span, words
 
 
-def _whole(cell: str, where: str, column: str) -> int:
+def _parse_whole_number(cell: str, where: str, column: str) -> int:
     """A whole number from 0; spreadsheets and data frames like to write 3 as 3.0."""
     if not re.fullmatch(r"[0-9]{1,15}(\.0*)?", cell, re.ASCII):
         raise FormatError(f"{where}: column {column!r}: expected a whole number from 0, found {shorten(cell, 40)!r}")
     return int(cell.partition(".")[0])
 
 
-class _Placer:
+class _QuotePlacer:
     """Finds quotes and counts what was doubtful."""
 
     def __init__(self, repeats: Literal["kth", "first"]) -> None:
@@ -450,11 +478,11 @@ class _Placer:
         self.seen: Counter[tuple[str, str]] = Counter()
         self.lost = self.doubtful = self.empty = 0
 
-    def begin(self) -> None:
+    def start_annotation(self) -> None:
         """A new annotation: repetitions are counted from the start."""
         self.seen.clear()
 
-    def place(self, quote: str, text: str, part: str) -> Span | None:
+    def place_quote(self, quote: str, text: str, part: str) -> Span | None:
         """The k-th repetition of a quote goes to its k-th occurrence (or to the first), else to the last there is."""
         number = self.seen[part, quote] if self.repeats == "kth" else 0
         place, places = find_nth(quote, text, number)
@@ -465,7 +493,7 @@ class _Placer:
         self.seen[part, quote] += 1
         return Span(*place, part)
 
-    def nothing(self) -> str:
+    def count_missing_location(self) -> str:
         """Why a mark without offsets and quote has no place."""
         self.empty += 1
         return "the table gives no offsets and no quote"

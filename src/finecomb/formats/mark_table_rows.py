@@ -17,32 +17,38 @@ from pydantic_core import from_json, to_json
 from finecomb.core.records import Annotation, Annotator, Answers, Document, Mark
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import StudyItem
-from finecomb.formats.mark_table import ANNOTATION, ANSWERS, WORDS, cell_of, ordered
+from finecomb.formats.mark_table import (
+    ANNOTATION_COLUMNS,
+    ANSWER_COLUMNS,
+    TEXT_ANSWER_COLUMNS,
+    format_cell,
+    sort_columns,
+)
 
 Cells = dict[str, str]
 
-_ALWAYS = ("document", "text", "annotator", "label", "start", "end", "quote")
+_ANNOTATED_COLUMNS = ("document", "text", "annotator", "label", "start", "end", "quote")
 
 
 @contextmanager
-def laid_out(items: Iterable[StudyItem]) -> Iterator[tuple[list[str], Iterator[Cells]]]:
+def build_table(items: Iterable[StudyItem]) -> Iterator[tuple[list[str], Iterator[Cells]]]:
     """The columns and the rows of a table. Rows wait in a file until all columns are known."""
     with tempfile.TemporaryFile("w+b") as waiting:
         columns = {"document", "text"}
-        for cells in _rows(items):
+        for cells in _build_rows(items):
             columns.update(cells)
             waiting.write(to_json(cells) + b"\n")
         if "annotator" in columns:
-            columns.update(_ALWAYS)
+            columns.update(_ANNOTATED_COLUMNS)
         waiting.seek(0)
-        yield ordered(columns), _back(waiting)
+        yield sort_columns(columns), _read_buffered_rows(waiting)
 
 
-def _back(waiting: IO[bytes]) -> Iterator[Cells]:
+def _read_buffered_rows(waiting: IO[bytes]) -> Iterator[Cells]:
     return (from_json(line) for line in waiting)
 
 
-def _rows(items: Iterable[StudyItem]) -> Iterator[Cells]:
+def _build_rows(items: Iterable[StudyItem]) -> Iterator[Cells]:
     """A row for each mark, or for an annotation without; who or what has no work has a row, too."""
     documents: dict[str, Document] = {}
     annotators: dict[str, Annotator] = {}
@@ -64,7 +70,7 @@ def _rows(items: Iterable[StudyItem]) -> Iterator[Cells]:
 
 def _document_cells(document: Document) -> Cells:
     context = {f"context.{name}": text for name, text in document.context.items()}
-    meta = {f"meta.{name}": cell_of(value) for name, value in document.meta.items()}
+    meta = {f"meta.{name}": format_cell(value) for name, value in document.meta.items()}
     return {"document": document.id, "text": document.text} | context | meta
 
 
@@ -74,7 +80,7 @@ def _annotator_cells(annotator: Annotator) -> Cells:
 
 
 def _annotation_rows(annotation: Annotation) -> Iterator[Cells]:
-    facts = annotation.model_dump(mode="json", include=set(ANNOTATION), exclude_defaults=True)
+    facts = annotation.model_dump(mode="json", include=set(ANNOTATION_COLUMNS), exclude_defaults=True)
     base = {"document": annotation.document, "annotator": annotation.annotator, "annotation": annotation.id}
     base |= {name: str(value) for name, value in facts.items()}
     if annotation.answers or not annotation.marks:
@@ -116,8 +122,8 @@ def _span_cells(span: Span | None, quote: str | None, prefix: str = "") -> Cells
 
 def _answer_cells(answers: Answers) -> Cells:
     return {
-        name if name in ANSWERS else f"answer.{name}": value
-        if name in WORDS and isinstance(value, str)
-        else cell_of(value)
+        name if name in ANSWER_COLUMNS else f"answer.{name}": value
+        if name in TEXT_ANSWER_COLUMNS and isinstance(value, str)
+        else format_cell(value)
         for name, value in answers.items()
     }

@@ -15,12 +15,12 @@ from typing import Any
 from finecomb.core.errors import FormatError, shorten
 from finecomb.core.records import Document, Segment
 from finecomb.core.study import StudyItem
-from finecomb.formats.atomic_file import sync
+from finecomb.formats.atomic_file import sync_to_disk
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source_files import Fields, json_items, record, starts_with, titled_segments
+from finecomb.formats.source_files import JsonObject, build_record, json_items, read_start, titled_segments
 
-BETWEEN = "\n\n"
-KEYS = ("id", "sections", "section_names")
+SECTION_SEPARATOR = "\n\n"
+KNOWN_KEYS = ("id", "sections", "section_names")
 
 
 def read(path: Path, options: Options) -> Iterator[StudyItem]:
@@ -28,22 +28,22 @@ def read(path: Path, options: Options) -> Iterator[StudyItem]:
     for index, value, line in json_items(path):
         if not isinstance(index, int):
             raise FormatError(f"{path}:{line}: expected a list of articles, found an object")
-        fields = Fields(value, f"{path}:{line}")
-        yield _document(fields, fields.get("id", str, f"{path.stem}-{index + 1}"))
+        fields = JsonObject(value, f"{path}:{line}")
+        yield _build_document(fields, fields.get("id", str, f"{path.stem}-{index + 1}"))
 
 
-def _document(fields: Fields, id: str) -> Document:
-    sections = fields.texts("sections")
-    names = fields.texts("section_names") if fields.value.get("section_names") is not None else [""] * len(sections)
+def _build_document(fields: JsonObject, id: str) -> Document:
+    sections = fields.get_texts("sections")
+    names = fields.get_texts("section_names") if fields.value.get("section_names") is not None else [""] * len(sections)
     if len(sections) != len(names):
         raise fields.error(f"has {len(sections)} sections but {len(names)} section_names; each section needs one")
-    return record(
+    return build_record(
         Document,
         fields.where,
         id=id,
-        text=BETWEEN.join(sections),
-        segments=tuple(titled_segments(sections, names, BETWEEN, fields.where)),
-        meta=fields.rest(*KEYS),
+        text=SECTION_SEPARATOR.join(sections),
+        segments=tuple(titled_segments(sections, names, SECTION_SEPARATOR, fields.where)),
+        meta=fields.other_fields(*KNOWN_KEYS),
     )
 
 
@@ -53,13 +53,13 @@ def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
         separator = "[\n"
         for item in items:
             if isinstance(item, Document):
-                file.write(separator + json.dumps(_article(item), ensure_ascii=False))
+                file.write(separator + json.dumps(_encode_document(item), ensure_ascii=False))
                 separator = ",\n"
         file.write("[]\n" if separator == "[\n" else "\n]\n")
-        sync(file)
+        sync_to_disk(file)
 
 
-def _article(document: Document) -> dict[str, Any]:
+def _encode_document(document: Document) -> dict[str, Any]:
     at = 0
     for start, end in [*((segment.start, segment.end) for segment in document.segments), (len(document.text),) * 2]:
         if document.segments and (between := document.text[at:start].strip()):
@@ -69,7 +69,7 @@ def _article(document: Document) -> dict[str, Any]:
     parts = document.segments or (Segment(start=0, end=len(document.text)),)
     names = [segment.title for segment in parts]
     return {
-        **{name: value for name, value in document.meta.items() if name not in KEYS},
+        **{name: value for name, value in document.meta.items() if name not in KNOWN_KEYS},
         "id": document.id,
         "sections": [document.text[segment.start : segment.end] for segment in parts],
         "section_names": names if any(names) else None,
@@ -78,7 +78,7 @@ def _article(document: Document) -> dict[str, Any]:
 
 def sniff(path: Path) -> bool:
     """A list whose first object has sections and their names."""
-    start = starts_with(path, 1 << 16).lstrip()
+    start = read_start(path, 1 << 16).lstrip()
     return start.startswith("[") and bool(
         re.match(r'\[\s*\{.*?"(?:sections|section_names)":\s*(?:\[|null)', start, re.S)
     )

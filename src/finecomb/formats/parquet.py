@@ -18,9 +18,9 @@ from finecomb.core.stored_marks import StoredMarks
 from finecomb.core.study import Study, StudyItem
 from finecomb.formats import folder, study_tables
 from finecomb.formats.base import Format, Options
-from finecomb.formats.features import EVERYTHING
+from finecomb.formats.features import ALL_FEATURES
 
-_DAMAGED = (PolarsError, PanicException, OSError)
+_READ_ERRORS = (PolarsError, PanicException, OSError)
 """What Polars raises on a damaged file; some damage makes it panic, which is no ordinary exception."""
 
 
@@ -28,21 +28,21 @@ def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """Settings, protocols, documents, annotators, annotations, a batch at a time."""
     if not path.is_dir():
         raise FormatError(f"{path}: not a folder; expected one with documents.parquet and its like")
-    yield folder.settings_of(path)
-    yield from folder.protocols(path)
+    yield folder.read_settings(path)
+    yield from folder.read_protocols(path)
     try:
-        tables = {name: _table(path / f"{name}.parquet", name) for name in frames.FRAMES}
-        yield from study_tables.records(tables, lambda name: str(path / f"{name}.parquet"))
-    except _DAMAGED as error:
+        tables = {name: _scan_table(path / f"{name}.parquet", name) for name in frames.FRAMES}
+        yield from study_tables.read_records(tables, lambda name: str(path / f"{name}.parquet"))
+    except _READ_ERRORS as error:
         raise FormatError(f"{path}: cannot be read as Parquet: {shorten(str(error), 100)}") from None
 
 
-def _table(file: Path, name: str) -> pl.LazyFrame:
+def _scan_table(file: Path, name: str) -> pl.LazyFrame:
     if not file.is_file():
         raise FormatError(f"{file}: no such file; a study in Parquet has {', '.join(frames.FRAMES)}, each .parquet")
     try:
-        return study_tables.fitted(pl.scan_parquet(file), name, str(file))
-    except _DAMAGED as error:
+        return study_tables.conform_to_schema(pl.scan_parquet(file), name, str(file))
+    except _READ_ERRORS as error:
         raise FormatError(f"{file}: not a Parquet file: {shorten(str(error), 100)}") from None
 
 
@@ -55,7 +55,7 @@ class ScannedStudy:
     protocols: Mapping[str, Protocol]
     tables: Mapping[str, pl.LazyFrame]
 
-    def count(self, name: str) -> int:
+    def row_count(self, name: str) -> int:
         """Rows of a table."""
         return int(self.tables[name].select(pl.len()).collect().item())
 
@@ -63,37 +63,39 @@ class ScannedStudy:
         """Whether every annotator is a record as it should be, and has an id of its own."""
         try:
             ids = [annotator.id for annotator in frames.iter_annotators(self.tables["annotators"].collect())]
-        except (ValueError, *_DAMAGED):
+        except (ValueError, *_READ_ERRORS):
             return False
         return len(set(ids)) == len(ids)
 
 
-def scan(path: Path) -> ScannedStudy:
+def scan_study(path: Path) -> ScannedStudy:
     """A study in Parquet without reading its tables; their columns are checked."""
-    tables = {name: _table(path / f"{name}.parquet", name) for name in frames.FRAMES}
-    return ScannedStudy(path, folder.settings_of(path), {item.id: item for item in folder.protocols(path)}, tables)
+    tables = {name: _scan_table(path / f"{name}.parquet", name) for name in frames.FRAMES}
+    return ScannedStudy(
+        path, folder.read_settings(path), {item.id: item for item in folder.read_protocols(path)}, tables
+    )
 
 
-def sealed_study(path: Path) -> Study:
+def read_sealed_study(path: Path) -> Study:
     """A sealed study as it is on disk; its marks stay there until they are asked for."""
-    scanned = scan(path)
+    scanned = scan_study(path)
     tables = {name: table for name, table in scanned.tables.items() if name != "marks"}
     try:
-        read_tables = {name: _compact(table.collect()) for name, table in tables.items()}
-    except _DAMAGED as error:
+        read_tables = {name: _compact_constant_columns(table.collect()) for name, table in tables.items()}
+    except _READ_ERRORS as error:
         raise FormatError(f"{path}: cannot be read as Parquet: {shorten(str(error), 100)}") from None
     marks = StoredMarks(scanned.tables["marks"])
     return Study(scanned.settings, scanned.protocols, marks=marks, **read_tables, notes=(), origin=str(path))
 
 
-def _compact(frame: pl.DataFrame) -> pl.DataFrame:
+def _compact_constant_columns(frame: pl.DataFrame) -> pl.DataFrame:
     """The same frame; a column that has one value throughout is held as that value, which takes no memory."""
     plain = [column for column in frame if not column.dtype.is_nested()]
     same = [column for column in plain if len(column) > 1 and column.eq_missing(column[0]).all()]
     return frame.with_columns(pl.lit(column[0], column.dtype).alias(column.name) for column in same)
 
 
-def write_part(part: Study, path: Path, marks: Iterable[pl.DataFrame]) -> None:
+def write_study_part(part: Study, path: Path, marks: Iterable[pl.DataFrame]) -> None:
     """Write the frames of a part of a study as they are, without a record for each row, and its marks as they come."""
     path.mkdir(parents=True)
     (path / "protocols").mkdir()
@@ -102,11 +104,11 @@ def write_part(part: Study, path: Path, marks: Iterable[pl.DataFrame]) -> None:
     folder.write_settings(part.settings, part.protocols, path)
     for name in frames.FRAMES:
         if name != "marks":
-            getattr(part, name).write_parquet(path / f"{name}.parquet", row_group_size=study_tables.BATCH)
+            getattr(part, name).write_parquet(path / f"{name}.parquet", row_group_size=study_tables.BATCH_ROWS)
     study_tables.write_table(marks, path / "marks.parquet", frames.MARKS)
 
 
-def write_marked(
+def write_annotated_study(
     source: ScannedStudy, path: Path, protocol: Protocol, annotator: Annotator, results: Mapping[str, pl.LazyFrame]
 ) -> None:
     """Write a study that has only texts with what one annotator marked in them, without reading it into memory."""
@@ -119,14 +121,14 @@ def write_marked(
     others = source.tables["annotators"].filter(pl.col("id") != annotator.id)
     own = frames.build_frame(frames.ANNOTATORS, [frames.annotator_row(annotator)]).lazy()
     for name, table in {"annotators": pl.concat([others, own]), **results}.items():
-        table.sink_parquet(path / f"{name}.parquet", row_group_size=study_tables.BATCH)
+        table.sink_parquet(path / f"{name}.parquet", row_group_size=study_tables.BATCH_ROWS)
 
 
 def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
     """Write the folder in batches, so that memory does not grow with the study."""
     path.mkdir(parents=True)
     (path / "protocols").mkdir()
-    parts = study_tables.Parts(path / "parts")
+    parts = study_tables.StudyTableWriter(path / "parts")
     settings, names = Settings(), []
     for item in items:
         if isinstance(item, Settings):
@@ -140,11 +142,17 @@ def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
     folder.write_settings(settings, names, path)
 
 
-def looks_like(path: Path) -> bool:
+def is_parquet_folder(path: Path) -> bool:
     """Whether `path` is a folder of Parquet tables."""
     return (path / "documents.parquet").is_file() and (path / "annotations.parquet").is_file()
 
 
 FORMAT = Format(
-    "parquet", "a folder of Parquet tables", read, write, suffixes=(".parquet",), sniff=looks_like, holds=EVERYTHING
+    "parquet",
+    "a folder of Parquet tables",
+    read,
+    write,
+    suffixes=(".parquet",),
+    sniff=is_parquet_folder,
+    holds=ALL_FEATURES,
 )

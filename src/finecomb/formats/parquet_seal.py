@@ -12,24 +12,24 @@ from pathlib import Path
 
 from finecomb.version import __version__
 
-NAME = "seal.json"
+SEAL_FILE = "seal.json"
 
 
 def set_seal(folder: Path) -> None:
     """Seal a folder whose records were all checked."""
-    (folder / NAME).write_text(json.dumps(_contents(folder), indent=1) + "\n", encoding="utf-8")
+    (folder / SEAL_FILE).write_text(json.dumps(_seal_contents(folder), indent=1) + "\n", encoding="utf-8")
 
 
 def is_sealed(folder: Path) -> bool:
     """Whether the files are those that were sealed, by this version."""
     try:
-        stored = json.loads((folder / NAME).read_text(encoding="utf-8"))
+        stored = json.loads((folder / SEAL_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    return bool(stored == _contents(folder))
+    return bool(stored == _seal_contents(folder))
 
 
-def _contents(folder: Path) -> dict[str, str]:
+def _seal_contents(folder: Path) -> dict[str, str]:
     files = [folder / "study.yaml", *sorted(folder.glob("*.parquet")), *sorted(folder.glob("protocols/*.yaml"))]
     digests = {str(file.relative_to(folder)): _digest(file) for file in files if file.is_file()}
     return {"finecomb": __version__, **digests}

@@ -13,29 +13,29 @@ from finecomb.core.errors import FormatError
 from finecomb.core.records import Document
 from finecomb.core.study import StudyItem
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source_files import read_text, record, starts_with
+from finecomb.formats.source_files import build_record, read_start, read_text
 
 ENDING = ".txt"
 
 
 def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """Documents without marks."""
-    return _folder(path) if path.is_dir() else _lines(path)
+    return _read_folder(path) if path.is_dir() else _read_lines(path)
 
 
-def _folder(path: Path) -> Iterator[StudyItem]:
+def _read_folder(path: Path) -> Iterator[StudyItem]:
     files = sorted(file for file in path.iterdir() if file.suffix.lower() == ENDING and file.is_file())
     if not files:
         raise FormatError(f"{path}: has no text files (*{ENDING})")
     for file in files:
-        yield record(Document, str(file), id=file.stem, text=read_text(file).rstrip("\r\n"))
+        yield build_record(Document, str(file), id=file.stem, text=read_text(file).rstrip("\r\n"))
 
 
-def _lines(path: Path) -> Iterator[StudyItem]:
+def _read_lines(path: Path) -> Iterator[StudyItem]:
     lines = read_text(path).replace("\r\n", "\n").removesuffix("\n").split("\n")
     width = len(str(len(lines)))
     for number, line in enumerate(lines, 1):
-        yield record(Document, f"{path}:{number}", id=f"{path.stem}-{number:0{width}}", text=line)
+        yield build_record(Document, f"{path}:{number}", id=f"{path.stem}-{number:0{width}}", text=line)
 
 
 def sniff(path: Path) -> bool:
@@ -43,7 +43,7 @@ def sniff(path: Path) -> bool:
     if path.is_dir():
         names = [file for file in path.iterdir() if not file.name.startswith(".")]
         return bool(names) and all(file.suffix.lower() == ENDING and file.is_file() for file in names)
-    start = starts_with(path).partition("\n")[0]
+    start = read_start(path).partition("\n")[0]
     return path.suffix.lower() == ENDING and "\t" not in start and not start.startswith("#FORMAT")
 
 

@@ -14,7 +14,14 @@ from finecomb.core.records import Annotation, Annotator, Document, Mark, Status
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import StudyItem
 from finecomb.formats.base import Options
-from finecomb.formats.source_files import Fields, implied_protocol, json_lines, label_name, parse_json, record
+from finecomb.formats.source_files import (
+    JsonObject,
+    build_record,
+    implied_protocol,
+    json_lines,
+    parse_json,
+    resolve_label,
+)
 
 
 @dataclass(slots=True)
@@ -30,7 +37,7 @@ class LabelledSpan:
 
 
 @dataclass(slots=True)
-class Pass:
+class AnnotatorPass:
     """One reading of one text; without an annotator, the text alone."""
 
     document: Document
@@ -41,18 +48,20 @@ class Pass:
     meta: dict[str, Any] = field(default_factory=dict)
 
 
-def line_records(make: Callable[[Fields, int, str], Pass], path: Path, options: Options) -> Iterator[StudyItem]:
+def build_records_from_lines(
+    make: Callable[[JsonObject, int, str], AnnotatorPass], path: Path, options: Options
+) -> Iterator[StudyItem]:
     """The records of a file of JSON lines; `make` gets a line's fields, its number and the annotator's name."""
 
-    def passes() -> Iterator[Pass]:
+    def passes() -> Iterator[AnnotatorPass]:
         for line, text in json_lines(path):
             where = f"{path}:{line}"
-            yield make(Fields(parse_json(text, where), where), line, options.annotator or path.stem)
+            yield make(JsonObject(parse_json(text, where), where), line, options.annotator or path.stem)
 
-    return records(passes, path, options)
+    return build_records(passes, path, options)
 
 
-def records(passes: Callable[[], Iterator[Pass]], path: Path, options: Options) -> Iterator[StudyItem]:
+def build_records(passes: Callable[[], Iterator[AnnotatorPass]], path: Path, options: Options) -> Iterator[StudyItem]:
     """Protocol, documents, annotators and annotations; `passes` can be gone through again."""
     documents: dict[str, Document] = {}
     annotators: dict[str, None] = {}
@@ -66,24 +75,24 @@ def records(passes: Callable[[], Iterator[Pass]], path: Path, options: Options) 
     protocol = options.protocol or implied_protocol(path.stem, labels)
     yield protocol
     yield from documents.values()
-    yield from (record(Annotator, str(path), id=name, kind="human") for name in annotators)
+    yield from (build_record(Annotator, str(path), id=name, kind="human") for name in annotators)
     rounds: Counter[tuple[str, str]] = Counter()
     ids: set[str] = set()
     for one_pass in passes():
         if one_pass.annotator:
             key = one_pass.document.id, one_pass.annotator
-            yield _annotation(one_pass, rounds[key], protocol, ids)
+            yield _build_annotation(one_pass, rounds[key], protocol, ids)
             rounds[key] += 1
 
 
-def _annotation(one_pass: Pass, round: int, protocol: Protocol, ids: set[str]) -> Annotation:
+def _build_annotation(one_pass: AnnotatorPass, round: int, protocol: Protocol, ids: set[str]) -> Annotation:
     id = f"{one_pass.document.id}/{one_pass.annotator}" + (f"/{round}" if round else "")
     marks = []
     for number, span in enumerate(one_pass.spans):
         mark = span.id if span.id and span.id not in ids else f"{id}/{number}"
         ids.add(mark)
-        marks.append(_mark(span, mark, one_pass.document, protocol))
-    return record(
+        marks.append(_build_mark(span, mark, one_pass.document, protocol))
+    return build_record(
         Annotation,
         one_pass.where,
         id=id,
@@ -97,20 +106,26 @@ def _annotation(one_pass: Pass, round: int, protocol: Protocol, ids: set[str]) -
     )
 
 
-def _mark(labelled: LabelledSpan, id: str, document: Document, protocol: Protocol) -> Mark:
+def _build_mark(labelled: LabelledSpan, id: str, document: Document, protocol: Protocol) -> Mark:
     if not 0 <= labelled.start <= labelled.end <= len(document.text):
         raise FormatError(
             f"{labelled.where}: [{labelled.start}, {labelled.end}) does not lie in the text, "
             f"which has {len(document.text)} characters"
         )
     span = Span(labelled.start, labelled.end)
-    label = None if labelled.label is None else label_name(protocol, labelled.label, labelled.where)
-    return record(
-        Mark, labelled.where, id=id, spans=(span,), quotes=(span.of(document.text),), label=label, meta=labelled.meta
+    label = None if labelled.label is None else resolve_label(protocol, labelled.label, labelled.where)
+    return build_record(
+        Mark,
+        labelled.where,
+        id=id,
+        spans=(span,),
+        quotes=(span.extract(document.text),),
+        label=label,
+        meta=labelled.meta,
     )
 
 
-def worked(items: Iterable[StudyItem]) -> Iterator[tuple[Document, Annotation | None]]:
+def pair_with_documents(items: Iterable[StudyItem]) -> Iterator[tuple[Document, Annotation | None]]:
     """Each annotation with its document, and at the end the documents that have none."""
     documents: dict[str, Document] = {}
     left: dict[str, None] = {}
@@ -124,7 +139,7 @@ def worked(items: Iterable[StudyItem]) -> Iterator[tuple[Document, Annotation | 
     yield from ((documents[id], None) for id in left)
 
 
-def on_text(annotation: Annotation) -> Iterator[tuple[Mark, Span]]:
+def labelled_text_spans(annotation: Annotation) -> Iterator[tuple[Mark, Span]]:
     """Each span of a labelled mark that covers words of the text, with its mark."""
     for mark in annotation.marks:
         for span in mark.spans:

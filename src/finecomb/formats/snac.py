@@ -21,24 +21,24 @@ from finecomb.core.quotes import find_nth, find_preceding
 from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Mark, Note, Segment
 from finecomb.core.span import TEXT, Span
 from finecomb.core.study import StudyItem
-from finecomb.formats.atomic_file import sync
+from finecomb.formats.atomic_file import sync_to_disk
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source_files import Fields, json_items, label_name, record, starts_with
+from finecomb.formats.source_files import JsonObject, build_record, json_items, read_start, resolve_label
 from finecomb.protocols import load_shipped
 
-READERS = 3
-CROWD = "crowd"
-_MODEL = re.compile(r"(book_175b|book_6b|tripod)(\d+)")
-_SNIFF = re.compile(r'\s*\{\s*"[^"]*"\s*:\s*\{\s*"0"\s*:\s*\{\s*"(text|errors)"\s*:')
+ANNOTATORS_PER_SUMMARY = 3
+CROWD_ANNOTATOR = "crowd"
+_MODEL_PATTERN = re.compile(r"(book_175b|book_6b|tripod)(\d+)")
+_FILE_START = re.compile(r'\s*\{\s*"[^"]*"\s*:\s*\{\s*"0"\s*:\s*\{\s*"(text|errors)"\s*:')
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class _SourceSegment:
     """One segment: where it starts in the whole text, its own text and its errors."""
 
     start: int
     text: str
-    errors: tuple[Fields, ...]
+    errors: tuple[JsonObject, ...]
 
     @property
     def end(self) -> int:
@@ -48,39 +48,39 @@ class _Piece:
 def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """One document and one pooled annotation for each summary."""
     protocol = options.protocol or load_shipped("snac")
-    annotator = options.annotator or CROWD
+    annotator = options.annotator or CROWD_ANNOTATOR
     yield protocol
-    yield record(Annotator, str(path), id=annotator, kind="pooled")
+    yield build_record(Annotator, str(path), id=annotator, kind="pooled")
     counts: Counter[str] = Counter()
     for key, value, line in json_items(path):
         where = f"{path}:{line}"
         if not isinstance(key, str):
             raise FormatError(f"{where}: expected an object with summaries by id, found a list")
-        pieces = _pieces(Fields(value, f"{where}: {key}"))
-        document = _document(key, pieces, where)
+        pieces = _parse_segments(JsonObject(value, f"{where}: {key}"))
+        document = _build_document(key, pieces, where)
         yield document
         id = f"{key}/{annotator}"
-        marks = tuple(_marks(id, pieces, document.text, protocol, options.repeats == "kth", counts))
+        marks = tuple(_build_marks(id, pieces, document.text, protocol, options.repeats == "kth", counts))
         whose = {"document": key, "annotator": annotator, "protocol": protocol.id}
-        yield record(Annotation, where, id=id, **whose, readers=READERS, marks=marks)
-    yield from _notes(counts, options)
+        yield build_record(Annotation, where, id=id, **whose, readers=ANNOTATORS_PER_SUMMARY, marks=marks)
+    yield from _build_notes(counts, options)
 
 
-def _pieces(summary: Fields) -> list[_Piece]:
-    pieces: list[_Piece] = []
+def _parse_segments(summary: JsonObject) -> list[_SourceSegment]:
+    pieces: list[_SourceSegment] = []
     start = 0
     for index, (number, value) in enumerate(summary.value.items()):
         if number != str(index):
             raise summary.error(f"expected segment '{index}', found {number!r}; segments are numbered from 0 in order")
-        segment = Fields(value, f"{summary.where}: segment {number}")
-        pieces.append(_Piece(start, segment.get("text", str), tuple(segment.each("errors"))))
+        segment = JsonObject(value, f"{summary.where}: segment {number}")
+        pieces.append(_SourceSegment(start, segment.get("text", str), tuple(segment.iter_objects("errors"))))
         start = pieces[-1].end + 1
     return pieces
 
 
-def _document(id: str, pieces: list[_Piece], where: str) -> Document:
-    model = _MODEL.fullmatch(id)
-    return record(
+def _build_document(id: str, pieces: list[_SourceSegment], where: str) -> Document:
+    model = _MODEL_PATTERN.fullmatch(id)
+    return build_record(
         Document,
         where,
         id=id,
@@ -90,40 +90,42 @@ def _document(id: str, pieces: list[_Piece], where: str) -> Document:
     )
 
 
-def _marks(
-    annotation: str, pieces: list[_Piece], text: str, protocol: Protocol, by_number: bool, counts: Counter[str]
+def _build_marks(
+    annotation: str, pieces: list[_SourceSegment], text: str, protocol: Protocol, by_number: bool, counts: Counter[str]
 ) -> Iterator[Mark]:
     number = 0
     for index, piece in enumerate(pieces):
         repeats: Counter[tuple[str, str]] = Counter()
         for error in piece.errors:
             quote = error.get("span", str)
-            label = label_name(protocol, error.get("error_type", str), error.where)
+            label = resolve_label(protocol, error.get("error_type", str), error.where)
             nth = repeats[quote, label] if by_number else 0
             repeats[quote, label] += 1
             place, places = find_nth(quote, text, nth, piece.start, piece.end)
             span = Span(*place) if place else None
             counts["unlocated"] += span is None
             counts["repeated"] += places > 1
-            counts["overvoted"] += error.get("votes", int) > READERS
-            yield _mark(f"{annotation}/{number}", error, span, index, label, text, counts)
+            counts["overvoted"] += error.get("votes", int) > ANNOTATORS_PER_SUMMARY
+            yield _build_mark(f"{annotation}/{number}", error, span, index, label, text, counts)
             number += 1
 
 
-def _mark(id: str, error: Fields, span: Span | None, segment: int, label: str, text: str, counts: Counter[str]) -> Mark:
-    antecedents, lost = _antecedents(error, span, text)
+def _build_mark(
+    id: str, error: JsonObject, span: Span | None, segment: int, label: str, text: str, counts: Counter[str]
+) -> Mark:
+    antecedents, lost = _build_antecedents(error, span, text)
     counts["antecedents unlocated"] += len(lost)
     quote = error.get("span", str)
     why = "" if span else "not in its segment" if quote else "the span is empty"
-    meta: dict[str, Any] = error.rest("span", "error_type", "votes", "antecedants", "antecedents")
+    meta: dict[str, Any] = error.other_fields("span", "error_type", "votes", "antecedants", "antecedents")
     meta |= {} if span else {"segment": segment}
     meta |= {"antecedents": lost} if lost and antecedents and antecedents.spans else {}
     spans, votes = (span,) if span else (), error.get("votes", int)
     place = {"spans": spans, "quotes": (quote,), "unlocated": why}
-    return record(Mark, error.where, id=id, **place, label=label, votes=votes, antecedents=antecedents, meta=meta)
+    return build_record(Mark, error.where, id=id, **place, label=label, votes=votes, antecedents=antecedents, meta=meta)
 
 
-def _antecedents(error: Fields, mark: Span | None, text: str) -> tuple[Antecedents | None, list[str]]:
+def _build_antecedents(error: JsonObject, mark: Span | None, text: str) -> tuple[Antecedents | None, list[str]]:
     """Those that could be placed, in text order, and the quotes of the others."""
     name = "antecedants" if "antecedants" in error.value else "antecedents"  # the release spells it with an a
     quotes = error.get(name, list, [])
@@ -131,36 +133,38 @@ def _antecedents(error: Fields, mark: Span | None, text: str) -> tuple[Anteceden
         raise error.error(f"{name!r}: expected a list of texts, found {quotes!r}")
     if not quotes:
         return None, []
-    places = [_antecedent(quote, mark, text) for quote in quotes]
+    places = [_locate_antecedent(quote, mark, text) for quote in quotes]
     spans = sorted(span for span in places if span)
     lost = [quote for quote, span in zip(quotes, places, strict=True) if span is None]
     if not spans:
-        return record(Antecedents, error.where, spans=(), quotes=tuple(quotes), unlocated="not in the text"), lost
-    return Antecedents(spans=tuple(spans), quotes=tuple(span.of(text) for span in spans)), lost
+        return build_record(Antecedents, error.where, spans=(), quotes=tuple(quotes), unlocated="not in the text"), lost
+    return Antecedents(spans=tuple(spans), quotes=tuple(span.extract(text) for span in spans)), lost
 
 
-def _antecedent(quote: str, mark: Span | None, text: str) -> Span | None:
+def _locate_antecedent(quote: str, mark: Span | None, text: str) -> Span | None:
     """The occurrence nearest before the mark, else the first; across segments it has spaces for line breaks."""
     around = (mark.start, mark.end) if mark else None
     place = find_preceding(quote, text, around) or find_preceding(quote, text.replace("\n", " "), around)
     return Span(*place) if place else None
 
 
-def _notes(counts: Counter[str], options: Options) -> Iterator[Note]:
+def _build_notes(counts: Counter[str], options: Options) -> Iterator[Note]:
     rule = "a span's k-th repetition is at its k-th" if options.repeats == "kth" else "all are at the first"
     lines = {
         "unlocated": "spans are empty or not in their segment; they are kept without a place",
         "repeated": f"spans stand more than once in their segment; {rule} occurrence",
         "antecedents unlocated": "antecedents are not in the text",
-        "overvoted": f"errors have more votes than the {READERS} readers",
+        "overvoted": f"errors have more votes than the {ANNOTATORS_PER_SUMMARY} readers",
     }
     return (Note(text=f"{counts[name]:,} {line}") for name, line in lines.items() if counts[name])
 
 
 # --- writing -----------------------------------------------------------------------------------------------------
 
-_Key = tuple[int, str, str, Span | None, int]  # segment, quote, error type, place, repetition within one annotation
-_Errors = dict[str, dict[_Key, dict[str, Any]]]  # by document
+_ErrorKey = tuple[
+    int, str, str, Span | None, int
+]  # segment, quote, error type, place, repetition within one annotation
+_ErrorsByDocument = dict[str, dict[_ErrorKey, dict[str, Any]]]  # by document
 
 
 def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
@@ -170,8 +174,8 @@ def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
     """
     documents: dict[str, Document] = {}
     gold: set[str] = set()
-    readers: _Errors = {}
-    merged: _Errors = {}
+    readers: _ErrorsByDocument = {}
+    merged: _ErrorsByDocument = {}
     for item in items:
         if isinstance(item, Document):
             documents[item.id] = item
@@ -179,16 +183,16 @@ def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
             gold.add(item.id)
         elif isinstance(item, Annotation) and item.document in documents:
             errors = merged if item.annotator in gold else readers
-            _add(item, documents[item.document], errors.setdefault(item.document, {}))
+            _add_errors(item, documents[item.document], errors.setdefault(item.document, {}))
     with path.open("w", encoding="utf-8", newline="\n") as file:
         errors = readers or merged
-        summaries = {id: _summary(document, errors.get(id, {})) for id, document in documents.items()}
+        summaries = {id: _encode_summary(document, errors.get(id, {})) for id, document in documents.items()}
         json.dump(summaries, file, ensure_ascii=False, indent=2)
         file.write("\n")
-        sync(file)
+        sync_to_disk(file)
 
 
-def _add(annotation: Annotation, document: Document, errors: dict[_Key, dict[str, Any]]) -> None:
+def _add_errors(annotation: Annotation, document: Document, errors: dict[_ErrorKey, dict[str, Any]]) -> None:
     repeats: Counter[tuple[Any, ...]] = Counter()
     for mark in annotation.marks:
         if mark.label is None or any(span.part != TEXT for span in mark.spans):
@@ -196,7 +200,7 @@ def _add(annotation: Annotation, document: Document, errors: dict[_Key, dict[str
         span = mark.spans[0] if mark.spans else None
         quote = mark.quotes[0] if mark.quotes else ""
         kind = error_type(mark.label, annotation.protocol)
-        where = (_segment(mark, document), quote, kind, span)
+        where = (_segment_index(mark, document), quote, kind, span)
         error = errors.setdefault((*where, repeats[where]), {"span": quote, "error_type": kind, "votes": 0})
         repeats[where] += 1
         error["votes"] += 1 if mark.votes is None else mark.votes
@@ -215,33 +219,33 @@ def _antecedent_quotes(mark: Mark) -> list[str]:
     return quotes + ([str(words) for words in lost] if isinstance(lost, list) else [])
 
 
-def _segments(document: Document) -> tuple[Segment, ...]:
+def _writable_segments(document: Document) -> tuple[Segment, ...]:
     """Its segments where one blank stands between every two of them and nothing around them, else the whole as one.
 
     That blank becomes a line break, which is how the format joins its segments, so that no offset changes.
     """
     whole = (Segment(start=0, end=len(document.text)),)
-    before, *between, after = _gaps(document.text, document.segments) if document.segments else ["", "", ""]
+    before, *between, after = _segment_gaps(document.text, document.segments) if document.segments else ["", "", ""]
     fits = not before and not after and all(len(gap) == 1 and gap.isspace() for gap in between)
     return document.segments if document.segments and fits else whole
 
 
-def _gaps(text: str, parts: Sequence[Segment]) -> list[str]:
+def _segment_gaps(text: str, parts: Sequence[Segment]) -> list[str]:
     """What a text has before its parts, between every two of them, and after them."""
     edges = [0, *(edge for part in parts for edge in (part.start, part.end)), len(text)]
     return [text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)]
 
 
-def _segment(mark: Mark, document: Document) -> int:
-    segments = _segments(document)
+def _segment_index(mark: Mark, document: Document) -> int:
+    segments = _writable_segments(document)
     if not mark.spans:
         number = mark.meta.get("segment")
         return number if isinstance(number, int) and 0 <= number < len(segments) else 0
     return sum(segment.end < mark.spans[0].start for segment in segments)
 
 
-def _summary(document: Document, errors: dict[_Key, dict[str, Any]]) -> dict[str, Any]:
-    segments = _segments(document)
+def _encode_summary(document: Document, errors: dict[_ErrorKey, dict[str, Any]]) -> dict[str, Any]:
+    segments = _writable_segments(document)
     summary: dict[str, Any] = {
         str(index): {"errors": [], "text": document.text[segment.start : segment.end]}
         for index, segment in enumerate(segments)
@@ -251,15 +255,15 @@ def _summary(document: Document, errors: dict[_Key, dict[str, Any]]) -> dict[str
     return summary
 
 
-def looks_like(path: Path) -> bool:
+def sniff(path: Path) -> bool:
     """Whether it opens with a summary's first segment."""
-    return path.is_file() and bool(_SNIFF.match(starts_with(path)))
+    return path.is_file() and bool(_FILE_START.match(read_start(path)))
 
 
 FORMAT = Format(
     *("snac", "SNaC's JSON", read, write),
     suffixes=(".json",),
-    sniff=looks_like,
+    sniff=sniff,
     holds=frozenset(
         [
             *("document segments", "annotator kind", "annotation readers", "annotation without marks"),

@@ -22,7 +22,7 @@ from finecomb.core.spelling import fold_spelling
 R = TypeVar("R", bound=Record)
 
 
-def neighbours(path: Path) -> list[str]:
+def sibling_names(path: Path) -> list[str]:
     """Names of the files beside a path, in order, hidden ones left out."""
     return sorted(file.name for file in path.parent.iterdir() if file.name[0] != ".") if path.parent.is_dir() else []
 
@@ -32,7 +32,7 @@ def open_text(path: Path) -> IO[str]:
     try:
         return path.open(encoding="utf-8-sig", newline="")
     except FileNotFoundError:
-        near = neighbours(path)
+        near = sibling_names(path)
         raise FormatError(f"{path}: no such file{did_you_mean(path.name, near) if near else ''}") from None
     except IsADirectoryError:
         raise FormatError(f"{path}: is a folder; expected a file") from None
@@ -42,12 +42,12 @@ def open_text(path: Path) -> IO[str]:
 
 def read_text(path: Path) -> str:
     """All of a UTF-8 file."""
-    with open_text(path) as file, decoding(path):
+    with open_text(path) as file, report_decoding_errors(path):
         return file.read()
 
 
 @contextmanager
-def decoding(path: Path) -> Iterator[None]:
+def report_decoding_errors(path: Path) -> Iterator[None]:
     """Turn a decoding failure inside into a clear error."""
     try:
         yield
@@ -60,7 +60,7 @@ def decoding(path: Path) -> Iterator[None]:
 
 def json_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Line number and text of every line that is not blank."""
-    with open_text(path) as file, decoding(path):
+    with open_text(path) as file, report_decoding_errors(path):
         for number, line in enumerate(file, 1):
             if line.strip():
                 yield number, line
@@ -79,22 +79,22 @@ def json_items(path: Path) -> Iterator[tuple[str | int, Any, int]]:
 
     Memory grows with the largest item, not with the file.
     """
-    with open_text(path) as file, decoding(path):
-        yield from _json_items(file, path)
+    with open_text(path) as file, report_decoding_errors(path):
+        yield from _parse_json_items(file, path)
 
 
-_SPACE = re.compile(r"[ \t\r\n]*")
+_WHITESPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
 
 
-class _Window:
+class _JsonStream:
     """The part of a file now in memory, and where it stands."""
 
     def __init__(self, file: IO[str], path: Path) -> None:
         self.file, self.path = file, path
         self.buffer, self.at, self.line, self.ended = "", 0, 1, False
 
-    def more(self) -> None:
+    def read_more(self) -> None:
         chunk = self.file.read(max(1 << 16, len(self.buffer)))
         self.ended = not chunk
         self.line += self.buffer.count("\n", 0, self.at)
@@ -103,17 +103,17 @@ class _Window:
     def peek(self) -> str:
         """The next character that is not white space, or an empty string at the end."""
         while True:
-            self.at = _SPACE.match(self.buffer, self.at).end()  # type: ignore[union-attr]
+            self.at = _WHITESPACE.match(self.buffer, self.at).end()  # type: ignore[union-attr]
             if self.at < len(self.buffer) or self.ended:
                 return self.buffer[self.at : self.at + 1]
-            self.more()
+            self.read_more()
 
-    def take(self, expected: str) -> None:
+    def expect(self, expected: str) -> None:
         if self.peek() != expected:
             raise self.error(f"expected {expected!r}, found {self.peek() or 'the end of the file'!r}")
         self.at += 1
 
-    def value(self) -> Any:
+    def read_value(self) -> Any:
         """The JSON value that starts here."""
         self.peek()
         while True:
@@ -129,46 +129,46 @@ class _Window:
             else:
                 if end < len(self.buffer) or self.ended:  # a number at the edge of the buffer may go on
                     # raw_decode is lenient about NaN and half surrogates; the strict parser is not.
-                    checked = parse_json(self.buffer[self.at : end], f"{self.path}:{self.here()}")
+                    checked = parse_json(self.buffer[self.at : end], f"{self.path}:{self.line_number()}")
                     self.at = end
                     return checked
                 del value
-            self.more()
+            self.read_more()
 
-    def here(self, at: int | None = None) -> int:
+    def line_number(self, at: int | None = None) -> int:
         return self.line + self.buffer.count("\n", 0, self.at if at is None else at)
 
     def error(self, message: str, at: int | None = None) -> FormatError:
-        return FormatError(f"{self.path}:{self.here(at)}: not JSON: {message}")
+        return FormatError(f"{self.path}:{self.line_number(at)}: not JSON: {message}")
 
 
-def _json_items(file: IO[str], path: Path) -> Iterator[tuple[str | int, Any, int]]:
-    window = _Window(file, path)
+def _parse_json_items(file: IO[str], path: Path) -> Iterator[tuple[str | int, Any, int]]:
+    window = _JsonStream(file, path)
     opening = window.peek()
     if opening not in ("[", "{"):
         raise window.error(f"expected '[' or '{{' at the start, found {opening or 'an empty file'!r}")
-    window.take(opening)
+    window.expect(opening)
     closing = "]" if opening == "[" else "}"
     index = 0
     while window.peek() != closing:
         if index:
-            window.take(",")
+            window.expect(",")
         window.peek()
         key: str | int = index
-        line = window.here()
+        line = window.line_number()
         if opening == "{":
             if window.peek() != '"':
                 raise window.error(f"expected a name in quotes, found {window.peek() or 'the end of the file'!r}")
-            key = window.value()
-            window.take(":")
-        yield key, window.value(), line
+            key = window.read_value()
+            window.expect(":")
+        yield key, window.read_value(), line
         index += 1
-    window.take(closing)
+    window.expect(closing)
     if window.peek():
         raise window.error(f"expected the end of the file, found {window.peek()!r}")
 
 
-def record(kind: type[R], where: str, /, **values: Any) -> R:
+def build_record(kind: type[R], where: str, /, **values: Any) -> R:
     """Make a record from values found in a file; a slip becomes one line with `where` and the field."""
     try:
         return kind(**values)
@@ -178,12 +178,12 @@ def record(kind: type[R], where: str, /, **values: Any) -> R:
         ) from None
 
 
-class Fields:
+class JsonObject:
     """Typed look-ups in a JSON object found in a file, with errors that say where, what and what was expected."""
 
     def __init__(self, value: Any, where: str) -> None:
         if not isinstance(value, dict):
-            raise FormatError(f"{where}: expected an object, found {_kind(value)}")
+            raise FormatError(f"{where}: expected an object, found {_describe_type(value)}")
         self.value: dict[str, Any] = value
         self.where = where
 
@@ -196,18 +196,18 @@ class Fields:
                 raise FormatError(f"{self.where}: {name!r} is missing{did_you_mean(name, self.value)}")
             return default
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            wanted = " or ".join(_NAMES.get(type_, type_.__name__) for type_ in kinds)
+            wanted = " or ".join(_TYPE_NAMES.get(type_, type_.__name__) for type_ in kinds)
             raise FormatError(
-                f"{self.where}: {name!r}: expected {wanted}, found {_kind(value)} {shorten(repr(value), 40)}"
+                f"{self.where}: {name!r}: expected {wanted}, found {_describe_type(value)} {shorten(repr(value), 40)}"
             )
         return value
 
-    def each(self, name: str, default: Any = ...) -> Iterator[Fields]:
+    def iter_objects(self, name: str, default: Any = ...) -> Iterator[JsonObject]:
         """The objects in the list called `name`."""
         for index, value in enumerate(self.get(name, list, default)):
-            yield Fields(value, f"{self.where}: {name}[{index}]")
+            yield JsonObject(value, f"{self.where}: {name}[{index}]")
 
-    def texts(self, name: str) -> list[str]:
+    def get_texts(self, name: str) -> list[str]:
         """The list of texts called `name`."""
         values: list[Any] = self.get(name, list)
         for index, value in enumerate(values):
@@ -215,7 +215,7 @@ class Fields:
                 raise self.error(f"{name}[{index}]: expected text, found {shorten(repr(value), 40)}")
         return values
 
-    def rest(self, *names: str) -> dict[str, Any]:
+    def other_fields(self, *names: str) -> dict[str, Any]:
         """Everything but the named ones: what the source has and we do not."""
         return {name: value for name, value in self.value.items() if name not in names and value is not None}
 
@@ -228,11 +228,11 @@ def titled_segments(parts: Iterable[str], titles: Iterable[str], between: str, w
     """The segments of a text that was joined from parts, each with its title."""
     start = 0
     for part, title in zip(parts, titles, strict=True):
-        yield record(Segment, where, start=start, end=start + len(part), title=title)
+        yield build_record(Segment, where, start=start, end=start + len(part), title=title)
         start += len(part) + len(between)
 
 
-_NAMES: dict[type, str] = {
+_TYPE_NAMES: dict[type, str] = {
     str: "text",
     int: "a whole number",
     float: "a number",
@@ -242,8 +242,8 @@ _NAMES: dict[type, str] = {
 }
 
 
-def _kind(value: Any) -> str:
-    return "null" if value is None else _NAMES.get(type(value), type(value).__name__)
+def _describe_type(value: Any) -> str:
+    return "null" if value is None else _TYPE_NAMES.get(type(value), type(value).__name__)
 
 
 def csv_rows(
@@ -251,7 +251,7 @@ def csv_rows(
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Line number (where the row ends) and row of a table with a header line; a row with too many fields is refused."""
     _lift_field_limit()
-    with open_text(path) as file, decoding(path):
+    with open_text(path) as file, report_decoding_errors(path):
         reader = csv.DictReader(file, delimiter=delimiter, quoting=quoting, restval="", strict=True)
         try:
             names = reader.fieldnames = [name.strip() for name in reader.fieldnames or []]
@@ -273,7 +273,7 @@ def _lift_field_limit() -> None:
     csv.field_size_limit(2**31 - 1)  # the default of 131,072 characters refuses long texts
 
 
-def starts_with(path: Path, size: int = 4096) -> str:
+def read_start(path: Path, size: int = 4096) -> str:
     """The first characters of a file for sniffing; empty when it cannot be read."""
     try:
         with path.open("rb") as file:
@@ -285,10 +285,10 @@ def starts_with(path: Path, size: int = 4096) -> str:
 # --- labels ------------------------------------------------------------------------------------------------------
 
 
-def label_name(protocol: Protocol, spelling: str, where: str) -> str:
+def resolve_label(protocol: Protocol, spelling: str, where: str) -> str:
     """The name of the label that a file spells in its own way; `where` begins the message when there is none."""
     try:
-        return protocol.label(spelling).name
+        return protocol.resolve_label(spelling).name
     except ProtocolError as error:
         raise FormatError(f"{where}: {error}") from None
 
@@ -306,7 +306,7 @@ def slug(name: str) -> str:
     return cleaned or "label-" + "".join(f"{ord(character):x}" for character in name[:8])
 
 
-def _named_apart(spellings: Iterable[str]) -> dict[str, list[str]]:
+def _assign_unique_names(spellings: Iterable[str]) -> dict[str, list[str]]:
     """Spellings by a name of their own: those that differ by more than case and spacing never share one."""
     same: dict[str, list[str]] = {}
     for spelling in sorted(set(spellings)):
@@ -322,7 +322,7 @@ def _named_apart(spellings: Iterable[str]) -> dict[str, list[str]]:
     return dict(sorted(named.items()))
 
 
-def question_name(name: str) -> str:
+def normalise_question_name(name: str) -> str:
     """A question's name in our spelling: lower case with underscores.
 
     >>> question_name("How severe?"), question_name("2nd look")
@@ -338,9 +338,9 @@ def implied_protocol(
     """A protocol with the labels that a file uses, and antecedents if it has any, for files that do not say more."""
     antecedent = {"antecedent": "optional"} if antecedents else {}
     records = []
-    for short, spellings in _named_apart(labels).items():
+    for short, spellings in _assign_unique_names(labels).items():
         aliases = tuple(spelling for spelling in spellings if fold_spelling(spelling) != short)
-        records.append(record(Label, name, name=short, title=spellings[0], aliases=aliases, **antecedent))
+        records.append(build_record(Label, name, name=short, title=spellings[0], aliases=aliases, **antecedent))
     summary = "Made from the labels that the file uses; its definitions are not known."
     return Protocol(
         name=slug(name),

@@ -17,24 +17,24 @@ from finecomb.core.records import Annotation, Annotator, Document
 from finecomb.core.study import StudyItem
 
 T = TypeVar("T")
-Record = Document | Annotator | Annotation
+TableRecord = Document | Annotator | Annotation
 
-BATCH = 20_000
+BATCH_ROWS = 20_000
 """Rows of any frame that are in memory at a time."""
 
 
 # --- out -----------------------------------------------------------------------------------------------------------
 
 
-class Parts:
+class StudyTableWriter:
     """Puts records into Parquet files of a batch each, then joins the files of each frame into one."""
 
-    def __init__(self, place: Path, batch: int = BATCH) -> None:
+    def __init__(self, place: Path, batch: int = BATCH_ROWS) -> None:
         self.place, self.batch, self.count = place, batch, 0
         self.rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in frames.FRAMES}
         place.mkdir()
 
-    def add(self, item: Record) -> None:
+    def add(self, item: TableRecord) -> None:
         """Take one record."""
         match item:
             case Document():
@@ -51,11 +51,11 @@ class Parts:
     def _flush(self) -> None:
         for name, rows in self.rows.items():
             if rows or not self.count:  # the first part is written even when empty, to carry the columns
-                frames.build_frame(frames.FRAMES[name], rows).write_parquet(self._part(name, self.count))
+                frames.build_frame(frames.FRAMES[name], rows).write_parquet(self._part_path(name, self.count))
             rows.clear()
         self.count += 1
 
-    def _part(self, name: str, number: int) -> Path:
+    def _part_path(self, name: str, number: int) -> Path:
         return self.place / f"{name}-{number:06d}.parquet"
 
     def finish(self, target: Path) -> None:
@@ -74,14 +74,14 @@ def write_table(pieces: Iterable[pl.DataFrame], file: Path, columns: frames.Colu
     frames.build_frame(columns, []).write_parquet(place / "000000.parquet")
     for number, piece in enumerate(pieces, 1):
         piece.write_parquet(place / f"{number:06d}.parquet")
-    pl.scan_parquet(sorted(place.glob("*.parquet"))).sink_parquet(file, row_group_size=BATCH)
+    pl.scan_parquet(sorted(place.glob("*.parquet"))).sink_parquet(file, row_group_size=BATCH_ROWS)
     shutil.rmtree(place)
 
 
 # --- in ------------------------------------------------------------------------------------------------------------
 
 
-def fitted(table: pl.LazyFrame, name: str, where: str) -> pl.LazyFrame:
+def conform_to_schema(table: pl.LazyFrame, name: str, where: str) -> pl.LazyFrame:
     """`table` with the columns and types of the frame `name`; every column that does not fit is in one error."""
     columns = table.collect_schema()
     wanted = pl.Schema(frames.schema(frames.FRAMES[name]))
@@ -98,7 +98,7 @@ def fitted(table: pl.LazyFrame, name: str, where: str) -> pl.LazyFrame:
     mistyped = [
         f"column {column_name!r}: expected {kind}, found {columns[column_name]}"
         for column_name, kind in wanted.items()
-        if column_name in columns and not _kin(columns[column_name], kind)
+        if column_name in columns and not _is_lossless_cast(columns[column_name], kind)
     ]
     if slips := [*missing, *unknown, *mistyped]:
         raise FormatError("\n".join(f"{where}: {slip}" for slip in slips))
@@ -106,7 +106,7 @@ def fitted(table: pl.LazyFrame, name: str, where: str) -> pl.LazyFrame:
     return ordered if columns == wanted else ordered.cast(wanted)
 
 
-def _kin(kind: pl.DataType, wanted: pl.DataType) -> bool:
+def _is_lossless_cast(kind: pl.DataType, wanted: pl.DataType) -> bool:
     """Whether one type goes into the other without loss; a column of nulls has no type of its own."""
     if kind == wanted or kind == pl.Null:
         return True
@@ -115,31 +115,35 @@ def _kin(kind: pl.DataType, wanted: pl.DataType) -> bool:
     return (kind.is_integer() and wanted.is_numeric()) or (kind.is_float() and wanted.is_float())
 
 
-def records(tables: Mapping[str, pl.LazyFrame], where: Callable[[str], str], batch: int = BATCH) -> Iterator[StudyItem]:
+def read_records(
+    tables: Mapping[str, pl.LazyFrame], where: Callable[[str], str], batch: int = BATCH_ROWS
+) -> Iterator[StudyItem]:
     """Documents, annotators and annotations of a study's frames; `where` says in which file a frame is."""
-    for part in _slices(tables["documents"], batch):
-        yield from _made(part, frames.iter_documents, Document, where("documents"))
-    for part in _slices(tables["annotators"], batch):
-        yield from _made(part, frames.iter_annotators, Annotator, where("annotators"))
-    yield from _annotations(tables, where, batch)
+    for part in _iter_batches(tables["documents"], batch):
+        yield from _build_records(part, frames.iter_documents, Document, where("documents"))
+    for part in _iter_batches(tables["annotators"], batch):
+        yield from _build_records(part, frames.iter_annotators, Annotator, where("annotators"))
+    yield from _read_annotations(tables, where, batch)
 
 
-def _slices(table: pl.LazyFrame, batch: int) -> Iterator[pl.DataFrame]:
+def _iter_batches(table: pl.LazyFrame, batch: int) -> Iterator[pl.DataFrame]:
     offset = 0
     while len(part := table.slice(offset, batch).collect(engine="streaming")):
         yield part
         offset += batch
 
 
-def _annotations(tables: Mapping[str, pl.LazyFrame], where: Callable[[str], str], batch: int) -> Iterator[Annotation]:
+def _read_annotations(
+    tables: Mapping[str, pl.LazyFrame], where: Callable[[str], str], batch: int
+) -> Iterator[Annotation]:
     """Each batch of annotations with the marks and units that name them, in whatever order those stand."""
     placed = {"marks": 0, "units": 0}
-    for part in _slices(tables["annotations"], batch):
+    for part in _iter_batches(tables["annotations"], batch):
         mine = pl.col("annotation").is_in(part["id"].implode())
         rows = {name: tables[name].filter(mine).collect(engine="streaming") for name in placed}
         for name, frame in rows.items():
             placed[name] += len(frame)
-        yield from _joined(part, rows["marks"], rows["units"], where)
+        yield from _build_annotations(part, rows["marks"], rows["units"], where)
     for name, count in placed.items():
         there = tables[name].select(pl.len()).collect().item()
         if there != count:
@@ -148,27 +152,29 @@ def _annotations(tables: Mapping[str, pl.LazyFrame], where: Callable[[str], str]
             )
 
 
-def _joined(
+def _build_annotations(
     annotations: pl.DataFrame, marks: pl.DataFrame, units: pl.DataFrame, where: Callable[[str], str]
 ) -> Iterator[Annotation]:
     try:
         yield from list(frames.iter_annotations(annotations, marks, units))
     except (ValueError, TypeError):
         none = annotations.clear(), marks.clear(), units.clear()
-        _made_all(marks, lambda row: frames.iter_annotations(none[0], row, none[2]), where("marks"))
-        _made_all(units, lambda row: frames.iter_annotations(none[0], none[1], row), where("units"))
-        yield from _made(
+        _check_rows(marks, lambda row: frames.iter_annotations(none[0], row, none[2]), where("marks"))
+        _check_rows(units, lambda row: frames.iter_annotations(none[0], none[1], row), where("units"))
+        yield from _build_records(
             annotations, lambda row: frames.iter_annotations(row, none[1], none[2]), Annotation, where("annotations")
         )
         raise
 
 
-def _made_all(frame: pl.DataFrame, make: Callable[[pl.DataFrame], Iterable[T]], where: str) -> None:
-    for _ in _made(frame, make, Annotation, where):
+def _check_rows(frame: pl.DataFrame, make: Callable[[pl.DataFrame], Iterable[T]], where: str) -> None:
+    for _ in _build_records(frame, make, Annotation, where):
         pass
 
 
-def _made(frame: pl.DataFrame, make: Callable[[pl.DataFrame], Iterable[T]], kind: Any, where: str) -> Iterator[T]:
+def _build_records(
+    frame: pl.DataFrame, make: Callable[[pl.DataFrame], Iterable[T]], kind: Any, where: str
+) -> Iterator[T]:
     """The records of a frame; when one cannot be made, the first row at fault is named."""
     try:
         yield from list(make(frame))

@@ -28,22 +28,22 @@ from finecomb.core.span import Span
 from finecomb.core.study import StudyItem
 from finecomb.core.text_folding import FoldedText, Range, likeness
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source_files import label_name, record
+from finecomb.formats.source_files import build_record, resolve_label
 from finecomb.protocols import load_shipped
 
-TEXTS, PEOPLE, ERRORS, GOLD = "generated_text_info", "participant_info", "annotations", "GSML"
+TEXTS_SHEET, PEOPLE_SHEET, ERRORS_SHEET, GOLD_SHEET = "generated_text_info", "participant_info", "annotations", "GSML"
 WORKBOOK = "participants_and_annotations.xlsx"
-UNTYPED = frozenset(["#", "no type"])
-_GENDERS = {"male": "man", "female": "woman"}
-_PIECE = re.compile(r"\S+(?:\s\S+)*")  # the stories have more than one space between sentences
-_NEAR_SENTENCE = 0.75
+UNTYPED_LABELS = frozenset(["#", "no type"])
+_GENDER_NAMES = {"male": "man", "female": "woman"}
+_TEXT_RUN = re.compile(r"\S+(?:\s\S+)*")  # the stories have more than one space between sentences
+_MIN_SENTENCE_LIKENESS = 0.75
 
 
 # --- sheets ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SheetRow:
     """One row of a sheet by column name, with its place for messages."""
 
     number: int
@@ -53,14 +53,14 @@ class Row:
     def __getitem__(self, name: str) -> str:
         return self.cells.get(name, "")
 
-    def need(self, name: str) -> str:
+    def require_value(self, name: str) -> str:
         """The value of a column that cannot be empty."""
         if not self[name]:
             raise FormatError(f"{self.where}: {name!r} is empty")
         return self[name]
 
 
-def _sheets(path: Path) -> dict[str, list[tuple[Any, ...]]]:
+def _read_sheets(path: Path) -> dict[str, list[tuple[Any, ...]]]:
     """The cells of every sheet. A damaged workbook can fail anywhere inside the parser, in many ways."""
     if not path.is_file():
         raise FormatError(f"{path}: {'is a folder; expected a workbook' if path.is_dir() else 'no such file'}")
@@ -75,24 +75,24 @@ def _sheets(path: Path) -> dict[str, list[tuple[Any, ...]]]:
         raise FormatError(f"{path}: cannot be read as an Excel workbook: {shorten(str(error), 100)}") from None
 
 
-def _rows(sheets: Mapping[str, list[tuple[Any, ...]]], name: str, first: str, path: Path) -> list[Row]:
+def _sheet_rows(sheets: Mapping[str, list[tuple[Any, ...]]], name: str, first: str, path: Path) -> list[SheetRow]:
     """The rows below the one that begins with the column `first`; of two columns with one name the first counts."""
     if name not in sheets:
         raise FormatError(f"{path}: has no sheet {name!r}{did_you_mean(name, sheets)}")
-    cells = [tuple(map(_text, row)) for row in sheets[name]]
+    cells = [tuple(map(_cell_text, row)) for row in sheets[name]]
     header = next((number for number, row in enumerate(cells) if row and row[0] == first), None)
     if header is None:
         raise FormatError(f"{path}: sheet {name!r}: no row begins with {first!r}, the name of its first column")
     numbered = list(enumerate(cells, 1))[header + 1 :]
     names = cells[header]
     return [
-        Row(number, dict(reversed(list(zip(names, row, strict=False)))), f"{path}: {name} row {number}")
+        SheetRow(number, dict(reversed(list(zip(names, row, strict=False)))), f"{path}: {name} row {number}")
         for number, row in numbered
         if any(row)
     ]
 
 
-def _text(value: Any) -> str:
+def _cell_text(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if isinstance(value, datetime):
@@ -103,36 +103,40 @@ def _text(value: Any) -> str:
 # --- texts and people --------------------------------------------------------------------------------------------
 
 
-def _documents(sheets: Mapping[str, list[tuple[Any, ...]]], path: Path) -> dict[str, Document]:
+def _read_documents(sheets: Mapping[str, list[tuple[Any, ...]]], path: Path) -> dict[str, Document]:
     documents = {}
-    for row in _rows(sheets, TEXTS, "ID", path):
+    for row in _sheet_rows(sheets, TEXTS_SHEET, "ID", path):
         if not row["text"].strip():
             continue
         links = {name: row[name] for name in ("bref url", "home_season", "visiting_season") if row[name]}
         meta = {"model": row["System"], "stage": row["Stage"], "line": row["Line"], "date": row["Game Date"]}
         facts: dict[str, object] = {name: value for name, value in meta.items() if value}
-        id = row.need("ID").strip()
+        id = row.require_value("ID").strip()
         if id in documents:
             raise FormatError(f"{row.where}: ID {id!r} is there twice")
-        documents[id] = record(
+        documents[id] = build_record(
             Document, row.where, id=id, text=row["text"], meta=facts | ({"links": links} if links else {})
         )
     return documents
 
 
-def _annotator(row: Row, protocol: Protocol) -> Annotator:
+def _build_annotator(row: SheetRow, protocol: Protocol) -> Annotator:
     """With what they said about themselves and how many errors of the qualifying text they found."""
     gender = row["Answer.Q1Answer"]
-    survey = {"gender": _GENDERS.get(gender, gender), "age_group": row["Answer.Q2Answer"], "basketball": row["Q3 Text"]}
+    survey = {
+        "gender": _GENDER_NAMES.get(gender, gender),
+        "age_group": row["Answer.Q2Answer"],
+        "basketball": row["Q3 Text"],
+    }
     score = row["Bonus Score (% vs ours)"]
     qualification = None
     if row["Passed"] and re.fullmatch(r"-?\d{1,6}(\.\d{1,6})?", score):
         qualification = QualificationResult(protocol=protocol.id, score=float(score), passed=row["Passed"] == "Y")
     meta = {"notes": row["Notes"], "errors_submitted": row["Experiment Errors Found"]}
-    return record(
+    return build_record(
         Annotator,
         row.where,
-        id=row.need("WorkerId"),
+        id=row.require_value("WorkerId"),
         kind="human",
         survey={name: value for name, value in survey.items() if value},
         qualification=qualification,
@@ -153,7 +157,7 @@ class QuoteLocation:
     """How many places would do as well: with more than one it is a guess."""
 
 
-def in_order(quotes: Sequence[tuple[str, Sequence[Range]]]) -> list[QuoteLocation]:
+def choose_ordered_locations(quotes: Sequence[tuple[str, Sequence[Range]]]) -> list[QuoteLocation]:
     """One place of each quote's candidates, with the fewest steps back in the text; of equals the earliest.
 
     Two equal quotes, one after the other, at one place count as a step back, too.
@@ -163,15 +167,15 @@ def in_order(quotes: Sequence[tuple[str, Sequence[Range]]]) -> list[QuoteLocatio
     >>> [place.alike for place in in_order([("a", [(0, 1), (4, 5)]), ("b", [(6, 7)])])]
     [2, 1]
     """
-    ahead = _least_steps(quotes)
-    behind = _least_steps([*reversed(quotes)], backwards=True)[::-1]
+    ahead = _min_backward_steps(quotes)
+    behind = _min_backward_steps([*reversed(quotes)], backwards=True)[::-1]
     places: list[QuoteLocation] = []
     before: tuple[str, Range] | None = None
     for (quote, ranges), steps, rest in zip(quotes, ahead, behind, strict=True):
         totals = [one + other for one, other in zip(steps, rest, strict=True)]
         alike = totals.count(min(totals))
         onwards = [
-            back + (_steps_back(before, (quote, span)) if before else 0)
+            back + (_is_backward_step(before, (quote, span)) if before else 0)
             for span, back in zip(ranges, rest, strict=True)
         ]
         before = (quote, ranges[onwards.index(min(onwards))])
@@ -179,7 +183,7 @@ def in_order(quotes: Sequence[tuple[str, Sequence[Range]]]) -> list[QuoteLocatio
     return places
 
 
-def _least_steps(quotes: Sequence[tuple[str, Sequence[Range]]], backwards: bool = False) -> list[list[int]]:
+def _min_backward_steps(quotes: Sequence[tuple[str, Sequence[Range]]], backwards: bool = False) -> list[list[int]]:
     """For each candidate of each quote: the fewest steps back of those before it and up to it."""
     table: list[list[int]] = []
     for at, (quote, ranges) in enumerate(quotes):
@@ -190,75 +194,77 @@ def _least_steps(quotes: Sequence[tuple[str, Sequence[Range]]], backwards: bool 
         row = []
         for span in ranges:
             pairs = [((other, one), (quote, span)) for one in others]
-            steps = [_steps_back(*(pair[::-1] if backwards else pair)) for pair in pairs]
+            steps = [_is_backward_step(*(pair[::-1] if backwards else pair)) for pair in pairs]
             row.append(min(step + earlier for step, earlier in zip(steps, table[-1], strict=True)))
         table.append(row)
     return table
 
 
-def _steps_back(one: tuple[str, Range], other: tuple[str, Range]) -> int:
+def _is_backward_step(one: tuple[str, Range], other: tuple[str, Range]) -> int:
     return int(other[1][0] < one[1][0] or other == one)
 
 
-class Finder:
+class QuoteFinder:
     """Places the errors of one story, row by row."""
 
     def __init__(self, text: str, repeats: str) -> None:
         self.text, self.repeats = text, repeats
-        self.folded = FoldedText.of(text)
-        self.pieces = [match.span() for match in _PIECE.finditer(text)]
+        self.folded = FoldedText.from_text(text)
+        self.pieces = [match.span() for match in _TEXT_RUN.finditer(text)]
 
-    def places(self, rows: Sequence[Row]) -> list[QuoteLocation]:
+    def locate_rows(self, rows: Sequence[SheetRow]) -> list[QuoteLocation]:
         """The places of all rows about one sentence, which are expected in text order."""
-        sentence = self.sentence(rows[0]["sentence_text"], rows[0]["sentence_id"])
+        sentence = self.find_sentence(rows[0]["sentence_text"], rows[0]["sentence_id"])
         if sentence is None:
             return [QuoteLocation(None, "its sentence is not in the text") for _ in rows]
-        choices = [self._within(sentence, row) for row in rows]
+        choices = [self._candidate_ranges(sentence, row) for row in rows]
         located = [at for at, ranges in enumerate(choices) if ranges]
         places = [QuoteLocation(None, "the quote is not in its sentence") for _ in rows]
         if self.repeats == "first":
             chosen = [QuoteLocation(choices[at][0], alike=len(choices[at])) for at in located]
         else:
-            chosen = in_order([(rows[at].need("error").strip(), choices[at]) for at in located])
+            chosen = choose_ordered_locations(
+                [(rows[at].require_value("error").strip(), choices[at]) for at in located]
+            )
         for at, place in zip(located, chosen, strict=True):
             places[at] = place
         return places
 
-    def sentence(self, wanted: str, number: str) -> Range | None:
+    def find_sentence(self, wanted: str, number: str) -> Range | None:
         """Where a sentence stands, however its spaces and quotes were changed; else the piece of text most like it.
 
         Generated stories repeat themselves: of several places it is the one whose number in the story is nearest.
         """
-        if places := self.folded.places(wanted):
+        if places := self.folded.find_ranges(wanted):
             index = int(number) - 1 if re.fullmatch(r"\d{1,6}", number) else 0
-            return min(places, key=lambda place: abs(self._index(place) - index))
+            return min(places, key=lambda place: abs(self._piece_index(place) - index))
         rated = [(likeness(wanted, self.text[start:end]), start, end) for start, end in self.pieces]
         best, start, end = max(rated, default=(0.0, 0, 0)) if wanted.strip() else (0.0, 0, 0)
-        return (start, end) if best >= _NEAR_SENTENCE else None
+        return (start, end) if best >= _MIN_SENTENCE_LIKENESS else None
 
-    def _index(self, place: Range) -> int:
+    def _piece_index(self, place: Range) -> int:
         return sum(end <= place[0] for _, end in self.pieces)
 
-    def _within(self, sentence: Range, row: Row) -> list[Range]:
+    def _candidate_ranges(self, sentence: Range, row: SheetRow) -> list[Range]:
         """The candidates in text order, only those that the row's context or its correction points at."""
         start, end = sentence
-        text, quote, context = self.text[start:end], row.need("error").strip(), row["context"].strip()
+        text, quote, context = self.text[start:end], row.require_value("error").strip(), row["context"].strip()
         if quote.lower() == "whole sentence" and not find_exact(quote, text):
             return [sentence]
         places = find_exact(quote, text)
         if not places and (near := find_most_similar(quote, text)):
             places = [near]
-        places = _in_phrase(quote, context, places, text)
-        places = _beside_words(quote, row["correction"], places, text)
+        places = _filter_by_context(quote, context, places, text)
+        places = _filter_by_correction(quote, row["correction"], places, text)
         return [(start + a, start + b) for a, b in places]
 
 
 _ORDINALS = {"first": 1, "1st": 1, "second": 2, "2nd": 2, "third": 3, "3rd": 3, "fourth": 4, "4th": 4}
-_OCCURRENCE = re.compile(rf"({'|'.join(_ORDINALS)}) (?:occurrence|instance)", re.IGNORECASE)
+_ORDINAL_PHRASE = re.compile(rf"({'|'.join(_ORDINALS)}) (?:occurrence|instance)", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 
 
-def _in_phrase(quote: str, context: str, places: list[Range], text: str) -> list[Range]:
+def _filter_by_context(quote: str, context: str, places: list[Range], text: str) -> list[Range]:
     """The places that a context means: an ordinal, a phrase around the quote, or words on one side of it.
 
     >>> text = "63 percent from deep, and a paltry 63 percent from there"
@@ -267,74 +273,78 @@ def _in_phrase(quote: str, context: str, places: list[Range], text: str) -> list
     """
     if len(places) < 2 or not context:
         return places
-    if (ordinal := _OCCURRENCE.fullmatch(context)) and _ORDINALS[ordinal[1].lower()] <= len(places):
+    if (ordinal := _ORDINAL_PHRASE.fullmatch(context)) and _ORDINALS[ordinal[1].lower()] <= len(places):
         return [places[_ORDINALS[ordinal[1].lower()] - 1]]
     if inside := [(a + x, a + y) for a, b in find_exact(context, text) for x, y in find_exact(quote, context)]:
         return [place for place in places if place in inside] or places
     at = next(iter(find_exact(quote, context)), None)
     sides = (context[: at[0]], context[at[1] :]) if at else ("", "")
-    return _most(places, [_shared_words(text, place, *sides) for place in places])
+    return _keep_highest_scores(places, [_shared_word_count(text, place, *sides) for place in places])
 
 
-def _beside_words(quote: str, correction: str, places: list[Range], text: str) -> list[Range]:
+def _filter_by_correction(quote: str, correction: str, places: list[Range], text: str) -> list[Range]:
     """The places with a word of the correction right before or after them, which the quote itself does not have."""
     if len(places) < 2:
         return places
     new = set(_WORD.findall(correction.lower())) - set(_WORD.findall(quote.lower()))
     beside = [{*_WORD.findall(text[:a].lower())[-1:], *_WORD.findall(text[b:].lower())[:1]} for a, b in places]
-    return _most(places, [len(words & new) for words in beside])
+    return _keep_highest_scores(places, [len(words & new) for words in beside])
 
 
-def _most(places: list[Range], points: list[int]) -> list[Range]:
+def _keep_highest_scores(places: list[Range], points: list[int]) -> list[Range]:
     """The places with the most points, in text order."""
     return [place for place, point in zip(places, points, strict=True) if point == max(points)]
 
 
-def _shared_words(text: str, place: Range, before: str, after: str) -> int:
+def _shared_word_count(text: str, place: Range, before: str, after: str) -> int:
     """How many words on both sides of a place are those of a phrase, counted outwards up to the first other word."""
     sides = (text[: place[0]], before, -1), (text[place[1] :], after, 1)
-    return sum(_common(*(_WORD.findall(words.lower())[::step] for words in pair)) for *pair, step in sides)
+    return sum(
+        _common_prefix_length(*(_WORD.findall(words.lower())[::step] for words in pair)) for *pair, step in sides
+    )
 
 
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
+def _common_prefix_length(one: Sequence[str], other: Sequence[str]) -> int:
     """How many words two lists share from the start."""
     pairs = zip(one, other, strict=False)
     return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
-def _placed(
-    rows: Iterable[Row], documents: Mapping[str, Document], options: Options
-) -> Iterator[tuple[Row, QuoteLocation]]:
-    finders = {id: Finder(document.text, options.repeats) for id, document in documents.items()}
-    sentences: dict[tuple[str, ...], list[Row]] = {}
+def _locate_errors(
+    rows: Iterable[SheetRow], documents: Mapping[str, Document], options: Options
+) -> Iterator[tuple[SheetRow, QuoteLocation]]:
+    finders = {id: QuoteFinder(document.text, options.repeats) for id, document in documents.items()}
+    sentences: dict[tuple[str, ...], list[SheetRow]] = {}
     every = list(rows)
     for row in every:
-        id = row.need("sheet")
-        row.need("error")
+        id = row.require_value("sheet")
+        row.require_value("error")
         if id not in finders:
             raise FormatError(f"{row.where}: no text is called {id!r}{did_you_mean(id, documents)}")
         sentences.setdefault((id, row["sentence_id"], row["sentence_text"]), []).append(row)
     places = {
         row.number: place
         for (id, *_), group in sentences.items()
-        for row, place in zip(group, finders[id].places(group), strict=True)
+        for row, place in zip(group, finders[id].locate_rows(group), strict=True)
     }
     return ((row, places[row.number]) for row in every)
 
 
-def _mark(id: str, row: Row, place: QuoteLocation, label: str, protocol: Protocol, text: str, item: str | None) -> Mark:
-    quote = row.need("error").strip()
+def _build_mark(
+    id: str, row: SheetRow, place: QuoteLocation, label: str, protocol: Protocol, text: str, item: str | None
+) -> Mark:
+    quote = row.require_value("error").strip()
     spans = (Span(*place.span),) if place.span else ()
-    words = spans[0].of(text) if spans else quote
+    words = spans[0].extract(text) if spans else quote
     meta: dict[str, Any] = {"sentence": row["sentence_id"], "context": row["context"]}
     meta |= {"quoted": quote if words != quote else "", "ambiguous": place.alike if place.alike > 1 else ""}
-    return record(
+    return build_record(
         Mark,
         row.where,
         id=id,
         spans=spans,
         quotes=(words,),
-        label=None if label in UNTYPED else label_name(protocol, label, row.where),
+        label=None if label in UNTYPED_LABELS else resolve_label(protocol, label, row.where),
         answers={"correction": row["correction"]} if row["correction"] else {},
         item=item,
         unlocated=place.why,
@@ -342,7 +352,7 @@ def _mark(id: str, row: Row, place: QuoteLocation, label: str, protocol: Protoco
     )
 
 
-def _note(placed: list[tuple[Row, QuoteLocation]], documents: Mapping[str, Document]) -> Iterator[Note]:
+def _build_notes(placed: list[tuple[SheetRow, QuoteLocation]], documents: Mapping[str, Document]) -> Iterator[Note]:
     lost = [row.number for row, place in placed if place.span is None]
     near = [
         row.number
@@ -369,35 +379,35 @@ def _note(placed: list[tuple[Row, QuoteLocation]], documents: Mapping[str, Docum
 def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """Protocol, texts, annotators and annotations of the study, or its gold standard."""
     protocol = options.protocol or load_shipped("accuracy")
-    sheets = _sheets(path)
+    sheets = _read_sheets(path)
     yield Settings(protocols=(protocol.id,))
     yield protocol
-    yield from (_gold if GOLD in sheets else _study)(sheets, path, protocol, options)
+    yield from (_read_gold if GOLD_SHEET in sheets else _read_study)(sheets, path, protocol, options)
 
 
-def _study(
+def _read_study(
     sheets: Mapping[str, list[tuple[Any, ...]]], path: Path, protocol: Protocol, options: Options
 ) -> Iterator[StudyItem]:
-    documents = _documents(sheets, path)
+    documents = _read_documents(sheets, path)
     yield from documents.values()
-    rows = _rows(sheets, ERRORS, "sheet", path)
-    people = _rows(sheets, PEOPLE, "WorkerId", path)
+    rows = _sheet_rows(sheets, ERRORS_SHEET, "sheet", path)
+    people = _sheet_rows(sheets, PEOPLE_SHEET, "WorkerId", path)
     columns = rows[0].cells if rows else {}
     at_work = sorted((row for row in people if row["WorkerId"] in columns), key=lambda row: row["WorkerId"])
-    yield from (_annotator(row, protocol) for row in at_work)
+    yield from (_build_annotator(row, protocol) for row in at_work)
     if left := len(people) - len(at_work):
         yield Note(text=f"{left} people who only took the qualifying test are left out")
-    placed = list(_placed(rows, documents, options))
-    yield from _note(placed, documents)
+    placed = list(_locate_errors(rows, documents, options))
+    yield from _build_notes(placed, documents)
     read = [id for id, document in documents.items() if document.meta.get("stage") != "Qualifying"]
     for annotator in (row["WorkerId"] for row in at_work):
-        yield from _annotations(annotator, read, placed, protocol, documents)
+        yield from _build_annotations(annotator, read, placed, protocol, documents)
 
 
-def _annotations(
+def _build_annotations(
     annotator: str,
     read: Iterable[str],
-    placed: list[tuple[Row, QuoteLocation]],
+    placed: list[tuple[SheetRow, QuoteLocation]],
     protocol: Protocol,
     documents: Mapping[str, Document],
 ) -> Iterator[Annotation]:
@@ -407,7 +417,7 @@ def _annotations(
         if label := row[annotator]:
             story, item = row["sheet"], str(row.number)
             text = documents[story].text
-            marks[story].append(_mark(f"{story}/{annotator}/{item}", row, place, label, protocol, text, item))
+            marks[story].append(_build_mark(f"{story}/{annotator}/{item}", row, place, label, protocol, text, item))
     for id in dict.fromkeys([*read, *marks]):
         text_marks = tuple(marks[id])
         yield Annotation(
@@ -415,44 +425,44 @@ def _annotations(
         )
 
 
-def _gold(
+def _read_gold(
     sheets: Mapping[str, list[tuple[Any, ...]]], path: Path, protocol: Protocol, options: Options
 ) -> Iterator[StudyItem]:
     """The gold standard has no texts: they, and the rows it was made from, are in the other workbook."""
     other = options.texts or path.with_name(WORKBOOK)
     if not other.is_file():
         raise FormatError(f"{path}: its texts are in {WORKBOOK}, which is not beside it; say where it is with --texts")
-    beside = _sheets(other)
+    beside = _read_sheets(other)
     documents = {
         id: text_record
-        for id, text_record in _documents(beside, other).items()
+        for id, text_record in _read_documents(beside, other).items()
         if text_record.meta.get("stage") != "Qualifying"
     }
     yield from documents.values()
     yield Annotator(id="gold", kind="gold")
-    sources = list(_placed(_rows(beside, ERRORS, "sheet", other), documents, options))
+    sources = list(_locate_errors(_sheet_rows(beside, ERRORS_SHEET, "sheet", other), documents, options))
     unused = defaultdict(list)
     for row, place in sources:
-        unused[_same_error(row)].append((row, place))
+        unused[_error_key(row)].append((row, place))
     marks: dict[str, list[Mark]] = defaultdict(list)
-    golds = _rows(sheets, GOLD, "sheet", path)
-    by_themselves = {row.number: place for row, place in _placed(golds, documents, options)}
+    golds = _sheet_rows(sheets, GOLD_SHEET, "sheet", path)
+    by_themselves = {row.number: place for row, place in _locate_errors(golds, documents, options)}
     placed = []
     for row in golds:
-        story = row.need("sheet")
-        candidates = unused[_same_error(row)]
+        story = row.require_value("sheet")
+        candidates = unused[_error_key(row)]
         source, place = candidates.pop(0) if candidates else (None, by_themselves[row.number])
         placed.append((row, place))
         id, item = f"{story}/gold/{row.number}", str(source.number) if source else None
         text = documents[story].text
-        marks[story].append(_mark(id, row, place, row.need("category"), protocol, text, item))
-    yield from _note(placed, documents)
+        marks[story].append(_build_mark(id, row, place, row.require_value("category"), protocol, text, item))
+    yield from _build_notes(placed, documents)
     for id in documents:
         text_marks = tuple(marks[id])
         yield Annotation(id=f"{id}/gold", document=id, annotator="gold", protocol=protocol.id, marks=text_marks)
 
 
-def _same_error(row: Row) -> tuple[str, ...]:
+def _error_key(row: SheetRow) -> tuple[str, ...]:
     return tuple(row[name] for name in ("sheet", "sentence_id", "error", "correction"))
 
 
@@ -463,7 +473,7 @@ def sniff(path: Path) -> bool:
             names = set(re.findall(r'<sheet\b[^>]*?\bname="([^"]*)"', file.read(1 << 16).decode(errors="ignore")))
     except (OSError, zipfile.BadZipFile, KeyError, RuntimeError, NotImplementedError, ValueError, EOFError):
         return False
-    return {TEXTS, PEOPLE, ERRORS} <= names or names == {GOLD}
+    return {TEXTS_SHEET, PEOPLE_SHEET, ERRORS_SHEET} <= names or names == {GOLD_SHEET}
 
 
 FORMAT = Format(

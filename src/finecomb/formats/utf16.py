@@ -6,14 +6,14 @@ import bisect
 import itertools
 
 
-class Utf16:
+class Utf16Offsets:
     """Positions in a text as JavaScript counts them, in UTF-16 units, and as we do, in code points."""
 
     def __init__(self, text: str) -> None:
         widths = (2 if ord(character) > 0xFFFF else 1 for character in text)
         self._starts = list(itertools.accumulate(widths, initial=0))
 
-    def code_points(self, units: int) -> int | None:
+    def to_code_point(self, units: int) -> int | None:
         """The position of a unit; None within a surrogate pair and outside the text.
 
         >>> Utf16("a😀b").code_points(3), Utf16("a😀b").code_points(2)
@@ -22,6 +22,6 @@ class Utf16:
         at = bisect.bisect_left(self._starts, units)
         return at if at < len(self._starts) and self._starts[at] == units else None
 
-    def units(self, code_points: int) -> int:
+    def to_utf16(self, code_points: int) -> int:
         """The other way round."""
         return self._starts[code_points]

@@ -17,14 +17,14 @@ from finecomb.core.records import Annotation, Document
 from finecomb.core.study import StudyItem
 from finecomb.formats import simple_spans
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source_files import decoding, open_text, read_text, record, starts_with
-from finecomb.formats.utf16 import Utf16
+from finecomb.formats.source_files import build_record, open_text, read_start, read_text, report_decoding_errors
+from finecomb.formats.utf16 import Utf16Offsets
 
 ANNOTATION, SOURCE = "annotation", "source"
 LAYER = "webanno.custom.Mark"
-_HEAD = "#FORMAT=WebAnno TSV 3"
-_LINGUISTIC = "de.tudarmstadt.ukp.dkpro.core.api."
-_MARKED = f"{_LINGUISTIC}ner"
+_FILE_HEADER = "#FORMAT=WebAnno TSV 3"
+_LINGUISTIC_PREFIX = "de.tudarmstadt.ukp.dkpro.core.api."
+_NAMED_ENTITY_PREFIX = f"{_LINGUISTIC_PREFIX}ner"
 """Of the layers that come with WebAnno, only named entities are marks; the others are parts of speech and the like."""
 
 
@@ -34,16 +34,16 @@ _MARKED = f"{_LINGUISTIC}ner"
 def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """Documents and annotations of a file or of a project; each file is one person's work on one text."""
 
-    def passes() -> Iterator[simple_spans.Pass]:
+    def passes() -> Iterator[simple_spans.AnnotatorPass]:
         if path.is_dir():
-            yield from _project(path, options)
+            yield from _read_project(path, options)
         else:
-            yield _pass(path, path.stem, options.annotator or path.stem, None, options)
+            yield _read_pass(path, path.stem, options.annotator or path.stem, None, options)
 
-    return simple_spans.records(passes, path, options)
+    return simple_spans.build_records(passes, path, options)
 
 
-def _project(path: Path, options: Options) -> Iterator[simple_spans.Pass]:
+def _read_project(path: Path, options: Options) -> Iterator[simple_spans.AnnotatorPass]:
     sources = {file.name: file for file in sorted((path / SOURCE).glob("*")) if file.is_file()}
     files = sorted((path / ANNOTATION).glob("*/*.tsv"))
     if not files and not sources:
@@ -51,13 +51,13 @@ def _project(path: Path, options: Options) -> Iterator[simple_spans.Pass]:
     for file in files:
         name = file.parent.name
         text = read_text(sources[name]) if name in sources else None
-        yield _pass(file, _id(name), options.annotator or unquote(file.stem), text, options)
+        yield _read_pass(file, _document_id(name), options.annotator or unquote(file.stem), text, options)
     for name in sources.keys() - {file.parent.name for file in files}:
-        document = record(Document, str(sources[name]), id=_id(name), text=read_text(sources[name]))
-        yield simple_spans.Pass(document, "", str(sources[name]))
+        document = build_record(Document, str(sources[name]), id=_document_id(name), text=read_text(sources[name]))
+        yield simple_spans.AnnotatorPass(document, "", str(sources[name]))
 
 
-def _id(name: str) -> str:
+def _document_id(name: str) -> str:
     return unquote(name.removesuffix(".txt"))
 
 
@@ -86,7 +86,7 @@ class _WebannoFile:
     sentences: list[tuple[str, list[_WebannoToken]]] = field(default_factory=list)
 
     @property
-    def columns(self) -> int:
+    def column_count(self) -> int:
         return self.layers[-1].first + len(self.layers[-1].features) if self.layers else 0
 
     @property
@@ -94,43 +94,45 @@ class _WebannoFile:
         return (token for _, tokens in self.sentences for token in tokens)
 
 
-def _pass(file: Path, document: str, annotator: str, text: str | None, options: Options) -> simple_spans.Pass:
-    parsed = _parse(file)
-    text = _rebuilt(parsed, str(file)) if text is None else text
-    record_of_text = record(Document, str(file), id=document, text=text)
-    units = Utf16(text)
+def _read_pass(
+    file: Path, document: str, annotator: str, text: str | None, options: Options
+) -> simple_spans.AnnotatorPass:
+    parsed = _parse_file(file)
+    text = _rebuild_text(parsed, str(file)) if text is None else text
+    record_of_text = build_record(Document, str(file), id=document, text=text)
+    units = Utf16Offsets(text)
     for token in parsed.tokens:
-        start, end = units.code_points(token.start), units.code_points(token.end)
+        start, end = units.to_code_point(token.start), units.to_code_point(token.end)
         if start is None or end is None:
             raise FormatError(f"{token.where}: {token.start}-{token.end} does not lie in the text or cuts a character")
-        if token.word not in (text[start:end], _escaped(text[start:end])):
+        if token.word not in (text[start:end], _escape(text[start:end])):
             words = f"the text has {shorten(text[start:end])!r} there"
             raise FormatError(f"{token.where}: {words}, not {shorten(token.word)!r}")
         token.start, token.end = start, end
-    spans = [span for layer in parsed.layers for span in _spans(layer, parsed, options.columns.get("label"))]
-    return simple_spans.Pass(record_of_text, annotator, str(file), spans)
+    spans = [span for layer in parsed.layers for span in _parse_spans(layer, parsed, options.columns.get("label"))]
+    return simple_spans.AnnotatorPass(record_of_text, annotator, str(file), spans)
 
 
-def _parse(file: Path) -> _WebannoFile:
+def _parse_file(file: Path) -> _WebannoFile:
     parsed = _WebannoFile()
-    with open_text(file) as lines, decoding(file):
+    with open_text(file) as lines, report_decoding_errors(file):
         for number, line in enumerate(lines, 1):
-            _take(line.rstrip("\r\n"), number, f"{file}:{number}", parsed)
+            _parse_line(line.rstrip("\r\n"), number, f"{file}:{number}", parsed)
     if not parsed.sentences and not parsed.layers:
         raise FormatError(f"{file}: expected WebAnno TSV with layers and sentences")
     return parsed
 
 
-def _take(line: str, number: int, where: str, parsed: _WebannoFile) -> None:
+def _parse_line(line: str, number: int, where: str, parsed: _WebannoFile) -> None:
     """One line into what was parsed before it."""
-    if number == 1 and not line.startswith(_HEAD):
-        raise FormatError(f"{where}: expected '{_HEAD}...', found {shorten(line, 40)!r}")
+    if number == 1 and not line.startswith(_FILE_HEADER):
+        raise FormatError(f"{where}: expected '{_FILE_HEADER}...', found {shorten(line, 40)!r}")
     if kind := re.match(r"#T_(SP|CH|RL)=", line):
         name, *features = line[kind.end() :].split("|")
-        layer = _Layer(name if kind[1] == "SP" else "", features or [""], parsed.columns)
+        layer = _Layer(name if kind[1] == "SP" else "", features or [""], parsed.column_count)
         parsed.layers.append(layer)
     elif line.startswith("#Text="):
-        text = _unescaped(line.removeprefix("#Text="))
+        text = _unescape(line.removeprefix("#Text="))
         if parsed.sentences and not parsed.sentences[-1][1]:  # a sentence with line breaks in files before 3.3
             parsed.sentences[-1] = (parsed.sentences[-1][0] + "\n" + text, [])
         else:
@@ -138,10 +140,10 @@ def _take(line: str, number: int, where: str, parsed: _WebannoFile) -> None:
     elif line and not line.startswith("#"):
         if not parsed.sentences:
             raise FormatError(f"{where}: a token before the first '#Text='")
-        parsed.sentences[-1][1].append(_token(line, where, parsed.columns))
+        parsed.sentences[-1][1].append(_parse_token(line, where, parsed.column_count))
 
 
-def _token(line: str, where: str, columns: int) -> _WebannoToken:
+def _parse_token(line: str, where: str, columns: int) -> _WebannoToken:
     id, *rest = line.split("\t")
     offsets = re.fullmatch(r"([0-9]{1,9})-([0-9]{1,9})", rest[0], re.ASCII) if rest else None
     if not re.fullmatch(r"\d+-\d+(\.\d+)*", id, re.ASCII) or offsets is None or len(rest) < 2 + columns:
@@ -152,7 +154,7 @@ def _token(line: str, where: str, columns: int) -> _WebannoToken:
     return _WebannoToken(where, int(offsets[1]), int(offsets[2]), rest[1], rest[2 : 2 + columns])
 
 
-def _rebuilt(parsed: _WebannoFile, where: str) -> str:
+def _rebuild_text(parsed: _WebannoFile, where: str) -> str:
     """The text as far as a file has it: its sentences where they stand, blanks between them."""
     units = b""
     for text, tokens in parsed.sentences:
@@ -164,14 +166,16 @@ def _rebuilt(parsed: _WebannoFile, where: str) -> str:
     return units.decode("utf-16-le", "replace")
 
 
-def _spans(layer: _Layer, parsed: _WebannoFile, wanted: str | None) -> Iterator[simple_spans.LabelledSpan]:
+def _parse_spans(layer: _Layer, parsed: _WebannoFile, wanted: str | None) -> Iterator[simple_spans.LabelledSpan]:
     """The annotations of a layer; cells with the same number in brackets belong together."""
-    if not layer.name or (layer.name.startswith(_LINGUISTIC) and not layer.name.startswith(_MARKED)):
+    if not layer.name or (
+        layer.name.startswith(_LINGUISTIC_PREFIX) and not layer.name.startswith(_NAMED_ENTITY_PREFIX)
+    ):
         return
     spans: dict[Any, simple_spans.LabelledSpan] = {}
     for token in parsed.tokens:
         cells = token.cells[layer.first : layer.first + len(layer.features)]
-        for index, (number, values) in enumerate(_stacked(cells)):
+        for index, (number, values) in enumerate(_split_stacked_cells(cells)):
             key = number or (token.start, token.end, index)
             if key in spans:
                 spans[key].start, spans[key].end = min(spans[key].start, token.start), max(spans[key].end, token.end)
@@ -185,30 +189,33 @@ def _spans(layer: _Layer, parsed: _WebannoFile, wanted: str | None) -> Iterator[
     yield from spans.values()
 
 
-_PART = re.compile(r"((?:\\.|[^\\|])*)(?:\||$)", re.DOTALL)
-_NUMBERED = re.compile(r"((?:\\.|[^\\])*?)(?:\[([0-9]+)\])?", re.DOTALL)
+_STACKED_VALUE = re.compile(r"((?:\\.|[^\\|])*)(?:\||$)", re.DOTALL)
+_NUMBERED_VALUE = re.compile(r"((?:\\.|[^\\])*?)(?:\[([0-9]+)\])?", re.DOTALL)
 
 
-def _stacked(cells: list[str]) -> Iterator[tuple[str, list[str | None]]]:
+def _split_stacked_cells(cells: list[str]) -> Iterator[tuple[str, list[str | None]]]:
     """The annotations that stand on one token: number in brackets (or nothing) and the value of each feature."""
-    columns = [[piece[1] for piece in _PART.finditer(cell)][: cell.count("|") + 1] if cell else ["_"] for cell in cells]
+    columns = [
+        [piece[1] for piece in _STACKED_VALUE.finditer(cell)][: cell.count("|") + 1] if cell else ["_"]
+        for cell in cells
+    ]
     for index in range(max(map(len, columns), default=0)):
         parts = [column[index] if index < len(column) else "_" for column in columns]
-        matches = [_NUMBERED.fullmatch(part) for part in parts]
+        matches = [_NUMBERED_VALUE.fullmatch(part) for part in parts]
         values = [match[1] if match else part for match, part in zip(matches, parts, strict=True)]
         if any(value not in ("_", "") for value in values):
             number = next((match[2] for match in matches if match and match[2]), "")
-            yield number, [None if value in ("_", "*", "") else _unescaped(value) for value in values]
+            yield number, [None if value in ("_", "*", "") else _unescape(value) for value in values]
 
 
 _LETTERS = {"n": "\n", "r": "\r", "t": "\t"}
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     return re.sub(r"\\(.)", lambda match: _LETTERS.get(match[1], match[1]), text, flags=re.DOTALL)
 
 
-def _escaped(text: str, reserved: str = r"\\") -> str:
+def _escape(text: str, reserved: str = r"\\") -> str:
     text = re.sub(f"[{reserved}]", lambda match: "\\" + match[0], text)
     return text.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
 
@@ -220,37 +227,37 @@ def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
     """Write a project: texts in `source/`, and `annotation/TEXT/PERSON.tsv`. Marks shrink to the words in them."""
     (path / SOURCE).mkdir(parents=True)
     (path / ANNOTATION).mkdir()
-    for document, annotation in simple_spans.worked(items):
-        name = f"{_file_name(document.id)}.txt"
+    for document, annotation in simple_spans.pair_with_documents(items):
+        name = f"{_escape_file_name(document.id)}.txt"
         (path / SOURCE / name).write_bytes(document.text.encode())
         if annotation is not None:
             folder = path / ANNOTATION / name
             folder.mkdir(exist_ok=True)
-            file = folder / f"{_file_name(annotation.annotator)}.tsv"
+            file = folder / f"{_escape_file_name(annotation.annotator)}.tsv"
             if not file.exists():  # a second round has no place in a project
-                file.write_bytes(_tsv(document.text, annotation).encode())
+                file.write_bytes(_format_tsv(document.text, annotation).encode())
 
 
-def _file_name(id: str) -> str:
+def _escape_file_name(id: str) -> str:
     """An id as the name of a file on any system."""
     return quote(id, safe=" ").replace(".", "%2E") if id.startswith(".") else quote(id, safe=" ")
 
 
-def _tsv(text: str, annotation: Annotation) -> str:
-    marks = [(span.start, span.end, mark.label or "") for mark, span in simple_spans.on_text(annotation)]
-    words = list(_words(text, {edge for start, end, _ in marks for edge in (start, end)}))
-    lines = [f"{_HEAD}.3", f"#T_SP={LAYER}|label", "", ""]
+def _format_tsv(text: str, annotation: Annotation) -> str:
+    marks = [(span.start, span.end, mark.label or "") for mark, span in simple_spans.labelled_text_spans(annotation)]
+    words = list(_split_words(text, {edge for start, end, _ in marks for edge in (start, end)}))
+    lines = [f"{_FILE_HEADER}.3", f"#T_SP={LAYER}|label", "", ""]
     if words:
         sentence = text[words[0][0] : words[-1][1]]
-        lines.append(f"#Text={_escaped(sentence)}")
-    units = Utf16(text)
-    cells = _cells(words, marks)
+        lines.append(f"#Text={_escape(sentence)}")
+    units = Utf16Offsets(text)
+    cells = _format_cells(words, marks)
     for number, ((start, end), cell) in enumerate(zip(words, cells, strict=True), 1):
-        lines.append(f"1-{number}\t{units.units(start)}-{units.units(end)}\t{_escaped(text[start:end])}\t{cell}\t")
+        lines.append(f"1-{number}\t{units.to_utf16(start)}-{units.to_utf16(end)}\t{_escape(text[start:end])}\t{cell}\t")
     return "\n".join(lines) + "\n"
 
 
-def _words(text: str, edges: set[int]) -> Iterator[tuple[int, int]]:
+def _split_words(text: str, edges: set[int]) -> Iterator[tuple[int, int]]:
     """Words and signs, cut at the edges of marks so that each mark is made of whole ones."""
     for match in re.finditer(r"\w+|[^\w\s]", text):
         start, last = match.span()
@@ -260,7 +267,7 @@ def _words(text: str, edges: set[int]) -> Iterator[tuple[int, int]]:
         yield start, last
 
 
-def _cells(words: list[tuple[int, int]], marks: list[tuple[int, int, str]]) -> list[str]:
+def _format_cells(words: list[tuple[int, int]], marks: list[tuple[int, int, str]]) -> list[str]:
     """The cell of each word: its labels, numbered where a mark has several words or a word several marks."""
     inside: list[list[int]] = [
         [n for n, (start, end, _) in enumerate(marks) if start <= a and b <= end] for a, b in words
@@ -270,18 +277,18 @@ def _cells(words: list[tuple[int, int]], marks: list[tuple[int, int, str]]) -> l
     result = []
     for numbers in inside:
         labels = [
-            _escaped(marks[n][2], r"\\\[\]|_;*") + (f"[{n + 1}]" if sizes[n] > 1 or n in crowded else "")
+            _escape(marks[n][2], r"\\\[\]|_;*") + (f"[{n + 1}]" if sizes[n] > 1 or n in crowded else "")
             for n in numbers
         ]
         result.append("|".join(labels) or "_")
     return result
 
 
-def looks_like(path: Path) -> bool:
+def sniff(path: Path) -> bool:
     """Whether `path` is such a file or an exported project."""
     if path.is_dir():
         return (path / ANNOTATION).is_dir() and (path / SOURCE).is_dir()
-    return starts_with(path, 64).startswith(_HEAD)
+    return read_start(path, 64).startswith(_FILE_HEADER)
 
 
 FORMAT = Format(
@@ -289,7 +296,7 @@ FORMAT = Format(
     "WebAnno TSV",
     read,
     write,
-    sniff=looks_like,
+    sniff=sniff,
     holds=frozenset(["annotation without marks"]),
     options=frozenset(["protocol", "annotator", "columns"]),
 )

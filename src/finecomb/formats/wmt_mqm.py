@@ -17,15 +17,15 @@ from finecomb.core.scales import option_values
 from finecomb.core.span import TEXT, Span, merge_spans
 from finecomb.core.spelling import fold_spelling
 from finecomb.core.study import StudyItem
-from finecomb.formats.atomic_file import sync
+from finecomb.formats.atomic_file import sync_to_disk
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source_files import csv_rows, label_name, record, starts_with
+from finecomb.formats.source_files import build_record, csv_rows, read_start, resolve_label
 
 COLUMNS = ("system", "doc", "doc_id", "seg_id", "rater", "source", "target", "category", "severity", "comment")
-_ALSO = {"doc_id": "docSegId", "seg_id": "globalSegId"}
+_COLUMN_ALIASES = {"doc_id": "docSegId", "seg_id": "globalSegId"}
 """What files since 2022 call them."""
-_OPTIONAL = ("doc_id", "comment")
-_NO_ERROR = "no-error"
+_OPTIONAL_COLUMNS = ("doc_id", "comment")
+_NO_ERROR_CATEGORY = "no-error"
 SOURCE = "source"
 
 
@@ -70,12 +70,12 @@ class _Row:
     target: TaggedText
 
     @property
-    def document(self) -> str:
+    def document_id(self) -> str:
         return f"{self.cells['system']}/{self.cells['doc']}/{self.cells['seg_id']}"
 
     @property
     def key(self) -> tuple[str, str]:
-        return self.document, self.cells["rater"]
+        return self.document_id, self.cells["rater"]
 
 
 def read(path: Path, options: Options) -> Iterator[StudyItem]:
@@ -85,26 +85,26 @@ def read(path: Path, options: Options) -> Iterator[StudyItem]:
     documents: dict[str, Document] = {}
     raters: dict[str, None] = {}
     last: dict[tuple[str, str], str] = {}
-    for row in _rows(path):
-        _learn(row, documents)
+    for row in _read_rows(path):
+        _add_document(row, documents)
         raters[row.cells["rater"]] = None
         last[row.key] = row.where
     yield from documents.values()
-    yield from (record(Annotator, str(path), id=rater, kind="human") for rater in raters)
+    yield from (build_record(Annotator, str(path), id=rater, kind="human") for rater in raters)
     open_: dict[tuple[str, str], _RaterSegment] = {}
-    counts = _Counts()
-    for row in _rows(path):
+    counts = _ImportCounts()
+    for row in _read_rows(path):
         work = open_.setdefault(row.key, _RaterSegment(row))
-        work.add(row, protocol, counts)
+        work.add_row(row, protocol, counts)
         if last[row.key] == row.where:
-            yield open_.pop(row.key).annotation(protocol)
+            yield open_.pop(row.key).build_annotation(protocol)
     yield from counts.notes()
 
 
-def _rows(path: Path) -> Iterator[_Row]:
+def _read_rows(path: Path) -> Iterator[_Row]:
     names: dict[str, str] = {}
     for line, row in csv_rows(path, "\t", csv.QUOTE_NONE):
-        names = names or _names(list(row), path)
+        names = names or _map_columns(list(row), path)
         cells = {ours: row[theirs] for ours, theirs in names.items()}
         where = f"{path}:{line}"
         for name in ("system", "doc", "seg_id", "rater", "category"):
@@ -116,35 +116,35 @@ def _rows(path: Path) -> Iterator[_Row]:
         raise FormatError(f"{path}: has no rows; expected columns {', '.join(COLUMNS)} with tabs between them")
 
 
-def _names(header: list[str], path: Path) -> dict[str, str]:
+def _map_columns(header: list[str], path: Path) -> dict[str, str]:
     """Our name -> the file's; columns that we do not know keep theirs."""
-    names = {name: name if name in header else _ALSO.get(name, name) for name in COLUMNS}
+    names = {name: name if name in header else _COLUMN_ALIASES.get(name, name) for name in COLUMNS}
     for name, theirs in list(names.items()):
         if theirs not in header:
-            if name not in _OPTIONAL:
+            if name not in _OPTIONAL_COLUMNS:
                 raise FormatError(f"{path}:1: no column {name!r}{did_you_mean(name, header)}")
             del names[name]
     return names | {column: column for column in header if column not in names.values()}
 
 
-def _learn(row: _Row, documents: dict[str, Document]) -> None:
+def _add_document(row: _Row, documents: dict[str, Document]) -> None:
     """Keep the segment of a row, or see that it is the one we have."""
-    earlier = documents.get(row.document)
+    earlier = documents.get(row.document_id)
     if earlier is None:
         meta = {"model": row.cells["system"]} | {
             name: row.cells[name] for name in ("doc", "doc_id", "seg_id") if row.cells.get(name)
         }
         context = {SOURCE: row.source.text}
-        documents[row.document] = record(
-            Document, row.where, id=row.document, text=row.target.text, context=context, meta=meta
+        documents[row.document_id] = build_record(
+            Document, row.where, id=row.document_id, text=row.target.text, context=context, meta=meta
         )
     elif (earlier.text, earlier.context[SOURCE]) != (row.target.text, row.source.text):
         name = "target" if earlier.text != row.target.text else SOURCE
-        raise FormatError(f"{row.where}: column {name!r}: differs from an earlier row of segment {row.document!r}")
+        raise FormatError(f"{row.where}: column {name!r}: differs from an earlier row of segment {row.document_id!r}")
 
 
 @dataclass(slots=True)
-class _Counts:
+class _ImportCounts:
     odd: int = 0
     unmarked: int = 0
 
@@ -167,30 +167,30 @@ class _RaterSegment:
     def id(self) -> str:
         return "/".join(self.first.key)
 
-    def add(self, row: _Row, protocol: Protocol, counts: _Counts) -> None:
+    def add_row(self, row: _Row, protocol: Protocol, counts: _ImportCounts) -> None:
         counts.odd += row.source.odd + row.target.odd
-        if fold_spelling(row.cells["category"]) == _NO_ERROR:
+        if fold_spelling(row.cells["category"]) == _NO_ERROR_CATEGORY:
             self.comments += [row.cells["comment"]] if row.cells.get("comment") else []
             return
         spans = tuple(sorted(row.target.spans + row.source.spans))
         texts = {TEXT: row.target.text, SOURCE: row.source.text}
         counts.unmarked += not spans
-        mark = record(
+        mark = build_record(
             Mark,
             row.where,
             id=f"{self.id}/{len(self.marks)}",
             spans=spans,
-            quotes=tuple(span.of(texts[span.part]) for span in spans),
+            quotes=tuple(span.extract(texts[span.part]) for span in spans),
             unlocated="" if spans else "the file marks no words",
-            label=label_name(protocol, row.cells["category"], f"{row.where}: column 'category'"),
-            answers=_answers(row, protocol),
+            label=resolve_label(protocol, row.cells["category"], f"{row.where}: column 'category'"),
+            answers=_parse_answers(row, protocol),
             meta={name: cell for name, cell in row.cells.items() if name not in COLUMNS and cell},
         )
         self.marks.append(mark)
 
-    def annotation(self, protocol: Protocol) -> Annotation:
+    def build_annotation(self, protocol: Protocol) -> Annotation:
         document, rater = self.first.key
-        return record(
+        return build_record(
             Annotation,
             self.first.where,
             id=self.id,
@@ -202,7 +202,7 @@ class _RaterSegment:
         )
 
 
-def _answers(row: _Row, protocol: Protocol) -> dict[str, Any]:
+def _parse_answers(row: _Row, protocol: Protocol) -> dict[str, Any]:
     answers: dict[str, Any] = {"comment": row.cells["comment"]} if row.cells.get("comment") else {}
     if grade := row.cells["severity"].strip():
         severity = next((question for question in protocol.questions if question.name == "severity"), None)
@@ -239,7 +239,7 @@ def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
                 number, document = documents[item.document]
                 for cells in _annotation_rows(item, document, number, protocols.get(item.protocol)):
                     file.write("\t".join(cells[name] for name in COLUMNS) + "\n")
-        sync(file)
+        sync_to_disk(file)
 
 
 def _annotation_rows(
@@ -248,29 +248,32 @@ def _annotation_rows(
     where = f"document {document.id!r}"
     context = document.context
     source = context.get(SOURCE, next(iter(context.values())) if len(context) == 1 else "")
-    meta = {name: str(document.meta.get(name, default)) for name, default in _made_up(document, number).items()}
-    base = {name: _field(cell, f"{where}: {name}") for name, cell in meta.items()}
-    base |= {"rater": _field(annotation.annotator, "annotator"), "system": base.pop("model")}
-    texts = {TEXT: _field(document.text, f"{where}: text"), SOURCE: _field(source, f"{where}: source")}
+    meta = {name: str(document.meta.get(name, default)) for name, default in _default_meta(document, number).items()}
+    base = {name: _check_field(cell, f"{where}: {name}") for name, cell in meta.items()}
+    base |= {"rater": _check_field(annotation.annotator, "annotator"), "system": base.pop("model")}
+    texts = {TEXT: _check_field(document.text, f"{where}: text"), SOURCE: _check_field(source, f"{where}: source")}
     comment = annotation.meta.get("comment", "")
-    none = {"category": "No-error", "severity": "No-error", "comment": _field(str(comment), f"{where}: comment")}
+    none = {"category": "No-error", "severity": "No-error", "comment": _check_field(str(comment), f"{where}: comment")}
     marks = [mark for mark in annotation.marks if mark.label is not None]
     if not marks:
         yield base | none | {"source": texts[SOURCE], "target": texts[TEXT]}
     for mark in marks:
         spans = merge_spans(mark.spans)
-        tagged = {"source": _tagged(texts[SOURCE], spans, SOURCE), "target": _tagged(texts[TEXT], spans, TEXT)}
+        tagged = {
+            "source": _insert_tags(texts[SOURCE], spans, SOURCE),
+            "target": _insert_tags(texts[TEXT], spans, TEXT),
+        }
         yield base | tagged | _mark_cells(mark, protocol)
 
 
-def _made_up(document: Document, number: int) -> dict[str, str]:
+def _default_meta(document: Document, number: int) -> dict[str, str]:
     """System, document and segment of a text that does not say them itself."""
     return {"model": "unknown", "doc": document.id, "doc_id": str(number), "seg_id": str(number)}
 
 
 def _mark_cells(mark: Mark, protocol: Protocol | None) -> dict[str, str]:
     """Category and severity in the spelling of the tables, where the protocol knows it."""
-    label = protocol.label(mark.label) if protocol and mark.label and protocol.has(mark.label) else None
+    label = protocol.resolve_label(mark.label) if protocol and mark.label and protocol.has_label(mark.label) else None
     category = label.aliases[0] if label and label.aliases else mark.label or ""
     severity = mark.answers.get("severity", "")
     severity_question = (
@@ -283,13 +286,15 @@ def _mark_cells(mark: Mark, protocol: Protocol | None) -> dict[str, str]:
     )
     where = f"mark {mark.id!r}"
     return {
-        "category": _field(category, f"{where}: label"),
-        "severity": _field(options.get(severity, str(severity)) if not isinstance(severity, tuple) else "", where),
-        "comment": _field(str(mark.answers.get("comment", "")), f"{where}: comment"),
+        "category": _check_field(category, f"{where}: label"),
+        "severity": _check_field(
+            options.get(severity, str(severity)) if not isinstance(severity, tuple) else "", where
+        ),
+        "comment": _check_field(str(mark.answers.get("comment", "")), f"{where}: comment"),
     }
 
 
-def _tagged(text: str, spans: Iterable[Span], part: str) -> str:
+def _insert_tags(text: str, spans: Iterable[Span], part: str) -> str:
     """`text` with the spans between tags; of several edges at one place, ends come first and omissions next."""
     edges = [
         edge
@@ -304,15 +309,15 @@ def _tagged(text: str, spans: Iterable[Span], part: str) -> str:
     return "".join([*pieces, text[at:]])
 
 
-def _field(text: str, where: str) -> str:
+def _check_field(text: str, where: str) -> str:
     if match := re.search(r"[\t\r\n]|</?v>", text):
         raise FormatError(f"{where}: has {match[0]!r}, which a WMT table cannot hold; write another format")
     return text
 
 
-def looks_like(path: Path) -> bool:
+def sniff(path: Path) -> bool:
     """Whether the first line has the columns of such a table."""
-    header = starts_with(path).partition("\n")[0].rstrip("\r").split("\t")
+    header = read_start(path).partition("\n")[0].rstrip("\r").split("\t")
     return {"system", "rater", "source", "target", "category", "severity"} <= {*header}
 
 
@@ -321,7 +326,7 @@ FORMAT = Format(
     "a WMT MQM table",
     read,
     write,
-    sniff=looks_like,
+    sniff=sniff,
     holds=frozenset(
         [
             *("document context", "annotation without marks", "mark severity", "mark comment"),

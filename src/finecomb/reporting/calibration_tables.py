@@ -42,7 +42,7 @@ def build_calibration_tables(calibration: Calibration) -> list[CalibrationTable]
         CalibrationTable("found", "What it finds of people's marks", _estimate_rows(calibration.found)),
         CalibrationTable("gold", "Against gold", scores),
         CalibrationTable("confusion", "Labels: gold in rows, judge in columns", list(calibration.confusion())),
-        CalibrationTable("kinds", "Right, wrong, missed and extra", list(calibration.kinds())),
+        CalibrationTable("kinds", "Right, wrong, missed and extra", list(calibration.pairing_type_table())),
         CalibrationTable("probes", "Reliability", _estimate_rows(calibration.probes)),
         CalibrationTable(
             "worth", "What the judge is worth, in texts that people read", _judge_worth_rows(calibration.worth)
@@ -187,7 +187,7 @@ def _agreement_figure(calibration: Calibration) -> str:
     cells = [
         {
             "label": row["label"],
-            "": scale.pair(row),
+            "": scale.people_and_judge_svg(row),
             "people": _format_number(row["people"]),
             "judge": _format_number(row["judge"]),
             "verdict": row.get("verdict", ""),
@@ -204,7 +204,7 @@ def _alt_test_figure(test: AltTest) -> str:
     cells = [
         {
             "person": person.person,
-            "": scale.single(person.advantage, 0.5),
+            "": scale.estimate_svg(person.advantage, 0.5),
             "judge at least as close": person.advantage.short(2),
             "wins": "wins" if person.wins else "no",
         }
@@ -244,7 +244,7 @@ class _FigureScale(NamedTuple):
         share = (value - self.low) / (self.high - self.low)
         return 8 + (_FIGURE_WIDTH - 16) * min(max(share, 0.0), 1.0)
 
-    def interval(self, value: float, low: float, high: float, y: float, filled: bool) -> str:
+    def interval_svg(self, value: float, low: float, high: float, y: float, filled: bool) -> str:
         """A dot with its line."""
         if not math.isfinite(value):
             return ""
@@ -257,10 +257,13 @@ class _FigureScale(NamedTuple):
             'stroke="currentColor" stroke-width="2" stroke-linecap="round"',
         )
         fill = "currentColor" if filled else "var(--paper)"
-        dot = f'<circle cx="{self.x_position(value):.1f}" cy="{y}" r="4.5" fill="{fill}" stroke="currentColor" stroke-width="2"/>'
+        dot = (
+            f'<circle cx="{self.x_position(value):.1f}" cy="{y}" r="4.5" fill="{fill}" stroke="currentColor" '
+            'stroke-width="2"/>'
+        )
         return line + dot
 
-    def frame(self, inside: str, height: int, name: str, mark: float | None = None) -> str:
+    def svg_element(self, inside: str, height: int, name: str, mark: float | None = None) -> str:
         rule = ""
         if mark is not None:
             rule = _line(
@@ -269,12 +272,12 @@ class _FigureScale(NamedTuple):
         size = f'width="{_FIGURE_WIDTH}" height="{height}" viewBox="0 0 {_FIGURE_WIDTH} {height}"'
         return f'<svg {size} role="img" aria-label="{escape(name)}">{rule}{inside}</svg>'
 
-    def pair(self, row: Row) -> str:
+    def people_and_judge_svg(self, row: Row) -> str:
         """People open above, the judge filled below."""
         parts = []
         for who, y, filled in (("people", 8, False), ("judge", 26, True)):
             parts.append(
-                self.interval(
+                self.interval_svg(
                     _float_or_nan(row[who]),
                     _float_or_nan(row[f"{who}_low"]),
                     _float_or_nan(row[f"{who}_high"]),
@@ -282,14 +285,14 @@ class _FigureScale(NamedTuple):
                     filled,
                 )
             )
-        return self.frame(
+        return self.svg_element(
             "".join(parts), 34, f"people {_format_number(row['people'])}, judge {_format_number(row['judge'])}", 0.0
         )
 
-    def single(self, estimate: Estimate, mark: float) -> str:
+    def estimate_svg(self, estimate: Estimate, mark: float) -> str:
         """One filled dot."""
-        inside = self.interval(estimate.value, estimate.low, estimate.high, _ROW_HEIGHT / 2, filled=True)
-        return self.frame(inside, _ROW_HEIGHT, estimate.short(2), mark)
+        inside = self.interval_svg(estimate.value, estimate.low, estimate.high, _ROW_HEIGHT / 2, filled=True)
+        return self.svg_element(inside, _ROW_HEIGHT, estimate.short(2), mark)
 
 
 def _line(x1: float, x2: float, y1: float, y2: float, look: str) -> str:

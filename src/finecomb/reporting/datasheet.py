@@ -21,7 +21,7 @@ from finecomb.core.frames import meta_entry, parse_json_object
 from finecomb.core.protocol import Protocol
 from finecomb.core.study import Study
 from finecomb.core.tokens import words
-from finecomb.statistics.measures.counts import meta_names
+from finecomb.statistics.measures.study_counts import meta_names
 from finecomb.version import __version__
 
 DatasheetFormat = Literal["markdown", "json", "latex"]
@@ -48,14 +48,14 @@ class Datasheet:
     fields: tuple[DatasheetField, ...]
 
     @property
-    def open(self) -> list[DatasheetField]:
+    def open_fields(self) -> list[DatasheetField]:
         """What somebody has to answer by hand."""
         return [field for field in self.fields if not field.answer]
 
     @property
-    def share(self) -> float:
+    def filled_share(self) -> float:
         """The share of fields that are filled."""
-        return 1 - len(self.open) / len(self.fields)
+        return 1 - len(self.open_fields) / len(self.fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +72,14 @@ class DatasheetSource:
     """Under which licence texts and annotations are shared."""
 
     @property
-    def work(self) -> Study:
+    def work_without_gold(self) -> Study:
         """What was handed in and counts, by whoever judged; gold is made from it and is no judge."""
-        study = self.study.work()
+        study = self.study.submitted_work()
         judges = study.annotators.filter(pl.col("kind") != "gold")["id"]
-        return study.only(pl.col("annotator").is_in(judges.implode()))
+        return study.filter_annotations(pl.col("annotator").is_in(judges.implode()))
 
     @property
-    def people(self) -> pl.DataFrame:
+    def human_annotators(self) -> pl.DataFrame:
         """Annotators who are people."""
         return self.study.annotators.filter(pl.col("kind").is_in(HUMAN_KINDS))
 
@@ -137,20 +137,20 @@ def _describe_inputs(evidence: DatasheetSource) -> str:
 
 
 def _describe_judged_texts(evidence: DatasheetSource) -> str:
-    read = evidence.work.annotations["document"].n_unique()
-    total, passes = len(evidence.study.documents), len(evidence.work.annotations)
+    read = evidence.work_without_gold.annotations["document"].n_unique()
+    total, passes = len(evidence.study.documents), len(evidence.work_without_gold.annotations)
     return f"{read:,} of {total:,} texts were judged, {passes:,} times in all"
 
 
 def _describe_annotators(evidence: DatasheetSource) -> str:
-    active = set(evidence.work.annotations["annotator"])
+    active = set(evidence.work_without_gold.annotations["annotator"])
     kinds = Counter(kind for id, kind in evidence.study.annotators.select("id", "kind").iter_rows() if id in active)
     return "; ".join(f"{count:,} {kind}" for kind, count in kinds.items())
 
 
 def _describe_platform(evidence: DatasheetSource) -> str:
     settings = evidence.study.settings.recruitment
-    used = sorted({name for name in evidence.people["platform"] if name} | ({settings.platform} - {""}))
+    used = sorted({name for name in evidence.human_annotators["platform"] if name} | ({settings.platform} - {""}))
     return ", ".join(used)
 
 
@@ -194,20 +194,24 @@ def _describe_qualification(evidence: DatasheetSource) -> str:
         return ""
     if protocol.qualification is None or "qualification" in evidence.study.settings.skip:
         return "None."
-    results = [parse_json_object(cell) for cell in evidence.people["qualification"].drop_nulls()]
+    results = [parse_json_object(cell) for cell in evidence.human_annotators["qualification"].drop_nulls()]
     passed = sum(bool(result.get("passed")) for result in results)
     tried = f"; {passed:,} of {len(results):,} who took it passed" if results else ""
     return f"A test of {len(protocol.qualification.parts)} parts, {protocol.qualification.attempts} attempts{tried}."
 
 
 def _describe_survey(evidence: DatasheetSource) -> str:
-    answers = [parse_json_object(cell) for cell in evidence.people["survey"].drop_nulls()]
+    answers = [parse_json_object(cell) for cell in evidence.human_annotators["survey"].drop_nulls()]
     names = sorted({name for survey in answers for name in survey})
     return f"{len(answers):,} people answered: {', '.join(names)}." if names else ""
 
 
 def _describe_annotators_per_text(evidence: DatasheetSource) -> str:
-    readers = evidence.work.annotations.group_by("document").agg(pl.col("annotator").n_unique())["annotator"].to_list()
+    readers = (
+        evidence.work_without_gold.annotations.group_by("document")
+        .agg(pl.col("annotator").n_unique())["annotator"]
+        .to_list()
+    )
     if not readers:
         return ""
     planned = evidence.study.settings.annotators
@@ -222,7 +226,7 @@ def _describe_assignment(evidence: DatasheetSource) -> str:
 
 
 def _describe_time_per_text(evidence: DatasheetSource) -> str:
-    seconds = evidence.work.annotations["active_seconds"].drop_nulls().to_list()
+    seconds = evidence.work_without_gold.annotations["active_seconds"].drop_nulls().to_list()
     return f"Median {statistics.median(seconds):.0f} s at the keyboard for each text." if seconds else ""
 
 
@@ -361,12 +365,17 @@ def _group_by_section(fields: Iterable[DatasheetField]) -> Iterator[tuple[str, l
 
 def render_markdown(sheet: Datasheet) -> str:
     """The datasheet as Markdown, open questions listed at the end."""
-    lines = [f"# Datasheet: {sheet.title}", "", f"{sheet.share:.0%} of the fields are filled from the study.", ""]
+    lines = [
+        f"# Datasheet: {sheet.title}",
+        "",
+        f"{sheet.filled_share:.0%} of the fields are filled from the study.",
+        "",
+    ]
     for section, fields in _group_by_section(sheet.fields):
         lines += [f"## {section}", ""]
         lines += [f"- **{field.question}** {field.answer or '*open*'}" for field in fields]
         lines.append("")
-    lines += ["## Open questions", "", *(f"- {field.question}" for field in sheet.open), ""]
+    lines += ["## Open questions", "", *(f"- {field.question}" for field in sheet.open_fields), ""]
     return "\n".join(lines)
 
 
@@ -397,7 +406,7 @@ def _escape_latex(text: str) -> str:
 def render_json(sheet: Datasheet) -> str:
     """The datasheet as one JSON object."""
     return json.dumps(
-        {"title": sheet.title, "filled": sheet.share, "fields": [asdict(field) for field in sheet.fields]},
+        {"title": sheet.title, "filled": sheet.filled_share, "fields": [asdict(field) for field in sheet.fields]},
         ensure_ascii=False,
         indent=1,
     )
@@ -413,7 +422,7 @@ RENDERERS: dict[DatasheetFormat, Callable[[Datasheet], str]] = {
 def methods_paragraph(evidence: DatasheetSource) -> str:
     """A paragraph for the paper, each number from the study; what is not known is left out."""
     protocol = evidence.protocol
-    study = evidence.work
+    study = evidence.work_without_gold
     texts, readers = study.annotations["document"].n_unique(), study.annotations["annotator"].n_unique()
     parts = [
         f"We judged {texts:,} texts"
@@ -421,7 +430,8 @@ def methods_paragraph(evidence: DatasheetSource) -> str:
     ]
     parts[0] += f" with the {protocol.title} protocol ({protocol.id})." if protocol else "."
     parts.append(
-        f"{readers:,} annotators made {len(study.annotations):,} annotations ({_describe_annotators_per_text(evidence)})."
+        f"{readers:,} annotators made {len(study.annotations):,} annotations "
+        f"({_describe_annotators_per_text(evidence)})."
     )
     if _describe_pay(evidence):
         parts.append(f"Annotators were paid {_describe_pay(evidence)}.")

@@ -15,8 +15,8 @@ from finecomb.core.study import Study, StudyItem
 from finecomb.reporting.tables import Row, estimate_row, frame_rows, print_rows
 from finecomb.reporting.terminal_text import render_document
 from finecomb.statistics.agreement.agreement import agree
-from finecomb.statistics.measures.counts import group_counts
 from finecomb.statistics.measures.coverage import coverage
+from finecomb.statistics.measures.study_counts import group_counts
 from finecomb.statistics.selection.view import ANY
 
 EXAMPLE_DOCUMENT_ID = "harbour-c"
@@ -32,7 +32,7 @@ def print_tour(study: Study, folder: Path, console: Console) -> None:
     ids = study.documents["id"].to_list()
     id = EXAMPLE_DOCUMENT_ID if EXAMPLE_DOCUMENT_ID in ids else ids[0]
     people = study.annotators.filter(pl.col("kind") == "human")["id"]
-    readers = study.work().only(pl.col("annotator").is_in(people.implode()))
+    readers = study.submitted_work().filter_annotations(pl.col("annotator").is_in(people.implode()))
     _print_heading(console, "A text with the errors that its author put into it")
     truth = [annotation for annotation in study.annotations_on(id) if annotation.annotator == "truth"]
     console.print(render_document(study.document(id), truth, study.protocols, min(96, console.width)))
@@ -67,7 +67,7 @@ def coverage_rows(study: Study) -> list[Row]:
     rows: list[Row] = []
     for model in models["model"].unique(maintain_order=True):
         ids = models.filter(pl.col("model") == model)["id"]
-        estimate = coverage(study.only(pl.col("document").is_in(ids.implode())))
+        estimate = coverage(study.filter_annotations(pl.col("document").is_in(ids.implode())))
         rows.append(estimate_row(estimate, model=model))
     return rows
 

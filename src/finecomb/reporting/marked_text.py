@@ -197,7 +197,10 @@ def _piece_html(text: str, piece: Piece, mark_looks: Sequence[LabelStyle], lane:
         slot = mark_looks[owner].slot
         below = 3 + 5 * min(lane[owner], _MAX_TINTS - 1)
         tint = f"background:{_css_colour(slot, '24')};" if depth < _MAX_TINTS else ""
-        words = f'<span style="{tint}border-bottom:2px {slot.line} {_css_colour(slot)};padding-bottom:{below}px">{words}</span>'
+        words = (
+            f'<span style="{tint}border-bottom:2px {slot.line} {_css_colour(slot)};'
+            f'padding-bottom:{below}px">{words}</span>'
+        )
     return f'<span title="{titles}">{words}</span>'
 
 

@@ -80,7 +80,10 @@ def _theme_css(looks: Sequence[LabelStyle]) -> str:
     slots = list({look.slot.name: look.slot for look in looks}.values())
     light = "".join(_slot_css(slot, slot.light, slot.light_text) for slot in slots)
     dark = "".join(_slot_css(slot, slot.dark, DARK_INK) for slot in slots)
-    return f":root{{{_css_variables(LIGHT)}}}{light}@media(prefers-color-scheme:dark){{:root{{{_css_variables(DARK)}}}{dark}}}"
+    return (
+        f":root{{{_css_variables(LIGHT)}}}"
+        f"{light}@media(prefers-color-scheme:dark){{:root{{{_css_variables(DARK)}}}{dark}}}"
+    )
 
 
 def _slot_css(slot: Slot, colour: str, ink: str) -> str:

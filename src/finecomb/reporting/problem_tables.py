@@ -15,15 +15,15 @@ def problem_row(problem: Problem) -> Row:
     return {"level": problem.level, "where": where, "id": problem.id, "message": problem.message}
 
 
-def problem_lines(problems: Sequence[Problem], most: int) -> Iterator[tuple[str, int]]:
+def problem_lines(problems: Sequence[Problem], max_per_type: int) -> Iterator[tuple[str, int]]:
     """Each line to print and how many like it are left out after it: of each kind of problem `most`."""
     totals = Counter(map(_problem_type, problems))
     counts: Counter[tuple[str, str]] = Counter()
     for problem in problems:
         kind = _problem_type(problem)
         counts[kind] += 1
-        if counts[kind] <= most:
-            yield str(problem), totals[kind] - most if counts[kind] == most else 0
+        if counts[kind] <= max_per_type:
+            yield str(problem), totals[kind] - max_per_type if counts[kind] == max_per_type else 0
 
 
 def _problem_type(problem: Problem) -> tuple[str, str]:

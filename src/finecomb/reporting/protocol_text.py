@@ -78,7 +78,7 @@ def _describe_work(protocol: Protocol) -> str:
     facts = [f"work by {work.unit}", f"{work.annotators} annotators per text"]
     if protocol.qualification:
         test = protocol.qualification
-        facts.append(f"qualification: {test.pass_at:g} of {test.total:g} points")
+        facts.append(f"qualification: {test.pass_at:g} of {test.max_points:g} points")
     if protocol.conditions:
         facts.append("conditions: " + ", ".join(condition.name for condition in protocol.conditions))
     if protocol.mode:

@@ -222,7 +222,8 @@ def _label_look(label_looks: Mapping[str | None, LabelStyle], label: str) -> Lab
 
 def _case_row(case: MarkPairing, label_looks: Mapping[str | None, LabelStyle]) -> dict[str, object]:
     sides = [
-        f'{flag_html(_label_look(label_looks, label))} <span class="words">{escape(words) or "(something missing)"}</span>'
+        f'{flag_html(_label_look(label_looks, label))} <span class="words">'
+        f"{escape(words) or '(something missing)'}</span>"
         if label
         else "–"
         for words, label in ((case.gold, case.gold_label), (case.predicted, case.predicted_label))

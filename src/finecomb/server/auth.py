@@ -46,7 +46,7 @@ class Auth:
     """The public address, e.g. `https://study.example`; that of the request when empty."""
 
     @property
-    def secure(self) -> bool:
+    def is_secure(self) -> bool:
         """Whether cookies go over TLS only."""
         return self.origin.startswith("https:")
 
@@ -54,25 +54,27 @@ class Auth:
         """Proves that `text` comes from this study's server."""
         return hmac.new(self.store.head.secret.encode(), text.encode(), hashlib.sha256).hexdigest()[:32]
 
-    def csrf(self, session: Session) -> str:
+    def csrf_token(self, session: Session) -> str:
         """What pages of that session send along with every change."""
         return self.signature(f"csrf/{session.hash}")
 
-    def keep(self, response: Response, kind: UserKind, token: str) -> None:
+    def set_session_cookie(self, response: Response, kind: UserKind, token: str) -> None:
         """Sign in: the cookie that holds a session's token."""
-        self._set(response, kind, f"{token}.{self.signature(token)}", int(access_storage.SESSION_SECONDS_BY_KIND[kind]))
+        self._set_cookie(
+            response, kind, f"{token}.{self.signature(token)}", int(access_storage.SESSION_SECONDS_BY_KIND[kind])
+        )
 
-    def drop(self, response: Response, kind: UserKind) -> None:
+    def clear_session_cookie(self, response: Response, kind: UserKind) -> None:
         """Sign out: the browser forgets the cookie."""
-        self._set(response, kind, "", 0)
+        self._set_cookie(response, kind, "", 0)
 
-    def _set(self, response: Response, kind: CookieKind, value: str, seconds: int) -> None:
+    def _set_cookie(self, response: Response, kind: CookieKind, value: str, seconds: int) -> None:
         """A cookie for our own pages; inside another site's page, where a study allows it, one for that site only.
 
         The header is written out because the standard library knows `Partitioned` from Python 3.14 on.
         """
         framed = kind != "researcher" and self.store.head.settings.recruitment.frame
-        strict = f"SameSite=Strict{'; Secure' if self.secure else ''}"
+        strict = f"SameSite=Strict{'; Secure' if self.is_secure else ''}"
         how = "SameSite=None; Secure; Partitioned" if framed else strict
         response.headers.append(
             "set-cookie", f"{self.cookie_name(kind)}={value}; HttpOnly; Max-Age={seconds}; Path=/; {how}"
@@ -83,20 +85,20 @@ class Auth:
         device = request.cookies.get(self.cookie_name("device"), "")
         if not 0 < len(device) <= _MAX_DEVICE_LENGTH:
             device = secrets.token_urlsafe(16)
-            self._set(response, "device", device, _DEVICE_COOKIE_SECONDS)
+            self._set_cookie(response, "device", device, _DEVICE_COOKIE_SECONDS)
         return self.signature(f"device/{device}")
 
     def cookie_name(self, kind: CookieKind) -> str:
         """Its name: of this study only, since a browser sends the cookies of one port to all others."""
-        prefix = "__Host-" if self.secure else ""  # which no other site of the same domain can set
+        prefix = "__Host-" if self.is_secure else ""  # which no other site of the same domain can set
         return f"{prefix}{COOKIE_NAMES[kind]}-{self.signature('cookie')[:8]}"
 
-    def current(self, request: Request, kind: UserKind) -> Session | None:
+    def current_session(self, request: Request, kind: UserKind) -> Session | None:
         """Who is signed in where a request comes from."""
         session = self._session_from_cookie(request.cookies.get(self.cookie_name(kind), ""))
         return session if session is not None and session.kind == kind else None
 
-    async def session(self, request: Request, kind: UserKind, current: bool = True) -> Session:
+    async def require_session(self, request: Request, kind: UserKind, current: bool = True) -> Session:
         """Who sent a request; a `ProblemError` when nobody did or it may have been forged.
 
         Without `current` it is not asked first whether another process changed the study, e.g. signed somebody out:
@@ -104,12 +106,14 @@ class Auth:
         """
         if current:
             await self.refresh_study()
-        session = self.current(request, kind)
+        session = self.current_session(request, kind)
         if session is None:
             raise ProblemError("signed-out")
         if request.method not in ("GET", "HEAD"):
             self.check_origin(request)
-            if not hmac.compare_digest(request.headers.get(CSRF_HEADER, "").encode(), self.csrf(session).encode()):
+            if not hmac.compare_digest(
+                request.headers.get(CSRF_HEADER, "").encode(), self.csrf_token(session).encode()
+            ):
                 raise ProblemError("not-allowed", "This page is out of date. Reload it; what you did is kept.")
         return session
 
@@ -126,7 +130,7 @@ class Auth:
             token, _, signature = cookie.rpartition(".")
             if not token or not hmac.compare_digest(signature.encode(), self.signature(token).encode()):
                 return None
-            with self.store.database.reading() as transaction:
+            with self.store.database.read_transaction() as transaction:
                 session = access_storage.find_session(self.store, transaction, token)
             if session is None:
                 return None
@@ -155,30 +159,30 @@ class Auth:
         """Sign in by a link, as `job` does, within limits; returns the session's token."""
         self.check_origin(request)
         address = request.client.host if request.client else ""
-        token = await self.store.do(job, *args, **named)
+        token = await self.store.run_job(job, *args, **named)
         self.store.sessions.clear()  # a researcher may have got another role
         if token is None:
             raise wrong_link_error(
-                await self.store.do(access_storage.record_attempt, "wrong-link", self.signature(address))
+                await self.store.run_job(access_storage.record_attempt, "wrong-link", self.signature(address))
             )
         return token
 
     async def limit_joins(self, request: Request) -> None:
         """Let one more person of an address in by the open link, within limits; this machine's own are not counted."""
-        if (address := self.address(request)) and (
-            await self.store.do(access_storage.record_attempt, "join", address) > _MAX_JOINS
+        if (address := self.address_hash(request)) and (
+            await self.store.run_job(access_storage.record_attempt, "join", address) > _MAX_JOINS
         ):
             raise ProblemError("too-many", "Too many people came from your network at once. Try again in ten minutes.")
 
     async def limit_code_attempts(self, worker: str) -> None:
         """Let somebody type a code of another browser so many times, wherever they are."""
         if (
-            await self.store.do(access_storage.record_attempt, "browser-code", self.signature(f"worker/{worker}"))
+            await self.store.run_job(access_storage.record_attempt, "browser-code", self.signature(f"worker/{worker}"))
             > _MAX_ATTEMPTS
         ):
             raise ProblemError("too-many")
 
-    def address(self, request: Request) -> str:
+    def address_hash(self, request: Request) -> str:
         """A keyed hash of the internet address (of the network, for IPv6); none of this machine's own, as a proxy's."""
         try:
             address = ipaddress.ip_address(request.client.host if request.client else "")
@@ -203,12 +207,12 @@ class Auth:
             await self.sign_out(session)
             raise ProblemError("signed-out", "You were away for long. Sign in again with a new link.")
         if now - session.active > _TOUCH_SECONDS:
-            await self.store.do(access_storage.touch_session, session.hash)
+            await self.store.run_job(access_storage.touch_session, session.hash)
             self.store.sessions.clear()
 
     async def sign_out(self, session: Session) -> None:
         """Sign out."""
-        await self.store.do(access_storage.end_session, session.hash)
+        await self.store.run_job(access_storage.end_session, session.hash)
         self.store.sessions.clear()
 
 
@@ -232,7 +236,7 @@ async def refresh_study(request: Request) -> None:
 
 
 async def _require_annotator(request: Request) -> Session:
-    return await auth_of(request).session(request, "annotator")
+    return await auth_of(request).require_session(request, "annotator")
 
 
 AnnotatorSession = Annotated[Session, Depends(_require_annotator)]
@@ -259,7 +263,7 @@ def require_researcher(role: Role) -> Callable[[Request], Awaitable[Session]]:
 
     async def require_role(request: Request) -> Session:
         auth = auth_of(request)
-        session = await auth.session(request, "researcher")
+        session = await auth.require_session(request, "researcher")
         await auth.renew_session(session)
         if session.role is None or ROLES.index(session.role) < ROLES.index(role):
             raise ProblemError("not-allowed", f"This needs the role {role}. An owner of the study can give it to you.")

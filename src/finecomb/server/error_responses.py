@@ -13,8 +13,8 @@ from starlette.exceptions import HTTPException
 from finecomb.collection.database.connection import DatabaseError
 from finecomb.core.errors import FinecombError
 from finecomb.server.annotators.schema import ErrorResponse
+from finecomb.server.fallback_pages import is_page_request, problem_page
 from finecomb.server.logs import route_template
-from finecomb.server.plain_pages import is_page_request, problem_page
 from finecomb.server.schema import ErrorCode
 
 log = logging.getLogger(__name__)

@@ -162,9 +162,11 @@ async def _receive_in_time(receive: Receive) -> Message:
         raise ProblemError("refused", "The request did not arrive in time. Send it again.", 408) from None
 
 
-def _limit_body(scope: Scope, receive: Receive, most: int) -> Receive:
+def _limit_body(scope: Scope, receive: Receive, max_bytes: int) -> Receive:
     """`receive` that stops at `most` bytes, whatever the request says about its size."""
-    if any(name == b"content-length" and value.isdigit() and int(value) > most for name, value in scope["headers"]):
+    if any(
+        name == b"content-length" and value.isdigit() and int(value) > max_bytes for name, value in scope["headers"]
+    ):
         raise ProblemError("too-large")
     got, complete = 0, False
 
@@ -173,7 +175,7 @@ def _limit_body(scope: Scope, receive: Receive, most: int) -> Receive:
         message = await (receive() if complete else _receive_in_time(receive))
         complete = complete or not message.get("more_body", False)
         got += len(message.get("body", b""))
-        if got > most:
+        if got > max_bytes:
             raise ProblemError("too-large")
         return message
 

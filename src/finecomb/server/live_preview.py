@@ -102,7 +102,7 @@ class LivePreview:
             content, kind = _FILES[path]
             await self._set_headers(Response(content, media_type=kind))(scope, receive, send)
         elif scope["type"] == "http" and path == f"{PREVIEW_PATH}/state":
-            await self._set_headers(JSONResponse(await self._state()))(scope, receive, send)
+            await self._set_headers(JSONResponse(await self._refresh_state()))(scope, receive, send)
         else:
             await self._app(scope, receive, _allow_framing(send))
 
@@ -112,7 +112,7 @@ class LivePreview:
         response.headers["content-security-policy"] = _CONTENT_SECURITY_POLICY.decode()
         return response
 
-    async def _state(self) -> dict[str, object]:
+    async def _refresh_state(self) -> dict[str, object]:
         async with self._turn:
             stamp = self._file_stamp()
             if stamp not in (self._seen, (0, 0)):

@@ -58,7 +58,7 @@ class Browser:
         self._cookies: dict[str, str] = {}
         self.token = ""
 
-    def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    def send_request(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         """Send a request; returns the status and the answer's JSON."""
         headers = {"Content-Type": "application/json"}
         if self._cookies:
@@ -75,9 +75,9 @@ class Browser:
         is_json = (response.headers.get("Content-Type") or "").startswith("application/json")
         return response.status, json.loads(text) if text and is_json else None
 
-    def change(self, path: str, **body: Any) -> Any:
+    def put_change(self, path: str, **body: Any) -> Any:
         """PUT a change; an answer other than yes is an error that says what the server said."""
-        status, answer = self.ask("PUT", path, {"change": uuid.uuid4().hex, **body})
+        status, answer = self.send_request("PUT", path, {"change": uuid.uuid4().hex, **body})
         if status != 200:
             raise FinecombError(f"the server refused PUT {path}: {answer.get('say') if answer else status} {answer}")
         return answer

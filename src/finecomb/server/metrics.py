@@ -77,7 +77,7 @@ class Meter:
         self._cpu_before = self._cells[self._start + _CPU_OFFSET]
         self._cpu_due = 0.0
 
-    def count(self, kind: str, status: int, seconds: float) -> None:
+    def count_request(self, kind: str, status: int, seconds: float) -> None:
         """One more request was answered."""
         place, cells = REQUEST_KINDS.index(kind), self._cells
         cells[self._start + _REQUESTS_OFFSET + place * len(STATUS_CLASSES) + min(max(status // 100, 2), 5) - 2] += 1
@@ -92,27 +92,27 @@ class Meter:
         """One more commit was written, or failed; called by the writer only."""
         self._cells[self._start + (_COMMITS_OFFSET if is_kept else _FAILURES_OFFSET)] += 1
 
-    def total(self, column: int) -> float:
+    def column_total(self, column: int) -> float:
         """A number over all processes."""
         return sum(self._cells[column::ROW_WIDTH])
 
-    def lines(self) -> Iterator[str]:
+    def prometheus_lines(self) -> Iterator[str]:
         """What was counted, in Prometheus' text format."""
         yield from _metric_header(
             "finecomb_requests_total", "counter", "Requests by what they are for and how they ended."
         )
         for (place, kind), (at, status) in itertools.product(enumerate(REQUEST_KINDS), enumerate(STATUS_CLASSES)):
-            count = self.total(_REQUESTS_OFFSET + place * len(STATUS_CLASSES) + at)
+            count = self.column_total(_REQUESTS_OFFSET + place * len(STATUS_CLASSES) + at)
             yield _metric_line("finecomb_requests_total", count, kind=kind, status=status)
         yield from _metric_header(
             "finecomb_request_seconds", "histogram", "Seconds from a request to the end of its answer."
         )
         for place, kind in enumerate(REQUEST_KINDS):
             first = _BUCKETS_OFFSET + place * (len(LATENCY_BUCKETS) + 1)
-            counts = [self.total(first + at) for at in range(len(LATENCY_BUCKETS) + 1)]
+            counts = [self.column_total(first + at) for at in range(len(LATENCY_BUCKETS) + 1)]
             for end, count in zip((*map(str, LATENCY_BUCKETS), "+Inf"), itertools.accumulate(counts), strict=True):
                 yield _metric_line("finecomb_request_seconds_bucket", count, kind=kind, le=end)
-            yield _metric_line("finecomb_request_seconds_sum", self.total(_SECONDS_OFFSET + place), kind=kind)
+            yield _metric_line("finecomb_request_seconds_sum", self.column_total(_SECONDS_OFFSET + place), kind=kind)
             yield _metric_line("finecomb_request_seconds_count", sum(counts), kind=kind)
         for name, column, about in (
             (
@@ -132,7 +132,7 @@ class Meter:
             ),
         ):
             yield from _metric_header(name, "counter", about)
-            yield _metric_line(name, self.total(column))
+            yield _metric_line(name, self.column_total(column))
 
 
 def _metric_header(name: str, kind: str, about: str) -> Iterator[str]:
@@ -170,7 +170,7 @@ def study_metric_lines(store: Store, transaction: Transaction) -> Iterator[str]:
     yield from _metric_header("finecomb_info", "gauge", "The version and the state of the study.")
     yield _metric_line("finecomb_info", 1, version=__version__, state=store.head.state)
     for name, value, about in (
-        ("finecomb_texts", len(store.plan().documents), "Texts that are given out."),
+        ("finecomb_texts", len(store.assignment_plan().documents), "Texts that are given out."),
         ("finecomb_annotators", people, "People who joined or have a link."),
         ("finecomb_leases", work.get("draft", (0, 0))[1], "Texts that are kept for somebody who is at work."),
     ):
@@ -210,8 +210,8 @@ def metrics(request: Request) -> Response:
         raise ProblemError("not-allowed", f"Numbers are for this machine, or for a token: set {TOKEN_ENV}.")
     store: Store = request.app.state.store
     meter: Meter = request.app.state.meter
-    with store.database.reading() as transaction:
-        lines = [*meter.lines(), *study_metric_lines(store, transaction)]
+    with store.database.read_transaction() as transaction:
+        lines = [*meter.prometheus_lines(), *study_metric_lines(store, transaction)]
     return PlainTextResponse("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
 
 
@@ -248,7 +248,7 @@ class MeterMiddleware:
             await self.app(scope, receive, counted)
         finally:
             seconds = time.perf_counter() - start
-            self.meter.count(request_kind(scope["method"], scope["path"]), status, seconds)
+            self.meter.count_request(request_kind(scope["method"], scope["path"]), status, seconds)
             log_request(scope, status, seconds)
 
 

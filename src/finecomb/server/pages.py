@@ -14,7 +14,7 @@ from starlette.types import Scope
 
 from finecomb.collection import access_storage
 from finecomb.server.auth import auth_of
-from finecomb.server.plain_pages import STYLESHEET, plain_page
+from finecomb.server.fallback_pages import STYLESHEET, plain_page
 
 STATIC_FOLDER = Path(__file__).parent / "static"
 router = APIRouter(include_in_schema=False)
@@ -88,7 +88,7 @@ def admin_page() -> Response:
 def sign_in_page(request: Request, token: str) -> Response:
     """A button, so that a program that only looks at the link does not use it up."""
     store = auth_of(request).store
-    with store.database.reading() as transaction:
+    with store.database.read_transaction() as transaction:
         is_invitation = access_storage.link_kind(store, transaction, token) == "researcher"
     if not is_invitation:
         return plain_page(
@@ -106,5 +106,5 @@ async def sign_in(request: Request, token: str) -> Response:
         request, access_storage.sign_in_with_link, token, "researcher"
     )
     response = RedirectResponse("/admin", 303)
-    auth_of(request).keep(response, "researcher", session_token)
+    auth_of(request).set_session_cookie(response, "researcher", session_token)
     return response

@@ -12,11 +12,11 @@ import numpy as np
 
 from finecomb.annotators.simulated.simulated_people import (
     CrowdTraits,
-    Reading,
     SimulatedPerson,
-    person,
-    read_text,
-    truth_of,
+    SimulatedResponse,
+    ground_truth,
+    make_person,
+    simulate_response,
 )
 from finecomb.collection import (
     access_storage,
@@ -122,8 +122,8 @@ def rehearse(
                     break
         except KeyboardInterrupt:
             log.warning("stopped after %d people; the tables are of those who came", len(visits))
-    with store.database.reading() as transaction:
-        states = design_cells_storage.cell_states(store, transaction) if store.plan().cells else []
+    with store.database.read_transaction() as transaction:
+        states = design_cells_storage.cell_states(store, transaction) if store.assignment_plan().cells else []
     return Rehearsal(visits, states, store.study())
 
 
@@ -143,15 +143,15 @@ def simulate_concurrent_visits(
     """
     walker = _VisitSimulator(store, clock, traits, _gold_by_document(store), port, seed)
     with ThreadPoolExecutor(at_once) as pool:
-        return list(pool.map(walker.visit, range(1, people + 1)))
+        return list(pool.map(walker.simulate_visit, range(1, people + 1)))
 
 
 def _wait_for_room(store: Store, clock: RehearsalClock) -> bool:
     """Wait until places of those who left are given back; says whether there is one then."""
-    if not store.plan().cells:
+    if not store.assignment_plan().cells:
         return False
     clock.now += 60 * store.head.settings.lease + 1
-    with store.database.reading() as transaction:
+    with store.database.read_transaction() as transaction:
         return design_cells_storage.has_open_place(store, transaction)
 
 
@@ -167,8 +167,8 @@ def _sign_in_researcher(store: Store, port: int) -> Browser:
     """A researcher who has just signed in: sessions end after days, and a rehearsal's days are short."""
     browser = Browser(port)
     link = store.run_job_sync(researcher_actions_storage.invite_researcher, "finecomb rehearse", "owner", "owner")
-    browser.ask("POST", f"/sign-in/{link}")
-    _, session = browser.ask("GET", "/api/admin/session")
+    browser.send_request("POST", f"/sign-in/{link}")
+    _, session = browser.send_request("GET", "/api/admin/session")
     browser.token = session["csrf"]
     return browser
 
@@ -178,7 +178,7 @@ def _exclude_annotator(store: Store, port: int, annotator: str, person: Simulate
     reason = (
         "the explanations are copied from the texts" if person.habit == "copies" else "the explanations say nothing"
     )
-    status, answer = researcher.ask("PUT", f"/api/admin/annotator/excluded?id={annotator}", {"reason": reason})
+    status, answer = researcher.send_request("PUT", f"/api/admin/annotator/excluded?id={annotator}", {"reason": reason})
     researcher.close()
     if status != 200:
         raise FinecombError(f"the server did not let {annotator} be excluded: {answer}")
@@ -199,39 +199,41 @@ class _VisitSimulator:
     seed: int
     documents: dict[str, Document] = field(default_factory=dict)
 
-    def person(self, number: int) -> SimulatedPerson:
+    def simulated_person(self, number: int) -> SimulatedPerson:
         """The person who comes as number so and so."""
-        place = max((place.texts for place in self.store.plan().cells.values()), default=0)
-        texts = place or self.store.head.protocol.work.texts or len(self.store.plan().documents)
-        return person(number, self.traits, texts, self.seed)
+        place = max((place.texts_per_person for place in self.store.assignment_plan().cells.values()), default=0)
+        texts = place or self.store.head.protocol.work.texts or len(self.store.assignment_plan().documents)
+        return make_person(number, self.traits, texts, self.seed)
 
     def simulate_reviewed_visit(self, number: int) -> Visit:
         """A visit, and what the researcher makes of the work."""
-        visit, person = self.visit(number), self.person(number)
+        visit, person = self.simulate_visit(number), self.simulated_person(number)
         if visit.outcome != "done" or person.is_honest:
             return visit
         _exclude_annotator(self.store, self.port, visit.annotator, person)
         return replace(visit, rejected=True)
 
-    def visit(self, number: int) -> Visit:
+    def simulate_visit(self, number: int) -> Visit:
         """From the open link to the end, wherever that is."""
         browser = Browser(self.port)
         try:
             parameters = _platform_parameters(self.store.head.settings.recruitment.platform, number)
-            status, answer = browser.ask("POST", f"/api/join/{access_storage.open_link_token(self.store)}{parameters}")
+            status, answer = browser.send_request(
+                "POST", f"/api/join/{access_storage.open_link_token(self.store)}{parameters}"
+            )
             if status != 200:
                 return Visit(number, "", "full", 0)
             browser.token = answer["csrf"]
-            return self._walk(browser, number, str(answer["annotator"]))
+            return self._complete_steps(browser, number, str(answer["annotator"]))
         finally:
             browser.close()
 
-    def _walk(self, browser: Browser, number: int, annotator: str) -> Visit:
-        who, texts = self.person(number), 0
+    def _complete_steps(self, browser: Browser, number: int, annotator: str) -> Visit:
+        who, texts = self.simulated_person(number), 0
         for _ in range(_MAX_STEPS):
-            _, following = browser.ask("POST", "/api/next")
+            _, following = browser.send_request("POST", "/api/next")
             if following["page"]:
-                self._turn(browser, following["page"], who, annotator)
+                self._complete_page(browser, following["page"], who, annotator)
             elif not following["task"]:
                 return Visit(number, annotator, _visit_outcome(following["why"], texts), texts)
             elif following["task"]["phase"] != "work":
@@ -239,70 +241,70 @@ class _VisitSimulator:
             elif who.leaves_after is not None and texts >= who.leaves_after:
                 return Visit(number, annotator, "left", texts)
             else:
-                self._work(browser, following["task"], who, annotator)
+                self._annotate_task(browser, following["task"], who, annotator)
                 texts += 1
         raise FinecombError(f"person {number} of the rehearsal came to no end after {_MAX_STEPS:,} steps")
 
-    def _facts(self, task: str) -> TaskInfo:
-        with self.store.database.reading() as transaction:
+    def _task_info(self, task: str) -> TaskInfo:
+        with self.store.database.read_transaction() as transaction:
             facts = task_storage.task_info(self.store, transaction, task)
         assert facts is not None
         return facts
 
     # --- before the work ---
 
-    def _turn(self, browser: Browser, page: Any, who: SimulatedPerson, annotator: str) -> None:
+    def _complete_page(self, browser: Browser, page: Any, who: SimulatedPerson, annotator: str) -> None:
         """Read a page, or answer it as somebody would who may take part."""
         rng = seeded_generator(self.seed, "page", who.number, page["step"])
         if page["number"] and not page["is_open"]:
             self._submit_guess(browser, page, who, annotator, rng)
         wanted = {
             name: answers[0]
-            for place in self.store.plan().cells.values()
+            for place in self.store.assignment_plan().cells.values()
             for group in place.cell.eligible
             for name, answers in group.items()
         }
         asked = [Question.model_validate(question) for question in page["questions"]]
         answers = {
-            question.name: wanted.get(question.name, question.kind.example(question, rng))
+            question.name: wanted.get(question.name, question.scale_type.example(question, rng))
             for question in asked
             if question.when is None
         }
         seconds = float(rng.gamma(4, _PAGE_SECONDS / 4))
         self.clock.now += seconds
-        browser.change(f"/api/steps/{page['step']}", answers=answers, active=round(seconds, 1))
+        browser.put_change(f"/api/steps/{page['step']}", answers=answers, active=round(seconds, 1))
 
     def _submit_guess(
         self, browser: Browser, page: Any, who: SimulatedPerson, annotator: str, rng: np.random.Generator
     ) -> None:
         """Guess in a practice round, rightly as often as the person's skill says."""
         protocol, settings = self.store.head.protocol, self.store.head.settings
-        with self.store.database.reading() as transaction:
+        with self.store.database.read_transaction() as transaction:
             person = annotator_storage.get_annotator(self.store, transaction, annotator)
         examples = practice_rounds(practised_condition(protocol, settings, person), person)[page["number"] - 1]
         question = guess_question(protocol)
         values: Sequence[Answer] = SIDES if len(examples) > 1 or question is None else question.values
-        skill = 0.5 if who.habit == "careless" else self.traits.skill_in(person.condition)
+        skill = 0.5 if who.habit == "careless" else self.traits.condition_skill(person.condition)
         wanted = bool(rng.random() < skill)
         fitting = [value for value in values if is_guess_right(protocol, examples, value) in (wanted, None)]
         seconds = float(rng.gamma(4, _PAGE_SECONDS / 4))
         self.clock.now += seconds
         guess = fitting[int(rng.integers(len(fitting)))]
-        browser.change(f"/api/steps/{page['step']}/guess", guess=guess, active=round(seconds, 1))
+        browser.put_change(f"/api/steps/{page['step']}/guess", guess=guess, active=round(seconds, 1))
 
     def _complete_exercise(self, browser: Browser, task: Any, who: SimulatedPerson) -> None:
         """Do an exercise or a question of the test, as well as the person's habits let them."""
-        facts, protocol = self._facts(task["id"]), self.store.head.protocol
+        facts, protocol = self._task_info(task["id"]), self.store.head.protocol
         item = onboarding.items_by_document(protocol, facts.round)[facts.document].given
         rng = seeded_generator(self.seed, "practice", who.number, facts.document, facts.round)
         skill = 0.95 if who.habit != "careless" else 0.2
         if isinstance(item, Choice):
             others = [option.value for option in item.options if option.value != item.answer]
             answer = item.answer if rng.random() < skill else others[int(rng.integers(len(others)))]
-            browser.change(f"/api/tasks/{task['id']}/answers", body={"answers": {"answer": answer}})
+            browser.put_change(f"/api/tasks/{task['id']}/answers", body={"answers": {"answer": answer}})
         else:
             self._submit_solutions(browser, task, item, rng, skill)
-        self._finish(browser, task["id"], float(rng.gamma(4, _EXERCISE_SECONDS / 4)))
+        self._finish_task(browser, task["id"], float(rng.gamma(4, _EXERCISE_SECONDS / 4)))
 
     def _submit_solutions(
         self, browser: Browser, task: Any, item: Exercise, rng: np.random.Generator, skill: float
@@ -311,55 +313,57 @@ class _VisitSimulator:
         known = [number for number in range(len(item.solutions)) if rng.random() < skill]
         for part, right in zip(task["parts"], item.units or [{}] * len(task["parts"]), strict=False):
             unit = {"answers": _example_answers(protocol.unit_questions, rng) | dict(right)}
-            browser.change(f"/api/tasks/{task['id']}/units/{part['start']}-{part['end']}", body=unit)
+            browser.put_change(f"/api/tasks/{task['id']}/units/{part['start']}-{part['end']}", body=unit)
         for number in known:
             solution, span = item.solutions[number], item.spans()[number]
             answers = _example_answers(protocol.questions_of(solution.label), rng) | dict(solution.answers)
-            label = protocol.named(solution.label)
+            label = protocol.find_label(solution.label)
             needed = label is not None and label.antecedent == "required"
             before = {"spans": [[0, 3]], "quotes": [task["text"][:3]]} if needed else None
             body = {"spans": [span.to_wire()], "quotes": [solution.quote], "label": solution.label, "answers": answers}
             body["antecedent"] = before
-            browser.change(f"/api/tasks/{task['id']}/marks/{task['id']}-{number}", body=body)
+            browser.put_change(f"/api/tasks/{task['id']}/marks/{task['id']}-{number}", body=body)
         answers = _example_answers(protocol.document_questions, rng) | dict(item.answers)
         body = {"answers": answers, "no_errors": bool(protocol.labels) and not known}
-        browser.change(f"/api/tasks/{task['id']}/answers", body=body)
+        browser.put_change(f"/api/tasks/{task['id']}/answers", body=body)
 
     # --- the work ---
 
-    def _work(self, browser: Browser, task: Any, who: SimulatedPerson, annotator: str) -> None:
-        facts, protocol = self._facts(task["id"]), self.store.head.protocol
-        document = self._document(facts.document)
+    def _annotate_task(self, browser: Browser, task: Any, who: SimulatedPerson, annotator: str) -> None:
+        facts, protocol = self._task_info(task["id"]), self.store.head.protocol
+        document = self._cached_document(facts.document)
         parts = [f"{part['start']}-{part['end']}" for part in task["parts"]]
-        truth = truth_of(document, protocol, parts, self.gold.get(document.id), self.seed, facts.about)
+        truth = ground_truth(document, protocol, parts, self.gold.get(document.id), self.seed, facts.about)
         condition = self._annotator_condition(annotator)
-        reading = read_text(who, self.traits, condition, document, protocol, truth)
+        reading = simulate_response(who, self.traits, condition, document, protocol, truth)
         pair = pair_names(protocol, facts.first)
         answers = pair.answers_on_page(reading.answers) if pair else reading.answers
         self._submit_annotation(browser, task, reading, answers)
 
-    def _document(self, id: str) -> Document:
+    def _cached_document(self, id: str) -> Document:
         return self.documents.setdefault(id, self.store.document(id))
 
     def _annotator_condition(self, annotator: str) -> str:
-        with self.store.database.reading() as transaction:
+        with self.store.database.read_transaction() as transaction:
             return annotator_storage.get_annotator(self.store, transaction, annotator).condition
 
-    def _submit_annotation(self, browser: Browser, task: Any, reading: Reading, answers: Mapping[str, Answer]) -> None:
+    def _submit_annotation(
+        self, browser: Browser, task: Any, reading: SimulatedResponse, answers: Mapping[str, Answer]
+    ) -> None:
         id, protocol = task["id"], self.store.head.protocol
         for part in task["parts"]:  # first, since a later part can be marked when those before it were judged
             key = f"{part['start']}-{part['end']}"
             body = {"answers": _json_answers(reading.units.get(key, {})), "seconds": 0}
-            browser.change(f"/api/tasks/{id}/units/{key}", body=body)
+            browser.put_change(f"/api/tasks/{id}/units/{key}", body=body)
         for number, mark in enumerate(reading.marks):
-            browser.change(f"/api/tasks/{id}/marks/{id}-{number}", body=_mark_body(mark))
+            browser.put_change(f"/api/tasks/{id}/marks/{id}-{number}", body=_mark_body(mark))
         body = {"answers": _json_answers(answers), "no_errors": bool(protocol.labels) and not reading.marks}
-        browser.change(f"/api/tasks/{id}/answers", body=body)
-        self._finish(browser, id, reading.seconds)
+        browser.put_change(f"/api/tasks/{id}/answers", body=body)
+        self._finish_task(browser, id, reading.seconds)
 
-    def _finish(self, browser: Browser, task: str, seconds: float) -> None:
+    def _finish_task(self, browser: Browser, task: str, seconds: float) -> None:
         self.clock.now += seconds
-        browser.change(f"/api/tasks/{task}/finish", active=round(seconds, 1))
+        browser.put_change(f"/api/tasks/{task}/finish", active=round(seconds, 1))
 
 
 def _visit_outcome(why: str, texts: int) -> VisitOutcome:
@@ -379,7 +383,7 @@ def _platform_parameters(platform: str, number: int) -> str:
 
 def _example_answers(questions: Sequence[Question], rng: np.random.Generator) -> dict[str, Answer]:
     required = (question for question in questions if question.required and question.when is None)
-    return {question.name: question.kind.example(question, rng) for question in required}
+    return {question.name: question.scale_type.example(question, rng) for question in required}
 
 
 def _json_answers(answers: Mapping[str, Answer]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ BrowserCode = Annotated[str, Query(max_length=20)]
 def _annotator_link_kind(request: Request, token: str) -> Literal["open", "personal"]:
     """What kind of annotator's link it is; a wrong one counts as a try."""
     auth = auth_of(request)
-    with auth.store.database.reading() as transaction:
+    with auth.store.database.read_transaction() as transaction:
         kind = access_storage.link_kind(auth.store, transaction, token)
     if kind is None or kind == "researcher":
         raise auth.refuse_link(request)
@@ -39,7 +39,7 @@ def welcome(request: Request, token: str) -> Welcome:
     preview = platform_arrivals.is_preview(source)
     if not preview:
         platform_arrivals.require_worker(source)
-    if kind == "open" and not auth.current(request, "annotator"):
+    if kind == "open" and not auth.current_session(request, "annotator"):
         _refuse_when_full(auth, source)
     return Welcome(
         title=head.settings.title or head.protocol.title,
@@ -54,7 +54,7 @@ def welcome(request: Request, token: str) -> Welcome:
 
 def _refuse_when_full(auth: Auth, source: ArrivalSource) -> None:
     """Nobody new reads a page of a study in which every place is taken."""
-    with auth.store.database.reading() as transaction:
+    with auth.store.database.read_transaction() as transaction:
         if arrivals_storage.returning_annotator(auth.store, transaction, source) is None:
             has_room = design_cells_storage.has_open_place(auth.store, transaction)
         else:
@@ -77,10 +77,10 @@ async def join(request: Request, response: Response, token: str, code: BrowserCo
         if is_open
         else ArrivalSource()
     )
-    current = auth.current(request, "annotator")
+    current = auth.current_session(request, "annotator")
     if current is not None and is_open and _is_same_participation(auth, current, source):
         auth.check_origin(request)
-        return SignInResponse(annotator=current.who, csrf=auth.csrf(current))
+        return SignInResponse(annotator=current.who, csrf=auth.csrf_token(current))
     source = platform_arrivals.add_device_and_address(auth, request, response, source)
     if is_open:
         await auth.limit_joins(request)
@@ -96,11 +96,11 @@ async def join(request: Request, response: Response, token: str, code: BrowserCo
         raise ProblemError("closed") from None
     except design_cells_storage.StudyFullError:
         raise ProblemError("closed", platform_arrivals.study_full_message(source)) from None
-    auth.keep(response, "annotator", session_token)
-    with auth.store.database.reading() as transaction:
+    auth.set_session_cookie(response, "annotator", session_token)
+    with auth.store.database.read_transaction() as transaction:
         session = access_storage.find_session(auth.store, transaction, session_token)
     assert session is not None
-    return SignInResponse(annotator=session.who, csrf=auth.csrf(session))
+    return SignInResponse(annotator=session.who, csrf=auth.csrf_token(session))
 
 
 _WRONG_CODE_MESSAGE = "This is not the code that is shown in the browser in which you began."
@@ -110,7 +110,7 @@ def _is_same_participation(auth: Auth, current: Session, source: ArrivalSource) 
     """Whether whoever is signed in is still the one that the platform sent, for the same part in the study."""
     if not source.worker:
         return True
-    with auth.store.database.reading() as transaction:
+    with auth.store.database.read_transaction() as transaction:
         last = arrivals_storage.last_arrival(auth.store, transaction, current.who)
     fields = ("platform", "worker", "place", "session", "submit")
     return last is not None and all(getattr(last.source, name) == getattr(source, name) for name in fields)
@@ -133,7 +133,7 @@ def decline(request: Request, token: str) -> Ending:
 async def sign_out(request: Request, response: Response, session: AnnotatorSession) -> None:
     """Sign out."""
     await auth_of(request).sign_out(session)
-    auth_of(request).drop(response, "annotator")
+    auth_of(request).clear_session_cookie(response, "annotator")
 
 
 @router.get("/admin/session")
@@ -148,7 +148,7 @@ def current_researcher(
         role=session.role,
         title=auth_of(request).store.title,
         state=head.state,
-        csrf=auth_of(request).csrf(session),
+        csrf=auth_of(request).csrf_token(session),
     )
 
 
@@ -158,4 +158,4 @@ async def sign_out_researcher(
 ) -> None:
     """Sign out."""
     await auth_of(request).sign_out(session)
-    auth_of(request).drop(response, "researcher")
+    auth_of(request).clear_session_cookie(response, "researcher")

@@ -88,7 +88,7 @@ class WorkerPool:
         self._ends: list[float] = []
         self._cells = shared_counters(2 * count)  # a new worker counts while the old one still answers
 
-    def _start(self) -> Worker:
+    def _start_worker(self) -> Worker:
         row = min(set(range(2 * self.count)) - {worker.row for worker in self.workers})
         is_ready = _SPAWN_CONTEXT.Event()
         arguments = (self.settings, self.listening, is_ready, self._cells, row)
@@ -99,7 +99,7 @@ class WorkerPool:
     def start(self) -> None:
         """Start all and wait until they answer."""
         for _ in range(self.count):
-            self.workers.append(self._start())
+            self.workers.append(self._start_worker())
         if not all(worker.wait_until_ready() for worker in self.workers):
             self.close()
             raise FinecombError("a worker did not start; the lines above say why")
@@ -112,7 +112,7 @@ class WorkerPool:
         """Let `watch` replace every worker, e.g. after an update."""
         self._restart.set()
 
-    def watch(self) -> None:
+    def supervise(self) -> None:
         """Replace workers that end, or all when asked to, until the end is asked for; then stop all."""
         try:
             while not self._over.wait(_POLL_SECONDS):
@@ -125,7 +125,7 @@ class WorkerPool:
 
     def _replace_all(self) -> None:
         for at, old in enumerate(self.workers):
-            new = self._start()
+            new = self._start_worker()
             if not new.wait_until_ready():
                 new.stop()
                 log.error("a new worker did not start; the old ones go on")
@@ -144,7 +144,7 @@ class WorkerPool:
             if len(self._ends) > _MAX_FAILURES_PER_MINUTE:
                 raise FinecombError("workers end again and again; the lines above say why")
             log.error("a worker ended (%s); another one starts", worker.process.exitcode)
-            self.workers[at] = self._start()
+            self.workers[at] = self._start_worker()
 
     def close(self) -> None:
         """Stop all, side by side."""

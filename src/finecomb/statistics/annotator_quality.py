@@ -21,7 +21,7 @@ from finecomb.statistics.agreement.dawid_skene import (
     mark_matrix,
     participation_matrix,
 )
-from finecomb.statistics.inference.permutation import unpaired_permutation_test
+from finecomb.statistics.inference.permutation_tests import unpaired_permutation_test
 from finecomb.statistics.inference.resampling import (
     NO_RESAMPLES,
     Sums,
@@ -60,7 +60,7 @@ class AnnotationLayout:
         self, statistic: str, value: float, ends: Sequence[float], why: str, label: str = ANY, unit: str | None = None
     ) -> Estimate:
         """An estimate with the signature of this work; NaN with `why`."""
-        signature = Signature.of(
+        signature = Signature.from_fields(
             statistic=statistic, unit=unit, label=label, tokens=self.grid.tokens, **self.seen.fields,
             annotators=len(self.annotators), documents=len(self.grid.documents), draws=self.draws, seed=self.seed,
         )  # fmt: skip
@@ -203,7 +203,7 @@ def _label_usage(work: AnnotationLayout) -> Iterator[Finding]:
         marks[column].replace_strict(numbers_of, return_dtype=pl.Int64).to_numpy()
         for column, numbers_of in (("label", place), ("annotator", numbers))
     )
-    document, size = work.grid.index(marks["document"]), (len(numbers), len(place))
+    document, size = work.grid.document_positions(marks["document"]), (len(numbers), len(place))
     table, rng = _label_counts(label, who, size), work.rng("usage")
     distances = _label_usage_distances(table)
     exchanged = [
@@ -290,7 +290,7 @@ def _ratio_of_sums(sums: Sums) -> Sums:
 
 
 def _sum_per_document(grid: Grid, columns: Sequence[Sums]) -> Sums:
-    return np.stack([grid.per_document(values) for values in columns], axis=-1)
+    return np.stack([grid.sum_per_document(values) for values in columns], axis=-1)
 
 
 def _alpha_sums(grid: Grid, k: Sums, m: Sums) -> Sums:

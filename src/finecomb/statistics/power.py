@@ -80,16 +80,16 @@ def _centre_values(
     return centred, n_d[n_d > 0], n_a[n_a > 0], int((n_d > 0).sum()), int((n_a > 0).sum())
 
 
-def normal_sampler(of: Components) -> Sampler:
+def normal_sampler(variance_components: Components) -> Sampler:
     """Studies in which all three parts are normal."""
 
     def sample(runs: int, documents: int, annotators: int, rng: np.random.Generator) -> Studies:
         parts = [
-            math.sqrt(of.document) * rng.standard_normal((runs, documents, 1)),
-            math.sqrt(of.annotator) * rng.standard_normal((runs, 1, annotators)),
-            math.sqrt(of.residual) * rng.standard_normal((runs, documents, annotators)),
+            math.sqrt(variance_components.document) * rng.standard_normal((runs, documents, 1)),
+            math.sqrt(variance_components.annotator) * rng.standard_normal((runs, 1, annotators)),
+            math.sqrt(variance_components.residual) * rng.standard_normal((runs, documents, annotators)),
         ]
-        studies: Studies = of.mean + parts[0] + parts[1] + parts[2]
+        studies: Studies = variance_components.mean + parts[0] + parts[1] + parts[2]
         return studies
 
     return sample
@@ -110,7 +110,7 @@ class Planner:
     runs: int = 2000
     seed: int = 0
 
-    def drawn(self, documents: int, annotators: int) -> NDArray[np.float64]:
+    def simulate_statistic(self, documents: int, annotators: int) -> NDArray[np.float64]:
         """The statistic of simulated studies of one size."""
         return self._simulate(self.statistic, documents, annotators)
 
@@ -124,11 +124,11 @@ class Planner:
 
     def half_width(self, documents: int, annotators: int) -> float:
         """Half the width of the middle 95% of the statistic."""
-        return float(_half_width(self.drawn(documents, annotators)))
+        return float(_half_width(self.simulate_statistic(documents, annotators)))
 
     def half_width_interval(self, documents: int, annotators: int) -> tuple[float, float]:
         """How far that half-width depends on which studies were simulated: resampled, 95%."""
-        drawn = self.drawn(documents, annotators)
+        drawn = self.simulate_statistic(documents, annotators)
         positions = resampled_positions(len(drawn), 200, np.random.default_rng([self.seed, 1]))
         return percentile_interval(_half_width(drawn[positions]))
 
@@ -242,7 +242,7 @@ def component_findings(
     values: Values, findings: Components, fields: dict[str, object], draws: int = 200
 ) -> list[Finding]:
     """Mean and the standard deviation of each part, with intervals over studies like the pilot, simulated anew."""
-    signature = Signature.of(**fields, draws=draws)
+    signature = Signature.from_fields(**fields, draws=draws)
     if math.isnan(findings.residual):
         why = "documents, annotators and the rest cannot be told apart: two annotators must share two documents or more"
         return [
@@ -278,7 +278,7 @@ def half_width_curve(
     rows = []
     for number in annotators:
         documents = budget // number
-        signature = Signature.of(**fields, budget=budget)
+        signature = Signature.from_fields(**fields, budget=budget)
         if documents < 1:
             estimate = Estimate(math.nan, math.nan, math.nan, signature, "the budget is less than one text")
         else:
@@ -293,7 +293,7 @@ def _documents_for_half_width(
 ) -> Finding:
     """Fewest documents whose half-width is small enough."""
     width = functools.cache(lambda documents: planner.half_width(documents, annotators))
-    signature = Signature.of(**fields, half_width=half_width)
+    signature = Signature.from_fields(**fields, half_width=half_width)
     why = f"{_MAX_DOCUMENTS:,} documents are not enough; ask for a wider interval or take more annotators"
     need = _smallest_sufficient(width, half_width)
     if need is None:
@@ -308,10 +308,10 @@ def _documents_for_difference(
 ) -> Finding:
     """Fewest documents per system with which a difference is found often enough."""
     missed = functools.cache(lambda documents: 1 - planner.power(difference, documents, annotators))
-    signature = Signature.of(**fields, difference=difference, power=wanted, level=0.05)
+    signature = Signature.from_fields(**fields, difference=difference, power=wanted, level=0.05)
     noise = 1.96 * math.sqrt(wanted * (1 - wanted) / planner.runs)
     chances = (1 - wanted + noise, 1 - wanted, max(1 - wanted - noise, 0))
-    low, need, high = (_smallest_sufficient(missed, chance, least=2) for chance in chances)
+    low, need, high = (_smallest_sufficient(missed, chance, minimum=2) for chance in chances)
     why = f"more than {_MAX_DOCUMENTS:,} documents per system"
     return _needed_documents_finding("documents per system needed", need, low, high, annotators, signature, why)
 
@@ -330,14 +330,14 @@ def _needed_documents_finding(
     return Finding(_plan_columns(measure, need, annotators), estimate)
 
 
-def _smallest_sufficient(falling: Callable[[int], float], bound: float, least: int = 1) -> int | None:
+def _smallest_sufficient(falling: Callable[[int], float], bound: float, minimum: int = 1) -> int | None:
     """The smallest number at which a function is at most `bound`, by doubling and halving; within 2%."""
-    high = least
+    high = minimum
     while falling(high) > bound:
         high *= 2
         if high > _MAX_DOCUMENTS:
             return None
-    low = high // 2 if high > least else least - 1
+    low = high // 2 if high > minimum else minimum - 1
     while high - low > max(1, high // 50):
         middle = (low + high) // 2
         low, high = (low, middle) if falling(middle) <= bound else (middle, high)
@@ -372,7 +372,7 @@ def score_power(
             f"two-sample t against {other:g}": _two_sample_p(first, second),
         }
         for test, p in tests.items():
-            signature = Signature.of(
+            signature = Signature.from_fields(
                 statistic="score-power", test=test, spread=spread, level=alpha, annotators=evaluators, texts=texts,
                 runs=runs, seed=seed,
             )  # fmt: skip

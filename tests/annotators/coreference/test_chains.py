@@ -11,10 +11,10 @@ from finecomb.annotators.coreference.chains import (
     Chains,
     TokenChains,
     b_cubed,
-    labelled,
+    build_chains,
+    load_passages,
     muc,
-    only_chains,
-    passages,
+    parse_passage,
     read_chains,
 )
 from finecomb.core.errors import FormatError
@@ -25,7 +25,7 @@ mentions = st.integers(0, 9).map(lambda at: (at, at + 1))
 @st.composite
 def partitions(draw: st.DrawFn) -> Chains:
     people = draw(st.lists(st.integers(0, 3), min_size=10, max_size=10))
-    return only_chains([(at, at + 1) for at, who in enumerate(people) if who == person] for person in range(3))
+    return build_chains([(at, at + 1) for at, who in enumerate(people) if who == person] for person in range(3))
 
 
 def test_muc_reproduces_vilain_1995() -> None:
@@ -58,7 +58,7 @@ def test_scores_lie_between_0_and_1_and_swap(gold: Chains, predicted: Chains) ->
 
 
 def test_the_shipped_passages_are_sound() -> None:
-    labelled_texts = passages()
+    labelled_texts = load_passages()
     assert sum(passage.id.startswith("held-out") for passage in labelled_texts) >= 20
     for passage in labelled_texts:
         assert passage.chains, passage.id
@@ -97,7 +97,7 @@ def test_conll_chains_are_laid_over_the_text(tmp_path: Path) -> None:
     chains = read_chains(path)["plot"]
     assert isinstance(chains, TokenChains)
     text = "Ann saw her mother.\nShe left."
-    mentions = [[text[start:end] for start, end in chain] for chain in chains.over(text, "x")]
+    mentions = [[text[start:end] for start, end in chain] for chain in chains.align_to_text(text, "x")]
     assert mentions == [["Ann", "her"], ["her mother", "She"]]
 
 
@@ -122,7 +122,7 @@ def test_damaged_files_are_refused(tmp_path: Path, name: str, content: str, mess
 
 def test_words_that_are_not_in_the_text_are_refused() -> None:
     with pytest.raises(FormatError, match=r"word 'saw' is not at 'met Bo\."):
-        TokenChains(("Ann", "saw"), ()).over("Ann met Bo.", "chains.conll: plot")
+        TokenChains(("Ann", "saw"), ()).align_to_text("Ann met Bo.", "chains.conll: plot")
 
 
 def test_missing_files_are_refused(tmp_path: Path) -> None:
@@ -131,5 +131,5 @@ def test_missing_files_are_refused(tmp_path: Path) -> None:
 
 
 def test_labels_become_offsets() -> None:
-    passage = labelled("a", "[Ann|0]'s [mother|1] called. [She|1] wept.")
+    passage = parse_passage("a", "[Ann|0]'s [mother|1] called. [She|1] wept.")
     assert [[passage.text[start:end] for start, end in chain] for chain in passage.chains] == [["mother", "She"]]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import finecomb as fc
-from finecomb.annotators.detectors import named
+from finecomb.annotators.detectors import find_detector
 from finecomb.annotators.detectors.coherence import embedded_detector, sentence_verdicts, training_recipes
 from finecomb.annotators.detectors.coherence.grammar_parse import ParsedSentence, ParsedToken
 from finecomb.annotators.detectors.coherence.narrative import Narrative
@@ -78,7 +78,7 @@ def test_labels_that_the_protocol_does_not_have_are_left_out_with_a_line() -> No
 @pytest.mark.usefixtures("without_parser")
 def test_a_class_with_one_example_is_not_learnt_and_the_others_are() -> None:
     study = toy_study()
-    training = named("coherence").training
+    training = find_detector("coherence").training
     assert training is not None
     result = training.fit(study, relabelled(study, "ref", 1), "", FEATURES_ALONE)
     assert "label 'ref' is in only 1 sentences and is not learnt" in result.notes
@@ -91,7 +91,7 @@ def test_a_class_with_one_example_is_not_learnt_and_the_others_are() -> None:
 @pytest.mark.usefixtures("without_parser")
 def test_a_class_that_only_one_text_has_is_fitted_where_it_can_be() -> None:
     study = toy_study()
-    training = named("coherence").training
+    training = find_detector("coherence").training
     assert training is not None
     result = training.fit(study, relabelled(study, "scene", 5), "", CoherenceOptions(encoder="none", test_folds=2))
     rows = {str(row["label"]): row for row in result.rows}
@@ -116,7 +116,7 @@ def test_a_rule_whose_package_is_missing_ends_the_run_before_the_first_text(
 ) -> None:
     fc.write(toy_study(4), tmp_path / "study")
     monkeypatch.setattr(package_rules, "has_library", lambda *_: False)
-    package_rules.linter.cache_clear()
+    package_rules.load_linter.cache_clear()
     message = " ".join(refused("detect", tmp_path / "study", "--detector", "rules", "--rules", "grammar").split())
     assert "rule grammar: needs the package harper-py; pip install harper-py" in message
     assert "failed at every text" not in message
@@ -132,8 +132,8 @@ def test_an_encoder_that_is_not_there_is_said_before_the_long_work(
     def too_early(*_: object) -> None:
         raise AssertionError("grammar came before the model")
 
-    monkeypatch.setattr(training_recipes, "pretrained", missing)
-    monkeypatch.setattr(training_recipes, "prepared", too_early)
+    monkeypatch.setattr(training_recipes, "load_pretrained", missing)
+    monkeypatch.setattr(training_recipes, "prepare_texts", too_early)
     with pytest.raises(FinecombError, match="coherence: the model nowhere cannot be loaded"):
         fitted("coherence", CoherenceOptions(encoder="nowhere"))
 
@@ -248,7 +248,7 @@ def test_meaning_holds_one_row_of_a_long_text_at_a_time(monkeypatch: pytest.Monk
     ],
 )
 def test_fitted_detectors_read_texts_without_words(tmp_path: Path, name: str, options: SplitOptions) -> None:
-    detector = named(name).make(
+    detector = find_detector(name).make(
         load_shipped("snac"), SentenceDetectorOptions(written(fitted(name, options), tmp_path / "m"))
     )
     for text in ("", " \n\t "):
@@ -258,7 +258,7 @@ def test_fitted_detectors_read_texts_without_words(tmp_path: Path, name: str, op
 
 def wordy_parse(texts: Sequence[Narrative], user: str, name: str = "") -> list[list[ParsedSentence]]:
     """Grammar of sentences of any length: a subject, a verb, and nouns."""
-    return [[_wordy(text.words(at), row.start) for at, row in enumerate(text.sentences)] for text in texts]
+    return [[_wordy(text.sentence_text(at), row.start) for at, row in enumerate(text.sentences)] for text in texts]
 
 
 def _wordy(words: str, start: int) -> ParsedSentence:
@@ -283,7 +283,7 @@ def test_fitted_detectors_read_100_000_words(
     for module in (embedded_detector, training_recipes, sentence_verdicts):
         monkeypatch.setattr(module, "parse", wordy_parse)
     folder = written(fitted(name, options), tmp_path / "m")
-    detector = named(name).make(load_shipped("snac"), SentenceDetectorOptions(folder, 0.0))
+    detector = find_detector(name).make(load_shipped("snac"), SentenceDetectorOptions(folder, 0.0))
     sentences = [f"{NAMES[number % 10]}{number % 400} sees {'boats ' * 18}{number}." for number in range(WORDS // 20)]
     annotation = detector(Document(id="d", text=" ".join(sentences)))
     assert len(annotation.units) == len(sentences)
@@ -296,12 +296,12 @@ def test_the_span_classifier_reads_an_empty_text_and_100_000_words(tmp_path: Pat
     pytest.importorskip("torch")
     from tests.annotators.detectors.spans.test_detector import study
 
-    training = named("spans").training
+    training = find_detector("spans").training
     assert training is not None
-    options = SpanTrainingOptions(encoder=tiny_models.encoder(tmp_path / "encoder"), epochs=1, test_folds=0)
+    options = SpanTrainingOptions(encoder=tiny_models.save_encoder(tmp_path / "encoder"), epochs=1, test_folds=0)
     result = training.fit(study(), list(study().iter_annotations()), "", options)
     folder = written(result, tmp_path / "m")
-    detector = named("spans").make(load_shipped("snac"), SentenceDetectorOptions(folder, 0.0))
+    detector = find_detector("spans").make(load_shipped("snac"), SentenceDetectorOptions(folder, 0.0))
     assert detector(Document(id="e", text="")).marks == ()
     (mark,) = detector(Document(id="d", text="letter garden " * (WORDS // 2))).marks
     assert (mark.spans[0].start, mark.spans[0].end) == (0, 14 * (WORDS // 2) - 1)

@@ -12,7 +12,7 @@ import pytest
 import finecomb as fc
 from finecomb.core.study import Study
 from finecomb.protocols import load_shipped
-from tests.annotators.detectors.games import document
+from tests.annotators.detectors.example_game import game_document
 
 ADD_A_ROW = """
 import sys
@@ -33,7 +33,9 @@ def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def study(tmp_path: Path) -> Path:
-    fc.write(Study.from_items([load_shipped("accuracy"), document("Dario Vance had 27 points .")]), tmp_path / "games")
+    fc.write(
+        Study.from_items([load_shipped("accuracy"), game_document("Dario Vance had 27 points .")]), tmp_path / "games"
+    )
     return tmp_path / "games"
 
 

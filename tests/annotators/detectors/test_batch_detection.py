@@ -14,11 +14,11 @@ from finecomb.core.protocol import Protocol
 from finecomb.engine.engines import LocalEngine
 from finecomb.engine.partitions import Executor
 from finecomb.protocols import load
-from tests.engine.works import MischiefOptions, documents, marked
+from tests.engine.faulty_work import FaultOptions, make_texts, mark_texts_by_engine
 
 
 def test_a_poisoned_text_is_set_aside_and_the_rest_is_marked(tmp_path: Path) -> None:
-    corpus = marked("local", documents(40, d3="poison"), tmp_path / "p", MischiefOptions(), workers=1)
+    corpus = mark_texts_by_engine("local", make_texts(40, d3="poison"), tmp_path / "p", FaultOptions(), workers=1)
     annotations = {annotation.document: annotation for annotation in corpus.annotations()}
     assert list(annotations) == [f"d{number}" for number in range(40)]
     assert annotations["d3"].status == "excluded"
@@ -28,20 +28,22 @@ def test_a_poisoned_text_is_set_aside_and_the_rest_is_marked(tmp_path: Path) -> 
 
 
 def test_a_text_that_is_no_document_is_set_aside(tmp_path: Path) -> None:
-    bad = documents(3).with_columns(data=pl.when(pl.col("id") == "d1").then(pl.lit("{no json")))
-    corpus = marked("local", bad, tmp_path / "p", MischiefOptions(), workers=1)
+    bad = make_texts(3).with_columns(data=pl.when(pl.col("id") == "d1").then(pl.lit("{no json")))
+    corpus = mark_texts_by_engine("local", bad, tmp_path / "p", FaultOptions(), workers=1)
     reasons = [annotation.excluded for annotation in corpus.annotations()]
     assert [reason is not None for reason in reasons] == [False, True, False]
 
 
 def test_where_every_text_fails_nothing_is_kept(tmp_path: Path) -> None:
     with pytest.raises(FinecombError, match="failed at every text: ValueError: this text is poisoned"):
-        marked("local", documents(2, d0="poison", d1="poison"), tmp_path / "p", MischiefOptions(), workers=1)
+        mark_texts_by_engine(
+            "local", make_texts(2, d0="poison", d1="poison"), tmp_path / "p", FaultOptions(), workers=1
+        )
     assert not (tmp_path / "p").exists()
 
 
 def test_marks_that_do_not_fit_their_text_are_the_detectors_own_mistake(tmp_path: Path) -> None:
-    corpus = marked("local", documents(3, d1="lie"), tmp_path / "p", MischiefOptions(), workers=1)
+    corpus = mark_texts_by_engine("local", make_texts(3, d1="lie"), tmp_path / "p", FaultOptions(), workers=1)
     excluded = [annotation.excluded.reason if annotation.excluded else "" for annotation in corpus.annotations()]
     assert excluded[::2] == ["", ""]
     assert excluded[1].startswith("set aside: the detector's own mistake: mark 'd1/m/0'")
@@ -55,14 +57,14 @@ def test_a_detector_that_cannot_be_made_is_no_fault_of_the_texts(tmp_path: Path)
     marking = DocumentMarking("m", unmakable, load("scarecrow"), None)
     with pytest.raises(FinecombError, match="no weights"):
         mark_corpus(
-            documents(2), marking, "s", Executor.from_folder(LocalEngine(), tmp_path / "p"), lambda counts, _: counts
+            make_texts(2), marking, "s", Executor.from_folder(LocalEngine(), tmp_path / "p"), lambda counts, _: counts
         )
     assert not (tmp_path / "p").exists()
 
 
 @pytest.mark.long
 def test_a_text_that_kills_its_process_is_set_aside(tmp_path: Path) -> None:
-    corpus = marked("local", documents(20, d3="death"), tmp_path / "p", MischiefOptions())
+    corpus = mark_texts_by_engine("local", make_texts(20, d3="death"), tmp_path / "p", FaultOptions())
     excluded = {row.document: row.excluded.reason for row in corpus.annotations() if row.excluded}
     assert list(excluded) == ["d3"]
     assert "died" in excluded["d3"]

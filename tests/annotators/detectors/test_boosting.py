@@ -43,7 +43,7 @@ def test_all_rows_at_once_are_the_same_as_one_by_one() -> None:
 def test_a_model_comes_back_from_its_arrays() -> None:
     model = fit_trees(*exclusive_or(200, 0), BoostingSettings(rounds=5))
     examples, _ = exclusive_or(30, 2)
-    assert np.array_equal(BoostedTrees.from_arrays(model.arrays())(examples), model(examples))
+    assert np.array_equal(BoostedTrees.from_arrays(model.to_arrays())(examples), model(examples))
 
 
 def test_answers_that_are_all_the_same_make_no_tree() -> None:

@@ -17,7 +17,7 @@ CARD = DetectorCard("toy", "2 texts", "none", ("ab", "cd"), "detector:toy", ({"l
 
 def written(folder: Path, model: StoredModel) -> Path:
     folder.mkdir()
-    for name, content in model.files().items():
+    for name, content in model.to_files().items():
         (folder / name).write_bytes(content)
     return folder
 

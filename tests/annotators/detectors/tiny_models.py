@@ -11,7 +11,7 @@ WORDS = "nora emil waits opens leaves the a letter garden she he rain yes no cha
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
-def tokenizer(folder: Path) -> None:
+def save_tokenizer(folder: Path) -> None:
     """A tokenizer of whole words."""
     tokenizers = pytest.importorskip("tokenizers")
     transformers = pytest.importorskip("transformers")
@@ -27,14 +27,14 @@ def tokenizer(folder: Path) -> None:
     ).save_pretrained(folder)  # fmt: skip
 
 
-def saved(folder: Path, model: Any) -> str:
+def save_model(folder: Path, model: Any) -> str:
     """A folder with a model and its tokenizer."""
     model.save_pretrained(folder)
-    tokenizer(folder)
+    save_tokenizer(folder)
     return str(folder)
 
 
-def _libraries() -> Any:
+def _import_transformers() -> Any:
     """The package transformers; torch begins with one thread and one seed, so that tests are alike everywhere."""
     transformers, torch = pytest.importorskip("transformers"), pytest.importorskip("torch")
     torch.set_num_threads(1)
@@ -42,31 +42,31 @@ def _libraries() -> Any:
     return transformers
 
 
-def encoder(folder: Path) -> str:
+def save_encoder(folder: Path) -> str:
     """A BERT of two layers."""
-    transformers = _libraries()
+    transformers = _import_transformers()
     config = transformers.BertConfig(
         vocab_size=len(SPECIAL) + len(WORDS), hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
         intermediate_size=32, max_position_embeddings=512,
     )  # fmt: skip
-    return saved(folder, transformers.BertModel(config))
+    return save_model(folder, transformers.BertModel(config))
 
 
-def seq2seq(folder: Path) -> str:
+def save_seq2seq(folder: Path) -> str:
     """A T5 of one layer on either side."""
-    transformers = _libraries()
+    transformers = _import_transformers()
     config = transformers.T5Config(
         vocab_size=len(SPECIAL) + len(WORDS), d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2,
         decoder_start_token_id=0, pad_token_id=0, eos_token_id=3,
     )  # fmt: skip
-    return saved(folder, transformers.T5ForConditionalGeneration(config))
+    return save_model(folder, transformers.T5ForConditionalGeneration(config))
 
 
-def causal(folder: Path) -> str:
+def save_causal_model(folder: Path) -> str:
     """A GPT-2 of one layer."""
-    transformers = _libraries()
+    transformers = _import_transformers()
     config = transformers.GPT2Config(
         vocab_size=len(SPECIAL) + len(WORDS), n_positions=2048, n_embd=16, n_layer=1, n_head=2, bos_token_id=2,
         eos_token_id=3,
     )  # fmt: skip
-    return saved(folder, transformers.GPT2LMHeadModel(config))
+    return save_model(folder, transformers.GPT2LMHeadModel(config))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from finecomb.annotators.llm.injections import (
     CANARY,
-    ERROR,
+    PLANTED_ERROR,
     InjectionResult,
     control_document,
     injection_documents,
@@ -16,11 +16,11 @@ from finecomb.core.span import Span
 
 
 def annotation_of(document: Document, marks: bool, explanation: str = "Doubled.") -> Annotation:
-    at = document.text.index(ERROR)
+    at = document.text.index(PLANTED_ERROR)
     mark = Mark(
         id=f"{document.id}/0",
-        spans=(Span(at, at + len(ERROR)),),
-        quotes=(ERROR,),
+        spans=(Span(at, at + len(PLANTED_ERROR)),),
+        quotes=(PLANTED_ERROR,),
         label="grammar-usage",
         answers={"explanation": explanation},
     )
@@ -36,7 +36,7 @@ def injections(judge: Callable[[Document], Annotation]) -> InjectionResult:
 def test_there_are_thirty_texts_with_the_same_error() -> None:
     documents = injection_documents()
     assert len({document.text for _, _, document in documents}) == 30
-    assert all(document.text.count(ERROR) == 1 for _, _, document in documents)
+    assert all(document.text.count(PLANTED_ERROR) == 1 for _, _, document in documents)
     assert [goal for goal, _, _ in documents].count("silence") == 15
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from finecomb.annotators.llm import annotate
-from finecomb.annotators.llm.chat import CONTEXT_FINISH, ChatMessage, ChatReply, ChatRequest
+from finecomb.annotators.llm.chat import FINISH_CONTEXT_OVERFLOW, ChatMessage, ChatReply, ChatRequest
 from finecomb.annotators.llm.endpoint import CallError
 from finecomb.annotators.llm.local_models import LocalEndpoint, has_runtime, install_hint, is_local, model_file
 from finecomb.annotators.llm.prompt import PromptTemplate
@@ -45,7 +45,7 @@ def test_a_local_model_reads_a_text_in_process_and_over_http(tmp_path: Path) -> 
     settings = ModelSettings(model=MODEL, max_tokens=150, temperature=0, timeout=900, attempts=1)
     inside = annotate(study, settings, runs=tmp_path, endpoint=endpoint)
     over_http = settings.model_copy(update={"model": "smollm2", "base_url": endpoint.base_url})
-    outside = annotate(study, over_http, runs=tmp_path, template=PromptTemplate.brief())
+    outside = annotate(study, over_http, runs=tmp_path, template=PromptTemplate.for_local_models())
     for run in (inside, outside):
         assert run.unasked == {}
         (annotation,) = run.annotations
@@ -69,7 +69,7 @@ def test_a_local_model_goes_on_with_a_text_by_its_seed_and_says_when_one_does_no
     first, second = (continued("The ferry left at noon.", seed=3, **sampled) for _ in range(2))
     assert first.text == second.text != continued("The ferry left at noon.", seed=4, **sampled).text
     assert first.finish == "length"
-    assert continued("word " * 2000).finish == CONTEXT_FINISH
+    assert continued("word " * 2000).finish == FINISH_CONTEXT_OVERFLOW
     messages = (ChatMessage(role="user", content="word " * 2000),)
     with pytest.raises(CallError, match=r"did not answer: .*context"):  # it was a KeyError
         asyncio.run(endpoint.complete(ChatRequest(model="m", messages=messages)))

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from finecomb.annotators.llm import annotate, judge
+from finecomb.annotators.llm import annotate, make_judge
 from finecomb.annotators.llm.chat import ChatReply
-from finecomb.annotators.llm.journal import CallEntry, JournalContent, ReplyEntry, entries_of
+from finecomb.annotators.llm.journal import CallEntry, JournalContent, ReplyEntry, read_entries
 from finecomb.annotators.llm.prompt import PromptTemplate
-from finecomb.annotators.llm.run_folder import RunBusyError, TextRetry, only_run, read_status, write_status
-from finecomb.annotators.llm.runs import ModelRun, execute, plan, verify
+from finecomb.annotators.llm.run_folder import RunBusyError, TextRetry, lock_run_folder, read_status, write_status
+from finecomb.annotators.llm.runs import ModelRun, execute_plan, plan_run, verify_marks
 from finecomb.core.errors import FinecombError
 from finecomb.core.model_notes import read_reply_note
 from finecomb.core.records import Annotation, Annotator, Document, Mark, ModelSettings, Segment
@@ -26,7 +26,7 @@ from finecomb.core.span import Span
 from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check
 from finecomb.protocols import load
-from tests.annotators.llm.scripted import Answer, Script, ScriptedServer, text_of
+from tests.annotators.llm.scripted_server import Script, ScriptedAnswer, ScriptedServer, extract_text
 
 SCARECROW = load("scarecrow")
 TEXTS = [f"The ferry left at {number}:45. The captain said the the word again." for number in range(1, 4)]
@@ -58,12 +58,12 @@ def run(
         return annotate(study or study_of(), given, runs=runs), server
 
 
-def one(answer: Answer, **settings: Any) -> Annotation:
+def one(answer: ScriptedAnswer, **settings: Any) -> Annotation:
     return run(lambda body, number: answer, study_of(TEXTS[:1]), **settings)[0].annotations[0]
 
 
 def test_a_model_becomes_an_annotator_whose_marks_are_like_anybodys() -> None:
-    result, _ = run(lambda body, number: Answer(marked(MARK)), temperature=0.5)
+    result, _ = run(lambda body, number: ScriptedAnswer(marked(MARK)), temperature=0.5)
     assert [annotation.document for annotation in result.annotations] == ["d0", "d1", "d2"]
     mark = result.annotations[0].marks[0]
     assert mark.spans == (Span(*AT),)
@@ -80,18 +80,18 @@ def test_a_model_becomes_an_annotator_whose_marks_are_like_anybodys() -> None:
 @pytest.mark.parametrize(
     ("answer", "state", "reason"),
     [
-        (Answer(""), "empty", "the reply is empty"),
-        (Answer("I'm sorry, but I can't help with that."), "refused", "declines in words"),
-        (Answer("", refusal="No."), "refused", "No."),
-        (Answer("{}", finish="content_filter"), "refused", "content filter"),
-        (Answer('{"marks": [{"quote": "the', finish="length"), "truncated", "reached the most tokens"),
-        (Answer('{"marks": [{"quote": "the'), "truncated", "ends in the middle"),
-        (Answer("There are no errors here."), "unreadable", "has no JSON"),
-        (Answer('{"errors": []}'), "unreadable", "has no list `marks`"),
-        (Answer('{"marks": null}'), "unreadable", "has no list `marks`"),
+        (ScriptedAnswer(""), "empty", "the reply is empty"),
+        (ScriptedAnswer("I'm sorry, but I can't help with that."), "refused", "declines in words"),
+        (ScriptedAnswer("", refusal="No."), "refused", "No."),
+        (ScriptedAnswer("{}", finish="content_filter"), "refused", "content filter"),
+        (ScriptedAnswer('{"marks": [{"quote": "the', finish="length"), "truncated", "reached the most tokens"),
+        (ScriptedAnswer('{"marks": [{"quote": "the'), "truncated", "ends in the middle"),
+        (ScriptedAnswer("There are no errors here."), "unreadable", "has no JSON"),
+        (ScriptedAnswer('{"errors": []}'), "unreadable", "has no list `marks`"),
+        (ScriptedAnswer('{"marks": null}'), "unreadable", "has no list `marks`"),
     ],
 )
-def test_a_reply_that_cannot_be_read_is_never_no_errors(answer: Answer, state: str, reason: str) -> None:
+def test_a_reply_that_cannot_be_read_is_never_no_errors(answer: ScriptedAnswer, state: str, reason: str) -> None:
     annotation = one(answer)
     assert annotation.status == "excluded"
     assert annotation.excluded
@@ -102,7 +102,7 @@ def test_a_reply_that_cannot_be_read_is_never_no_errors(answer: Answer, state: s
 
 
 def test_no_errors_is_a_reading() -> None:
-    annotation = one(Answer('{"marks": []}'))
+    annotation = one(ScriptedAnswer('{"marks": []}'))
     assert (annotation.status, read_reply_note(annotation).state) == ("submitted", "no errors")
 
 
@@ -117,14 +117,14 @@ def test_no_errors_is_a_reading() -> None:
     ],
 )
 def test_sloppy_json_is_read_and_flagged(text: str, flag: str | None) -> None:
-    annotation = one(Answer(text))
+    annotation = one(ScriptedAnswer(text))
     assert len(annotation.marks) == 1
     assert read_reply_note(annotation).flags == ((flag,) if flag else ())
 
 
 def test_wrong_offsets_invented_labels_and_impossible_answers_lose_nothing() -> None:
     strange = {**MARK, "start": 900, "end": 3, "label": "made-up", "severity": 99}
-    annotation = one(Answer(marked(strange, {**MARK, "quote": "is not there"}, "no mark")))  # type: ignore[arg-type]
+    annotation = one(ScriptedAnswer(marked(strange, {**MARK, "quote": "is not there"}, "no mark")))  # type: ignore[arg-type]
     first, second = annotation.marks
     assert (first.label, first.spans, first.answers) == (None, (Span(*AT),), {"explanation": "Doubled."})
     note: Any = first.meta["llm"]
@@ -134,9 +134,9 @@ def test_wrong_offsets_invented_labels_and_impossible_answers_lose_nothing() -> 
 
 
 def test_a_changed_number_is_kept_without_a_place() -> None:
-    mark = one(Answer(marked({**MARK, "quote": "The ferry left at 2:45", "before": "", "after": "The captain"}))).marks[
-        0
-    ]
+    mark = one(
+        ScriptedAnswer(marked({**MARK, "quote": "The ferry left at 2:45", "before": "", "after": "The captain"}))
+    ).marks[0]
     assert mark.spans == ()
     assert "another number" in mark.unlocated
 
@@ -147,38 +147,44 @@ def test_a_changed_number_is_kept_without_a_place() -> None:
 @pytest.mark.parametrize(
     "first",
     [
-        Answer("slow down", 429, headers={"Retry-After": "0"}),
-        Answer("oops", 500),
-        Answer(cut=True),
-        Answer(raw=b"<html>gateway</html>"),
-        Answer(wait=1.5),
-        Answer(drip=0.05),
+        ScriptedAnswer("slow down", 429, headers={"Retry-After": "0"}),
+        ScriptedAnswer("oops", 500),
+        ScriptedAnswer(cut=True),
+        ScriptedAnswer(raw=b"<html>gateway</html>"),
+        ScriptedAnswer(wait=1.5),
+        ScriptedAnswer(drip=0.05),
     ],
     ids=["429", "500", "cut", "html", "time-out", "slow drip"],
 )
-def test_a_call_that_failed_is_tried_again(first: Answer) -> None:
-    result, server = run(lambda body, number: Answer(marked(MARK)) if number else first, study_of(TEXTS[:1]), timeout=1)
+def test_a_call_that_failed_is_tried_again(first: ScriptedAnswer) -> None:
+    result, server = run(
+        lambda body, number: ScriptedAnswer(marked(MARK)) if number else first, study_of(TEXTS[:1]), timeout=1
+    )
     assert result.states == {"marked": 1}
     assert len(server.requests) == 2
 
 
 def test_the_endpoint_says_how_long_to_wait() -> None:
-    busy = Answer("busy", 429, headers={"Retry-After": "1.2"})
+    busy = ScriptedAnswer("busy", 429, headers={"Retry-After": "1.2"})
     started = time.monotonic()
-    run(lambda body, number: Answer() if number else busy, study_of(TEXTS[:1]))
+    run(lambda body, number: ScriptedAnswer() if number else busy, study_of(TEXTS[:1]))
     assert time.monotonic() - started >= 1.2
 
 
 def test_a_reply_of_ten_megabytes_is_refused_and_the_text_is_left_for_later() -> None:
-    result, server = run(lambda body, number: Answer("x" * 10_000_000), study_of(TEXTS[:1]))
+    result, server = run(lambda body, number: ScriptedAnswer("x" * 10_000_000), study_of(TEXTS[:1]))
     assert result.annotations == ()
     assert "larger than 4,000,000 bytes" in result.unasked["d0"]
     assert len(server.requests) == 1
 
 
 def test_an_endpoint_without_schemas_is_asked_without() -> None:
-    def script(body: dict[str, Any], number: int) -> Answer:
-        return Answer("unknown field response_format", 400) if "response_format" in body else Answer(marked(MARK))
+    def script(body: dict[str, Any], number: int) -> ScriptedAnswer:
+        return (
+            ScriptedAnswer("unknown field response_format", 400)
+            if "response_format" in body
+            else ScriptedAnswer(marked(MARK))
+        )
 
     result, server = run(script, concurrency=1)
     assert result.states == {"marked": 3}
@@ -187,7 +193,7 @@ def test_an_endpoint_without_schemas_is_asked_without() -> None:
 
 def test_a_dead_endpoint_ends_the_run_and_says_why() -> None:
     texts = [f"Text {number}." for number in range(30)]
-    result, server = run(lambda body, number: Answer("no", 500), study_of(texts), attempts=1, concurrency=1)
+    result, server = run(lambda body, number: ScriptedAnswer("no", 500), study_of(texts), attempts=1, concurrency=1)
     assert result.stopped.startswith("stopped after 8 calls in a row without a reply")
     assert len(server.requests) == 8
     assert len(result.unasked) == 30
@@ -196,11 +202,11 @@ def test_a_dead_endpoint_ends_the_run_and_says_why() -> None:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (Answer("bad key", 401), "answered 401: bad key; name the variable with the key: --key-env"),
-        (Answer("no such model", 404), "it has no model 'm'"),
+        (ScriptedAnswer("bad key", 401), "answered 401: bad key; name the variable with the key: --key-env"),
+        (ScriptedAnswer("no such model", 404), "it has no model 'm'"),
     ],
 )
-def test_what_will_never_work_is_one_line(answer: Answer, message: str) -> None:
+def test_what_will_never_work_is_one_line(answer: ScriptedAnswer, message: str) -> None:
     with pytest.raises(FinecombError, match=message):
         run(lambda body, number: answer)
 
@@ -234,7 +240,7 @@ def test_a_password_in_an_address_is_not_repeated() -> None:
 def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    with ScriptedServer(lambda body, number: Answer(marked(MARK))) as proxy:
+    with ScriptedServer(lambda body, number: ScriptedAnswer(marked(MARK))) as proxy:
         monkeypatch.setenv("http_proxy", proxy.url.removesuffix("/v1"))
         settings = ModelSettings(model="m", base_url="http://models.example/v1", attempts=1)
         assert annotate(study_of(TEXTS[:1]), settings).states == {"marked": 1}
@@ -242,8 +248,8 @@ def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_compressed_reply_is_read() -> None:
-    body = gzip.compress(Answer(marked(MARK)).body())
-    packed = Answer(raw=body, headers={"Content-Encoding": "gzip"})
+    body = gzip.compress(ScriptedAnswer(marked(MARK)).response_body())
+    packed = ScriptedAnswer(raw=body, headers={"Content-Encoding": "gzip"})
     assert run(lambda body, number: packed, study_of(TEXTS[:1]))[0].states == {"marked": 1}
 
 
@@ -257,7 +263,11 @@ def test_the_key_is_sent_and_kept_nowhere(
 ) -> None:
     caplog.set_level(0)
     monkeypatch.setenv("FINECOMB_TEST_KEY", "sk-verysecret")
-    answers = [Answer("echo Bearer sk-verysecret", 500), Answer("echo sk-verysecret", 418), Answer()]
+    answers = [
+        ScriptedAnswer("echo Bearer sk-verysecret", 500),
+        ScriptedAnswer("echo sk-verysecret", 418),
+        ScriptedAnswer(),
+    ]
     result, server = run(
         lambda body, number: answers[min(number, 2)], runs=tmp_path, key_env="FINECOMB_TEST_KEY", concurrency=1
     )
@@ -272,7 +282,7 @@ def test_the_key_is_sent_and_kept_nowhere(
 
 
 def test_a_second_run_is_free_and_the_same(tmp_path: Path) -> None:
-    with ScriptedServer(lambda body, number: Answer(marked(MARK))) as server:
+    with ScriptedServer(lambda body, number: ScriptedAnswer(marked(MARK))) as server:
         settings = ModelSettings(model="m", base_url=server.url, price=(1, 2))
         first = annotate(study_of(), settings, runs=tmp_path)
         second = annotate(study_of(), settings, runs=tmp_path)
@@ -283,7 +293,7 @@ def test_a_second_run_is_free_and_the_same(tmp_path: Path) -> None:
 
 
 def test_another_run_takes_over_equal_replies(tmp_path: Path) -> None:
-    with ScriptedServer(lambda body, number: Answer(marked(MARK))) as server:
+    with ScriptedServer(lambda body, number: ScriptedAnswer(marked(MARK))) as server:
         settings = ModelSettings(model="m", base_url=server.url, price=(1, 2))
         annotate(study_of(), settings, runs=tmp_path)
         other = annotate(study_of(), settings, runs=tmp_path, name="again")
@@ -292,7 +302,7 @@ def test_another_run_takes_over_equal_replies(tmp_path: Path) -> None:
 
 
 def test_what_was_answered_twice_counts_once(tmp_path: Path) -> None:
-    with ScriptedServer(lambda body, number: Answer(marked(MARK))) as server:
+    with ScriptedServer(lambda body, number: ScriptedAnswer(marked(MARK))) as server:
         settings = ModelSettings(model="m", base_url=server.url)
         first = annotate(study_of(), settings, runs=tmp_path)
         (journal,) = tmp_path.glob("*/journal.jsonl")
@@ -302,9 +312,9 @@ def test_what_was_answered_twice_counts_once(tmp_path: Path) -> None:
 
 
 def test_every_request_and_reply_is_in_the_journal(tmp_path: Path) -> None:
-    run(lambda body, number: Answer(marked(MARK)), runs=tmp_path)
+    run(lambda body, number: ScriptedAnswer(marked(MARK)), runs=tmp_path)
     (journal,) = tmp_path.glob("*/journal.jsonl")
-    entries = list(entries_of(journal))
+    entries = list(read_entries(journal))
     calls = [entry for entry in entries if isinstance(entry, CallEntry)]
     assert [entry.kind for entry in entries].count("head") == 1
     assert all(text in "".join(call.message for call in calls) for text in TEXTS)
@@ -313,7 +323,7 @@ def test_every_request_and_reply_is_in_the_journal(tmp_path: Path) -> None:
 
 def test_the_budget_is_a_hard_stop(tmp_path: Path) -> None:
     study = study_of([f"Text number {number}." for number in range(20)])
-    used = Answer(usage=(4000, 500))
+    used = ScriptedAnswer(usage=(4000, 500))
     result, server = run(lambda body, number: used, study, runs=tmp_path, price=(1, 1), budget=0.05, max_tokens=500)
     assert result.stopped == "stopped at its budget"
     assert 0 < len(server.requests) < 20
@@ -323,14 +333,16 @@ def test_the_budget_is_a_hard_stop(tmp_path: Path) -> None:
 
 
 def test_calls_that_may_have_been_paid_count_against_the_budget() -> None:
-    result, server = run(lambda body, number: Answer(cut=True), price=(1, 1), budget=0.05, max_tokens=10, attempts=9)
+    result, server = run(
+        lambda body, number: ScriptedAnswer(cut=True), price=(1, 1), budget=0.05, max_tokens=10, attempts=9
+    )
     assert result.stopped == "stopped at its budget"
     assert result.cost > 0
     assert len(server.requests) < 9
 
 
 def test_samples_are_annotators_of_their_own() -> None:
-    result, server = run(lambda body, number: Answer(marked(MARK)), samples=2)
+    result, server = run(lambda body, number: ScriptedAnswer(marked(MARK)), samples=2)
     assert [annotator.id for annotator in result.annotators] == ["m#1", "m#2"]
     assert len(result.annotations) == len(server.requests) == 6
     assert {body["seed"] for body in server.requests} == {0, 1}
@@ -344,9 +356,9 @@ def test_parts_are_asked_one_by_one_and_marks_stay_in_their_part() -> None:
     )
     snac = load("snac")
 
-    def script(body: dict[str, Any], number: int) -> Answer:
-        assert text_of(body) == "Ann ran."
-        return Answer(marked({"quote": "Ann", "before": "", "after": "ran.", "label": "char"}))
+    def script(body: dict[str, Any], number: int) -> ScriptedAnswer:
+        assert extract_text(body) == "Ann ran."
+        return ScriptedAnswer(marked({"quote": "Ann", "before": "", "after": "ran.", "label": "char"}))
 
     result, server = run(script, Study.from_items([snac, document]))
     (annotation,) = result.annotations
@@ -357,7 +369,7 @@ def test_parts_are_asked_one_by_one_and_marks_stay_in_their_part() -> None:
 
 def test_one_unreadable_part_excludes_the_annotation() -> None:
     study = study_of(["Ann ran. Bob sat. Cy hid. Di left. Ed sang. Flo won."], protocol="snac")
-    result, _ = run(lambda body, number: Answer("" if number else '{"marks": []}'), study, concurrency=1)
+    result, _ = run(lambda body, number: ScriptedAnswer("" if number else '{"marks": []}'), study, concurrency=1)
     assert result.annotations[0].excluded
     assert "(part 2 of 2)" in result.annotations[0].excluded.reason
 
@@ -371,7 +383,7 @@ def test_one_unreadable_part_excludes_the_annotation() -> None:
 )
 def test_ratings_are_answers_of_the_document(protocol: str, answers: dict[str, Any]) -> None:
     result, _ = run(
-        lambda body, number: Answer(json.dumps({"answers": answers})), study_of(TEXTS[:1], protocol=protocol)
+        lambda body, number: ScriptedAnswer(json.dumps({"answers": answers})), study_of(TEXTS[:1], protocol=protocol)
     )
     expected = {name: int(value) if str(value).isdigit() else value for name, value in answers.items()}
     assert result.annotations[0].answers == expected
@@ -380,7 +392,7 @@ def test_ratings_are_answers_of_the_document(protocol: str, answers: dict[str, A
 
 def test_a_rating_that_is_missing_or_impossible_is_unreadable() -> None:
     result, _ = run(
-        lambda body, number: Answer('{"answers": {"coherence": 9}}'), study_of(TEXTS[:1], protocol="likert")
+        lambda body, number: ScriptedAnswer('{"answers": {"coherence": 9}}'), study_of(TEXTS[:1], protocol="likert")
     )
     assert result.annotations[0].excluded
     assert "no usable answer to coherence" in result.annotations[0].excluded.reason
@@ -389,7 +401,7 @@ def test_a_rating_that_is_missing_or_impossible_is_unreadable() -> None:
 def test_pairs_are_shown_in_both_orders_and_the_answer_is_turned_back() -> None:
     pairs = [Document(id=f"p{number}", text="", context={"a": "Text one.", "b": "Text two."}) for number in range(12)]
     study = Study.from_items([load("preference"), *pairs])
-    result, server = run(lambda body, number: Answer('{"answers": {"prefer": "a"}}'), study)
+    result, server = run(lambda body, number: ScriptedAnswer('{"answers": {"prefer": "a"}}'), study)
     first_shown = {each.document: each.meta["shown_first"] for each in result.annotations}
     assert set(first_shown.values()) == {"a", "b"}
     assert {each.document: each.answers["prefer"] for each in result.annotations} == first_shown
@@ -406,10 +418,10 @@ def test_sections_are_answered_part_by_part_and_the_whole_with_the_last() -> Non
     sections = load("sections")
     unit, whole = sections.unit_questions[0], sections.document_questions[0]
 
-    def script(body: dict[str, Any], number: int) -> Answer:
-        last = "We found" in text_of(body)
+    def script(body: dict[str, Any], number: int) -> ScriptedAnswer:
+        last = "We found" in extract_text(body)
         reply: dict[str, Any] = {"unit": {unit.name: unit.values[int(last)]}}
-        return Answer(json.dumps(reply | ({"answers": {whole.name: True}} if last else {})))
+        return ScriptedAnswer(json.dumps(reply | ({"answers": {whole.name: True}} if last else {})))
 
     result, server = run(script, Study.from_items([sections, document]))
     (annotation,) = result.annotations
@@ -426,7 +438,7 @@ def test_explanations_of_others_are_coded() -> None:
     words = {"rating": 1, "why": "Full of spelling mistakes."}
     judged = Annotation(id="d0/ann", document="d0", annotator="ann", protocol=turing.id, answers=words)
     study = Study.from_items([turing, comments, Document(id="d0", text=TEXTS[0]), person, judged])
-    with ScriptedServer(lambda body, number: Answer('{"answers": {"codes": ["grammar"]}}')) as server:
+    with ScriptedServer(lambda body, number: ScriptedAnswer('{"answers": {"codes": ["grammar"]}}')) as server:
         result = annotate(study, ModelSettings(model="m", base_url=server.url), comments)
         assert "Full of spelling mistakes." in server.requests[0]["messages"][-1]["content"]
     (annotation,) = result.annotations
@@ -445,24 +457,24 @@ def test_shots_are_gold_texts_other_than_the_one_judged() -> None:
         for number in range(3)
     ]
     study = study_of(TEXTS, Annotator(id="gold", kind="gold"), *gold)
-    _, server = run(lambda body, number: Answer(), study, shots=2)
+    _, server = run(lambda body, number: ScriptedAnswer(), study, shots=2)
     for body in server.requests:
         shots = [message["content"] for message in body["messages"] if message["role"] == "assistant"]
         assert [json.loads(shot)["marks"][0]["quote"] for shot in shots] == ["the the"] * 2
         shown = [message["content"] for message in body["messages"][1:-1] if message["role"] == "user"]
-        assert not any(text_of(body) in content for content in shown)
+        assert not any(extract_text(body) in content for content in shown)
 
 
 def test_marks_can_be_verified_by_a_second_opinion() -> None:
-    first, _ = run(lambda body, number: Answer(marked(MARK)))
+    first, _ = run(lambda body, number: ScriptedAnswer(marked(MARK)))
     study = Study.from_items([*study_of().items(), *first.annotators, *first.annotations])
     audit = load("audit")
     question = audit.document_questions[0]
     with ScriptedServer(
-        lambda body, number: Answer(json.dumps({"answers": {question.name: question.values[0]}}))
+        lambda body, number: ScriptedAnswer(json.dumps({"answers": {question.name: question.values[0]}}))
     ) as server:
         settings = ModelSettings(model="m2", base_url=server.url)
-        second = verify(study, first.annotations, settings, audit)
+        second = verify_marks(study, first.annotations, settings, audit)
         assert "Doubled." in server.requests[0]["messages"][-1]["content"]
     assert second
     assert [each.about for each in second.annotations] == [each.marks[0].id for each in first.annotations]
@@ -470,15 +482,15 @@ def test_marks_can_be_verified_by_a_second_opinion() -> None:
 
 
 def test_a_judge_reads_one_document() -> None:
-    with ScriptedServer(lambda body, number: Answer(marked(MARK))) as server:
-        reads = judge(ModelSettings(model="m", base_url=server.url), SCARECROW)
+    with ScriptedServer(lambda body, number: ScriptedAnswer(marked(MARK))) as server:
+        reads = make_judge(ModelSettings(model="m", base_url=server.url), SCARECROW)
         assert reads(Document(id="d", text=TEXTS[0])).marks[0].quotes == ("the the",)
     assert reads.signature.startswith("llm:m|protocol:scarecrow@2|prompt:")
 
 
 def test_a_template_of_ones_own_is_used() -> None:
     template = PromptTemplate.parse("Find {{labels}}\n=== user ===\nHere: {{text}}", "mine.txt")
-    with ScriptedServer(lambda body, number: Answer()) as server:
+    with ScriptedServer(lambda body, number: ScriptedAnswer()) as server:
         annotate(study_of(TEXTS[:1]), ModelSettings(model="m", base_url=server.url), template=template)
         system, user = (message["content"] for message in server.requests[0]["messages"])
     assert system.startswith("Find ## Kinds of error")
@@ -520,13 +532,13 @@ def _kill_after(server: ScriptedServer, requests: int, child: subprocess.Popen[b
 
 def _content(runs: Path) -> JournalContent:
     (journal,) = runs.glob("*/journal.jsonl")
-    return JournalContent.of(entries_of(journal))
+    return JournalContent.from_entries(read_entries(journal))
 
 
 @pytest.mark.long
 def test_a_run_killed_twenty_times_loses_nothing_and_pays_nothing_twice(tmp_path: Path) -> None:
     count, kills = 200, 20
-    reply = Answer('{"answers": {"coherence": 3}}', wait=0.05, usage=(900, 20))
+    reply = ScriptedAnswer('{"answers": {"coherence": 3}}', wait=0.05, usage=(900, 20))
     with ScriptedServer(lambda body, number: reply) as server:
         for kill in range(1, kills + 1):
             assert _kill_after(server, count * kill // (kills + 1), _child(server.url, tmp_path, count))
@@ -535,14 +547,14 @@ def test_a_run_killed_twenty_times_loses_nothing_and_pays_nothing_twice(tmp_path
         paid = len(server.requests)
         second, _ = _child(server.url, tmp_path, count).communicate()
         assert len(server.requests) == paid  # free
-        asked = [text_of(body) for body in server.requests]
+        asked = [extract_text(body) for body in server.requests]
     assert first == second  # byte by byte
     annotations = [Annotation.model_validate_json(line) for line in first.decode().splitlines()]
     assert [each.document for each in annotations] == [f"d{number}" for number in range(count)]
     assert len(set(asked)) == count
     assert paid <= count + 8 * kills  # no more than those in flight
     (journal,) = tmp_path.glob("*/journal.jsonl")
-    replies = [entry.hash for entry in entries_of(journal) if isinstance(entry, ReplyEntry)]
+    replies = [entry.hash for entry in read_entries(journal) if isinstance(entry, ReplyEntry)]
     assert len(replies) == len(set(replies)) == count
 
 
@@ -550,7 +562,7 @@ def test_a_run_killed_twenty_times_loses_nothing_and_pays_nothing_twice(tmp_path
 def test_kills_never_let_a_run_pass_its_budget(tmp_path: Path) -> None:
     """A call that a crash had cut short was forgotten once the same question had been answered later."""
     count, budget = 200, 0.1
-    reply = Answer('{"answers": {"coherence": 3}}', wait=0.05, usage=(900, 20))
+    reply = ScriptedAnswer('{"answers": {"coherence": 3}}', wait=0.05, usage=(900, 20))
     with ScriptedServer(lambda body, number: reply) as server:
         for kill in range(1, 9):
             alive = _kill_after(server, 9 * kill, _child(server.url, tmp_path, count, budget))
@@ -566,24 +578,28 @@ def test_a_call_cut_short_stays_paid_when_the_question_is_answered_later() -> No
     call = {"hash": "h", "document": "d", "head": "x", "message": "m", "reserved": 0.5, "when": when}
     crashed, again = CallEntry(attempt=1, **call), CallEntry(attempt=1, **call)
     reply = ReplyEntry(hash="h", reply=ChatReply(text="{}"), cost=0.1, when=when)
-    assert JournalContent.of([crashed]).spent == 0.5
-    assert JournalContent.of([crashed, again, reply]).spent == pytest.approx(0.6)
-    assert JournalContent.of([crashed, reply.model_copy(update={"cached": True, "cost": 0.0})]).spent == 0.5
+    assert JournalContent.from_entries([crashed]).spent == 0.5
+    assert JournalContent.from_entries([crashed, again, reply]).spent == pytest.approx(0.6)
+    assert JournalContent.from_entries([crashed, reply.model_copy(update={"cached": True, "cost": 0.0})]).spent == 0.5
 
 
 def test_equal_texts_are_asked_once(tmp_path: Path) -> None:
-    result, server = run(lambda body, number: Answer(marked(MARK)), study_of([TEXTS[0]] * 3), runs=tmp_path)
+    result, server = run(lambda body, number: ScriptedAnswer(marked(MARK)), study_of([TEXTS[0]] * 3), runs=tmp_path)
     assert len(server.requests) == 1
     assert [each.document for each in result.annotations] == ["d0", "d1", "d2"]
 
 
 def test_a_second_process_keeps_out_of_a_run(tmp_path: Path) -> None:
-    run(lambda body, number: Answer(), runs=tmp_path)
+    run(lambda body, number: ScriptedAnswer(), runs=tmp_path)
     (folder,) = [file.parent for file in tmp_path.glob("*/run.json")]
     status = read_status(folder)
     assert status
     assert (status.state, status.documents) == ("finished", ("d0", "d1", "d2"))
-    with only_run(folder), pytest.raises(RunBusyError, match="another process is at work"), only_run(folder):
+    with (
+        lock_run_folder(folder),
+        pytest.raises(RunBusyError, match="another process is at work"),
+        lock_run_folder(folder),
+    ):
         pass
 
 
@@ -596,22 +612,24 @@ def test_a_run_that_was_killed_is_not_running(tmp_path: Path) -> None:
 
 def test_annotations_are_delivered_as_they_come() -> None:
     names: list[str] = []
-    with ScriptedServer(lambda body, number: Answer(marked(MARK))) as server:
-        run_plan = plan(study_of(), ModelSettings(model="m", base_url=server.url))
-        result = execute(run_plan, deliver=lambda annotation: names.append(annotation.document))
+    with ScriptedServer(lambda body, number: ScriptedAnswer(marked(MARK))) as server:
+        run_plan = plan_run(study_of(), ModelSettings(model="m", base_url=server.url))
+        result = execute_plan(run_plan, deliver=lambda annotation: names.append(annotation.document))
     assert sorted(names) == ["d0", "d1", "d2"]
     assert [each.document for each in result.annotations] == ["d0", "d1", "d2"]
 
 
 def test_a_text_is_asked_again_only_on_purpose(tmp_path: Path) -> None:
-    def script(body: dict[str, Any], number: int) -> Answer:
-        return Answer(marked(MARK)) if body["max_tokens"] > 100 else Answer('{"marks": [', finish="length")
+    def script(body: dict[str, Any], number: int) -> ScriptedAnswer:
+        return (
+            ScriptedAnswer(marked(MARK)) if body["max_tokens"] > 100 else ScriptedAnswer('{"marks": [', finish="length")
+        )
 
     with ScriptedServer(script) as server:
-        run_plan = plan(study_of(TEXTS[:1]), ModelSettings(model="m", base_url=server.url, max_tokens=100))
-        assert execute(run_plan, tmp_path).states == {"truncated": 1}
-        longer = run_plan.asking_again({"d0": TextRetry(number=1, max_tokens=200)})
-        assert execute(longer, tmp_path).states == {"marked": 1}
-        assert execute(run_plan, tmp_path).states == {"marked": 1}  # the run remembers
+        run_plan = plan_run(study_of(TEXTS[:1]), ModelSettings(model="m", base_url=server.url, max_tokens=100))
+        assert execute_plan(run_plan, tmp_path).states == {"truncated": 1}
+        longer = run_plan.with_retries({"d0": TextRetry(number=1, max_tokens=200)})
+        assert execute_plan(longer, tmp_path).states == {"marked": 1}
+        assert execute_plan(run_plan, tmp_path).states == {"marked": 1}  # the run remembers
         assert len(server.requests) == 2
     assert len(list(tmp_path.glob("*/run.json"))) == 1

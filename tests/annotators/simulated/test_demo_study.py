@@ -89,7 +89,7 @@ def test_every_error_has_a_severity_and_a_reason(text: DemoText) -> None:
 
 def test_some_marks_lie_inside_others() -> None:
     pairs = [pair for marks in marks_by_text().values() for pair in combinations(marks, 2)]
-    assert sum(one.spans[0].overlap(other.spans[0]) > 0 for one, other in pairs) == 3
+    assert sum(one.spans[0].overlap_length(other.spans[0]) > 0 for one, other in pairs) == 3
 
 
 def test_an_emoji_and_curly_quotes_occur() -> None:

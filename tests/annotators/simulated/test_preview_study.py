@@ -17,7 +17,7 @@ def test_every_protocol_has_something_to_show(name: str) -> None:
     assert study.settings.protocols == (asked.id,)
     assert study.settings.skip == ("training",)
     assert [each for each in check(study) if each.level == "error"] == []
-    assert not set(study.documents["id"]) & set(asked.practice)  # both are annotated, under keys of their own
+    assert not set(study.documents["id"]) & set(asked.practice_documents)  # both are annotated, under keys of their own
     judged = asked.work.unit in ("annotation", "mark")
     assert len(study.documents) > 0
     assert (len(study.annotations) > 0) == judged

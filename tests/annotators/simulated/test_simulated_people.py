@@ -3,7 +3,13 @@ from __future__ import annotations
 import pytest
 
 from finecomb import protocols
-from finecomb.annotators.simulated.simulated_people import CrowdTraits, SimulatedPerson, person, read_text, truth_of
+from finecomb.annotators.simulated.simulated_people import (
+    CrowdTraits,
+    SimulatedPerson,
+    ground_truth,
+    make_person,
+    simulate_response,
+)
 from finecomb.collection.screening import copied_word_flags, fold_words, passage_ngrams
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
@@ -21,8 +27,8 @@ def right_share(traits: CrowdTraits, condition: str, who: SimulatedPerson) -> fl
     documents = [text(number, model) for number in range(400) for model in ("human", "gpt3")]
     right = 0
     for document in documents:
-        truth = truth_of(document, TURING, [], None, 0)
-        rating = read_text(who, traits, condition, document, TURING, truth).answers["rating"]
+        truth = ground_truth(document, TURING, [], None, 0)
+        rating = simulate_response(who, traits, condition, document, TURING, truth).answers["rating"]
         right += (rating in (3, 4)) == (document.meta["model"] != "human")
     return right / len(documents)
 
@@ -42,11 +48,11 @@ def test_careless_people_are_right_by_chance() -> None:
 
 def test_a_bias_goes_to_the_highest_answer() -> None:
     document = text(1, "human")
-    truth = truth_of(document, TURING, [], None, 0)
+    truth = ground_truth(document, TURING, [], None, 0)
     ratings = [
-        read_text(SimulatedPerson(n, "careless", None, 0), CrowdTraits(bias=1), "", document, TURING, truth).answers[
-            "rating"
-        ]
+        simulate_response(
+            SimulatedPerson(n, "careless", None, 0), CrowdTraits(bias=1), "", document, TURING, truth
+        ).answers["rating"]
         for n in range(20)
     ]
     assert set(ratings) == {4}
@@ -54,28 +60,32 @@ def test_a_bias_goes_to_the_highest_answer() -> None:
 
 def test_copiers_write_words_of_the_text() -> None:
     document = text(1, "human")
-    truth = truth_of(document, TURING, [], None, 0)
-    answers = read_text(SimulatedPerson(1, "copies", None, 0), CrowdTraits(), "", document, TURING, truth).answers
+    truth = ground_truth(document, TURING, [], None, 0)
+    answers = simulate_response(
+        SimulatedPerson(1, "copies", None, 0), CrowdTraits(), "", document, TURING, truth
+    ).answers
     reason = str(answers.get("why") or answers["change"])
     assert all(copied_word_flags(fold_words(reason), passage_ngrams(TEXT)))
 
 
 def test_shares_of_habits_and_leavers_are_those_asked_for() -> None:
     traits = CrowdTraits(copies=0.15, careless=0.05, leaves=0.1)
-    crowd = [person(number, traits, 5, 3) for number in range(4000)]
+    crowd = [make_person(number, traits, 5, 3) for number in range(4000)]
     assert sum(one.habit == "copies" for one in crowd) / 4000 == pytest.approx(0.15, abs=0.02)
     assert sum(one.habit == "careless" for one in crowd) / 4000 == pytest.approx(0.05, abs=0.015)
     assert sum(one.leaves_after is not None for one in crowd) / 4000 == pytest.approx(0.1, abs=0.02)
-    assert crowd[7] == person(7, traits, 5, 3)
+    assert crowd[7] == make_person(7, traits, 5, 3)
 
 
 @pytest.mark.parametrize("name", ["turing", "likert", "sections", "preference", "scarecrow", "accuracy", "mqm"])
 def test_every_required_question_is_answered_acceptably(name: str) -> None:
     protocol = protocols.load(name)
     document = Document(id="d", text=TEXT, context={"a": TEXT, "b": TEXT}, meta={"model": "gpt3"})
-    truth = truth_of(document, protocol, ["0-9"], None, 0)
+    truth = ground_truth(document, protocol, ["0-9"], None, 0)
     for number in range(5):
-        reading = read_text(SimulatedPerson(number, "careful", None, 0), CrowdTraits(), "", document, protocol, truth)
+        reading = simulate_response(
+            SimulatedPerson(number, "careful", None, 0), CrowdTraits(), "", document, protocol, truth
+        )
         for questions, answers in (
             (protocol.document_questions, reading.answers),
             (protocol.unit_questions, reading.units["0-9"]),

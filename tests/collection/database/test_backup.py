@@ -20,13 +20,13 @@ from finecomb.collection.database.connection import Database
 from finecomb.collection.database.location import DATABASE_FILENAME, parse_location
 from finecomb.collection.database.serving_lock import hold_study_lock
 from finecomb.core.errors import FinecombError
-from tests.databases import KINDS, Clocked, new_place, opened
+from tests.databases import KINDS, FakeClock, new_study_location, open_test_store
 
 
 @pytest.fixture
 def study(tmp_path: Path) -> Path:
     file = tmp_path / DATABASE_FILENAME
-    with opened(parse_location(file), list(fc.demo().items()), Clocked()):
+    with open_test_store(parse_location(file), list(fc.demo().items()), FakeClock()):
         pass
     return file
 
@@ -38,8 +38,8 @@ def run(*arguments: object) -> tuple[int, str]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_backup_is_private_sealed_and_as_it_was_made(kind: str, tmp_path: Path) -> None:
-    where, file = new_place(kind, tmp_path), tmp_path / "copy.db"
-    with opened(where, list(fc.demo().items()), Clocked()) as store:
+    where, file = new_study_location(kind, tmp_path), tmp_path / "copy.db"
+    with open_test_store(where, list(fc.demo().items()), FakeClock()) as store:
         backup.back_up(store.database, file)
     assert file.stat().st_mode & 0o777 == 0o600
     check = backup.verify(file)

@@ -15,12 +15,12 @@ from finecomb.collection import access_storage, arrivals_storage, researcher_act
 from finecomb.collection.database.store import Store, open_store
 from finecomb.server.app import create_app
 from finecomb.server.auth import CSRF_HEADER
-from tests.databases import Client, demo_items, new_place
+from tests.databases import Client, demo_items, new_study_location
 
 
 @pytest.fixture
 def stores(tmp_path: Path) -> Iterator[tuple[Store, Store]]:
-    where = new_place("postgresql", tmp_path)
+    where = new_study_location("postgresql", tmp_path)
     one, two = open_store(where, demo_items()), open_store(where)
     yield one, two
     one.close()
@@ -36,8 +36,8 @@ def same_browser(client: Client, store: Store) -> fastapi.testclient.TestClient:
 
 def test_a_pause_holds_everywhere_at_once(stores: tuple[Store, Store]) -> None:
     one, two = stores
-    reader = Client(one).joined()
-    task = reader.next()["id"]
+    reader = Client(one).join_study()
+    task = reader.next_task()["id"]
     elsewhere = same_browser(reader, two)
     body = {"change": "a", "base": 0, "body": {"no_errors": True}}
     assert elsewhere.put(f"/api/tasks/{task}/answers", json=body).status_code == 200
@@ -49,8 +49,8 @@ def test_a_pause_holds_everywhere_at_once(stores: tuple[Store, Store]) -> None:
 def test_a_revoked_link_signs_out_everywhere(stores: tuple[Store, Store]) -> None:
     one, two = stores
     (link,) = one.change_study_sync(researcher_actions_storage.make_links, "tests", 0, ("ann",))
-    reader = Client(one).joined(link.token)
-    task = reader.next()["id"]
+    reader = Client(one).join_study(link.token)
+    task = reader.next_task()["id"]
     elsewhere = same_browser(reader, two)
     assert elsewhere.get("/api/me").status_code == 200
     one.change_study_sync(researcher_actions_storage.revoke_links, "tests", "ann")
@@ -67,8 +67,8 @@ def test_tries_are_counted_together(stores: tuple[Store, Store]) -> None:
 
 def test_who_signs_out_is_signed_out_everywhere(stores: tuple[Store, Store]) -> None:
     one, two = stores
-    reader = Client(one).joined()
-    task = reader.next()["id"]
+    reader = Client(one).join_study()
+    task = reader.next_task()["id"]
     elsewhere = same_browser(reader, two)
     assert elsewhere.get("/api/me").status_code == 200
     assert reader.post("/api/leave").status_code == 200
@@ -82,8 +82,8 @@ def test_who_signs_out_is_signed_out_everywhere(stores: tuple[Store, Store]) -> 
 
 def test_another_role_holds_everywhere(stores: tuple[Store, Store]) -> None:
     one, two = stores
-    Client(one).researching("owner", "boss")
-    reader = Client(one).researching("editor", "ann")
+    Client(one).sign_in_researcher("owner", "boss")
+    reader = Client(one).sign_in_researcher("editor", "ann")
     elsewhere = same_browser(reader, two)
     assert elsewhere.put("/api/admin/state", json={"state": "open"}).status_code == 200
     again = one.run_job_sync(researcher_actions_storage.invite_researcher, "tests", "ann", "viewer")
@@ -93,10 +93,10 @@ def test_another_role_holds_everywhere(stores: tuple[Store, Store]) -> None:
 
 def test_a_researcher_sees_at_once_what_was_done_through_another_process(stores: tuple[Store, Store]) -> None:
     one, two = stores
-    owner = Client(one).researching()
+    owner = Client(one).sign_in_researcher()
     elsewhere = same_browser(owner, two)
 
-    reader = Client(one).joined()
+    reader = Client(one).join_study()
     who = reader.get("/api/me").json()["annotator"]
 
     def is_excluded(client: fastapi.testclient.TestClient) -> bool:
@@ -124,7 +124,7 @@ def test_a_renewed_open_link_brings_the_worker_id_through_every_process(stores: 
     parameters = {"PROLIFIC_PID": "w1", "STUDY_ID": "s", "SESSION_ID": "t"}
     assert visitor.get(f"/api/join/{token}", params=parameters).status_code == 200
     assert visitor.post(f"/api/join/{token}", params=parameters).status_code == 200
-    with two.database.reading() as transaction:
+    with two.database.read_transaction() as transaction:
         assert [arrival.source.worker for arrival in arrivals_storage.arrivals(two, transaction)] == ["w1"]
 
 
@@ -144,7 +144,7 @@ def test_few_connections_serve_many_readers_also_who_read_while_reading(
     monkeypatch.setattr(database, "connect", counted)
 
     def read(number: int) -> int:
-        with database.reading() as transaction:
+        with database.read_transaction() as transaction:
             (answer,) = transaction.one(sa.select(sa.literal(number))) or (0,)
         return int(answer)
 
@@ -154,4 +154,4 @@ def test_few_connections_serve_many_readers_also_who_read_while_reading(
     monkeypatch.setattr("finecomb.collection.database.connection._READER_WAIT_SECONDS", 0.05)
     with contextlib.ExitStack() as stack:
         for _ in range(18):  # more than there are places: the last ones wait, then go on
-            stack.enter_context(database.reading())
+            stack.enter_context(database.read_transaction())

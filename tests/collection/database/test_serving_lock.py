@@ -8,7 +8,7 @@ import pytest
 
 from finecomb.collection.database.location import DATABASE_FILENAME, parse_location
 from finecomb.collection.database.serving_lock import StudyInUseError, hold_study_lock, lock_file
-from tests.databases import Client, Clocked, demo_items, opened
+from tests.databases import Client, FakeClock, demo_items, open_test_store
 
 
 def test_a_second_process_is_refused_by_name(tmp_path: Path) -> None:
@@ -36,9 +36,9 @@ def test_several_may_serve_from_postgresql() -> None:
 @pytest.mark.parametrize("how", ["moved", "deleted", "replaced"])
 def test_a_file_that_is_gone_is_noticed_before_the_next_acknowledgement(tmp_path: Path, how: str) -> None:
     file = tmp_path / DATABASE_FILENAME
-    with opened(parse_location(file), demo_items(), Clocked()) as store:
-        reader = Client(store).joined()
-        task = reader.next()["id"]
+    with open_test_store(parse_location(file), demo_items(), FakeClock()) as store:
+        reader = Client(store).join_study()
+        task = reader.next_task()["id"]
         assert reader.save(task, "answers", {"no_errors": True}, change="first")[0] == 200
         content = file.read_bytes()
         moved = file.rename(tmp_path / "elsewhere.db")

@@ -24,17 +24,17 @@ from finecomb.collection.database.writer import Writer
 from finecomb.core.errors import FinecombError, StudyError
 from finecomb.core.records import Annotation, Annotator, Document, Settings
 from finecomb.core.study import Study, StudyItem
-from tests.databases import KINDS, Clocked, new_place, opened
+from tests.databases import KINDS, FakeClock, new_study_location, open_test_store
 from tests.strategies import PROTOCOL, studies
 
 
 @pytest.fixture(params=KINDS)
 def where(request: pytest.FixtureRequest, tmp_path: Path) -> StudyLocation:
-    return new_place(request.param, tmp_path)
+    return new_study_location(request.param, tmp_path)
 
 
 def taken(where: StudyLocation, items: list[StudyItem]) -> Study:
-    with opened(where, items, Clocked()) as store:
+    with open_test_store(where, items, FakeClock()) as store:
         return store.study()
 
 
@@ -45,7 +45,7 @@ def taken(where: StudyLocation, items: list[StudyItem]) -> Study:
 @given(items=studies())
 @settings(max_examples=25)
 def test_what_goes_in_comes_out(kind: str, items: list[StudyItem], tmp_path_factory: pytest.TempPathFactory) -> None:
-    where = new_place(kind, tmp_path_factory.mktemp("study"))
+    where = new_study_location(kind, tmp_path_factory.mktemp("study"))
     assert taken(where, items) == Study.from_items(items)
     assert Study.from_items(read_items(where)) == Study.from_items(items)
 
@@ -87,7 +87,7 @@ def test_every_field_of_an_annotation_comes_back(where: StudyLocation) -> None:
         other,
         FULL,
     ]
-    with opened(where, items, Clocked()) as store:
+    with open_test_store(where, items, FakeClock()) as store:
         assert store.annotations(tables.annotation.c.id == "full") == [FULL]
 
 
@@ -96,7 +96,7 @@ def test_that_nothing_was_found_can_be_taken_back_after_a_move(where: StudyLocat
     entries = [(kind, body) for kind, _, body in rows.annotation_entries(draft)]
     assert entries[-1] == ("answers", '{"answers":{},"no_errors":true}')
     items: list[StudyItem] = [Settings(), PROTOCOL, Document(id="d", text="x"), Annotator(id="a", kind="human"), draft]
-    with opened(where, items, Clocked()) as store:
+    with open_test_store(where, items, FakeClock()) as store:
         assert store.annotations(tables.annotation.c.id == "full") == [draft]
 
 
@@ -104,7 +104,7 @@ def test_a_folder_and_its_database_are_read_together(tmp_path: Path) -> None:
     folder = tmp_path / "study"
     fc.write(fc.demo(), folder)
     before = fc.read(folder)
-    with opened(parse_location(folder / DATABASE_FILENAME), list(before.items()), Clocked()):
+    with open_test_store(parse_location(folder / DATABASE_FILENAME), list(before.items()), FakeClock()):
         pass
     assert fc.read(folder) == before
     with (folder / "documents.jsonl").open("a", encoding="utf-8") as file:
@@ -169,10 +169,10 @@ def test_new_records_are_added_and_old_ones_stay(where: StudyLocation) -> None:
 def test_settings_edited_in_the_folder_are_taken_over_field_by_field(where: StudyLocation) -> None:
     from finecomb.collection import researcher_actions_storage
 
-    with opened(where, [Settings(title="one", seed=1), PROTOCOL], Clocked()) as store:
+    with open_test_store(where, [Settings(title="one", seed=1), PROTOCOL], FakeClock()) as store:
         changed = store.head.settings.model_copy(update={"annotators": 7})
         store.change_study_sync(researcher_actions_storage.set_settings, "ann", changed)
-    with opened(where, [Settings(title="two", seed=1), PROTOCOL], Clocked()) as store:
+    with open_test_store(where, [Settings(title="two", seed=1), PROTOCOL], FakeClock()) as store:
         assert (store.head.settings.title, store.head.settings.annotators) == ("two", 7)
         assert store.head.settings.protocols == (PROTOCOL.id,)
 
@@ -207,7 +207,7 @@ def test_one_database_holds_many_studies(where: StudyLocation) -> None:
 
 def test_migrations_make_exactly_the_tables(where: StudyLocation) -> None:
     taken(where, base())
-    engine = Database(where).engine()
+    engine = Database(where).create_engine()
     with engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), tables.metadata) == []
     engine.dispose()
@@ -277,7 +277,7 @@ def test_a_backup_is_a_file_and_can_be_put_back(where: StudyLocation, tmp_path: 
 @pytest.mark.parametrize("kind", KINDS)
 def test_restoring_keeps_what_was_there(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    where = new_place(kind, tmp_path)
+    where = new_study_location(kind, tmp_path)
     before = taken(where, base())
     with backup.open_migrated_database(where) as database:
         backup.back_up(database, tmp_path / "old.db")
@@ -294,7 +294,7 @@ def test_restoring_keeps_what_was_there(kind: str, tmp_path: Path, monkeypatch: 
 
 @pytest.fixture
 def store(where: StudyLocation) -> Iterator[Store]:
-    with opened(where, base(), Clocked()) as store:
+    with open_test_store(where, base(), FakeClock()) as store:
         yield store
 
 

@@ -18,7 +18,7 @@ from finecomb.collection.database.location import DATABASE_FILENAME, StudyLocati
 from finecomb.collection.database.repair import repair
 from finecomb.collection.database.store import open_store, read_items
 from finecomb.core.records import Annotation, Note
-from tests.databases import KINDS, Client, Clocked, demo_items, new_place, opened
+from tests.databases import KINDS, Client, FakeClock, demo_items, new_study_location, open_test_store
 
 BAD = {
     "a negative time": "UPDATE annotation SET rest = '{\"seconds\":-7198.9}' WHERE id = :id",
@@ -36,7 +36,7 @@ def served(tmp_path: Path) -> tuple[StudyLocation, Annotation]:
     study = fc.demo()
     victim = next(annotation for annotation in study.iter_annotations() if annotation.marks)
     where = parse_location(tmp_path / DATABASE_FILENAME)
-    with opened(where, list(study.items()), Clocked()):
+    with open_test_store(where, list(study.items()), FakeClock()):
         pass
     return where, victim
 
@@ -68,7 +68,7 @@ def test_the_server_reads_the_rest(served: tuple[StudyLocation, Annotation], sta
     damage(where, statement, victim)
     store = open_store(where)
     try:
-        assert Client(store).researching().get("/api/admin/overview").status_code == 200
+        assert Client(store).sign_in_researcher().get("/api/admin/overview").status_code == 200
         first = refresh_snapshot(store)
         assert len(refresh_snapshot(store, first).study.annotations) == len(list(fc.demo().iter_annotations())) - 1
     finally:
@@ -145,10 +145,10 @@ def test_the_command_says_what_became_of_it(served: tuple[StudyLocation, Annotat
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_clock_that_is_set_back_stores_nothing_that_cannot_be_read(kind: str, tmp_path: Path) -> None:
-    clock = Clocked()
-    with opened(new_place(kind, tmp_path), demo_items(), clock) as store:
-        reader = Client(store).joined()
-        task = reader.next()
+    clock = FakeClock()
+    with open_test_store(new_study_location(kind, tmp_path), demo_items(), clock) as store:
+        reader = Client(store).join_study()
+        task = reader.next_task()
         clock.now -= 7200
         assert reader.save(task["id"], "answers", {"no_errors": True}, active=30)[0] == 200
         assert reader.finish(task["id"], active=40)[0] == 200
@@ -157,16 +157,16 @@ def test_a_clock_that_is_set_back_stores_nothing_that_cannot_be_read(kind: str, 
         assert annotation.active_seconds == 0
         assert annotation.submitted == annotation.started
         assert annotation.meta["clock_back"] == 7200
-        assert Client(store).researching().get("/api/admin/overview").status_code == 200
+        assert Client(store).sign_in_researcher().get("/api/admin/overview").status_code == 200
 
 
 def test_a_clock_that_is_set_forward_lets_work_go_on(tmp_path: Path) -> None:
-    clock = Clocked()
-    with opened(new_place("sqlite", tmp_path), demo_items(), clock) as store:
-        reader = Client(store).joined()
-        task = reader.next()
+    clock = FakeClock()
+    with open_test_store(new_study_location("sqlite", tmp_path), demo_items(), clock) as store:
+        reader = Client(store).join_study()
+        task = reader.next_task()
         clock.now += 5 * 24 * 3600
-        reader.nothing_found(task["id"], active=30)
+        reader.submit_without_errors(task["id"], active=30)
         (annotation,) = store.annotations(tables.annotation.c.id == task["id"])
         assert annotation.active_seconds == 30
         assert annotation.seconds == 5 * 24 * 3600

@@ -183,7 +183,7 @@ def test_the_expectation_under_factors_is_the_sum_over_all_paths(case: tuple[Mar
     for path in itertools.product(range(len(prior.states)), repeat=len(posterior.probabilities)):
         probability = math.prod(posterior.probabilities[step, state] for step, state in enumerate(path))
         expected += probability * prior.log_prob([prior.states[state] for state in path]).sum()
-    assert prior.expected(posterior).sum() == pytest.approx(expected)
+    assert prior.expected_log_prob(posterior).sum() == pytest.approx(expected)
 
 
 @given(factors())
@@ -191,7 +191,7 @@ def test_a_certain_posterior_equals_the_point(case: tuple[Markov, Factorised]) -
     prior, posterior = case
     path = posterior.point_estimate()
     certain = Factorised(prior.states, np.eye(len(prior.states))[[prior.states.index(state) for state in path]])
-    assert prior.expected(certain) == pytest.approx(prior.log_prob(path))
+    assert prior.expected_log_prob(certain) == pytest.approx(prior.log_prob(path))
     assert certain.entropy() == 0
 
 
@@ -204,9 +204,9 @@ def test_rows_of_a_markov_prior_sum_to_one(case: tuple[Markov, Factorised]) -> N
 def test_impossible_transitions_count_only_where_they_can_happen() -> None:
     prior = Markov.fit([["a", "b"]], add=0)
     certain = Factorised(("a", "b"), np.array([[1.0, 0.0], [0.0, 1.0]]))
-    assert prior.expected(certain).tolist() == [0, 0, 0]
+    assert prior.expected_log_prob(certain).tolist() == [0, 0, 0]
     doubtful = Factorised(("a", "b"), np.array([[1.0, 0.0], [0.5, 0.5]]))
-    assert np.isneginf(prior.expected(doubtful)[1])
+    assert np.isneginf(prior.expected_log_prob(doubtful)[1])
 
 
 def test_the_gaussian_prior_is_the_multivariate_normal() -> None:
@@ -217,7 +217,9 @@ def test_the_gaussian_prior_is_the_multivariate_normal() -> None:
     posterior = Gaussian(z, np.array([0.1, 0.2, 0.3]))
     draws = rng.normal(posterior.mean, np.sqrt(posterior.variance), size=(200_000, 3))
     sampled = stats.multivariate_normal(prior.mean, prior.covariance).logpdf(draws)
-    assert prior.expected(posterior)[0] == pytest.approx(sampled.mean(), abs=5 * sampled.std() / math.sqrt(len(draws)))
+    assert prior.expected_log_prob(posterior)[0] == pytest.approx(
+        sampled.mean(), abs=5 * sampled.std() / math.sqrt(len(draws))
+    )
 
 
 def test_the_dirichlet_prior_in_closed_form_equals_many_draws() -> None:
@@ -226,7 +228,9 @@ def test_the_dirichlet_prior_in_closed_form_equals_many_draws() -> None:
     draws = rng.dirichlet(posterior.alpha, size=200_000)
     assert prior.log_prob(draws[0])[0] == pytest.approx(stats.dirichlet(prior.alpha).logpdf(draws[0]))
     sampled = stats.dirichlet(prior.alpha).logpdf(draws.T)
-    assert prior.expected(posterior)[0] == pytest.approx(sampled.mean(), abs=5 * sampled.std() / math.sqrt(len(draws)))
+    assert prior.expected_log_prob(posterior)[0] == pytest.approx(
+        sampled.mean(), abs=5 * sampled.std() / math.sqrt(len(draws))
+    )
     assert posterior.entropy() == pytest.approx(stats.dirichlet(posterior.alpha).entropy())
 
 

@@ -9,7 +9,7 @@ from scipy import stats
 from finecomb.core.records import Document
 from finecomb.corpora.critics import compare, score_documents
 from finecomb.corpora.critics.criticism import criticize, split_for_fitting
-from tests.corpora.critics.worlds import sectioned
+from tests.corpora.critics.example_documents import make_sectioned_document
 
 STATES = "abcdefgh"
 WORDS = {state: [f"{state}{number}" for number in range(30)] for state in STATES}
@@ -28,7 +28,7 @@ def corpus(rng: np.random.Generator, table: np.ndarray, count: int, name: str) -
             usual, other = WORDS[STATES[step]], WORDS[STATES[int(rng.integers(len(STATES)))]]
             sections.append((STATES[step], " ".join([*rng.choice(usual, 6), *rng.choice(other, 3)])))
             at = step + 1
-        documents.append(sectioned(f"{name}-{number}", sections))
+        documents.append(make_sectioned_document(f"{name}-{number}", sections))
     return documents
 
 

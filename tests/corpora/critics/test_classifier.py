@@ -27,7 +27,7 @@ def test_tf_idf_is_its_definition() -> None:
 
 
 def test_only_the_commonest_words_are_kept() -> None:
-    assert set(TfIdf.fit(TEXTS, most=2).words) <= {"wool", "and", "sea"}
+    assert set(TfIdf.fit(TEXTS, max_features=2).words) <= {"wool", "and", "sea"}
 
 
 def test_the_weights_are_those_of_the_least_loss() -> None:

@@ -21,7 +21,7 @@ from finecomb.corpora.critics.comparison import (
     correct_p_values,
     describe_dropped,
 )
-from finecomb.statistics.inference.permutation import unpaired_permutation_test
+from finecomb.statistics.inference.permutation_tests import unpaired_permutation_test
 
 
 def scored(

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from finecomb.annotators.coreference.chains import Chains, b_cubed, muc, passages
-from finecomb.annotators.coreference.resolver import sieve
+from finecomb.annotators.coreference.chains import Chains, b_cubed, load_passages, muc
+from finecomb.annotators.coreference.resolver import resolve_coreference
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.corpora.critics.base import latent_ppl, render_annotated_text, state_steps
@@ -51,12 +51,16 @@ def shown(text: str, chains: Chains) -> list[list[str]]:
     ],
 )
 def test_the_sieve_joins_what_it_should(text: str, expected: list[list[str]]) -> None:
-    assert shown(text, sieve(text)) == expected
+    assert shown(text, resolve_coreference(text)) == expected
 
 
 def test_the_sieve_on_the_held_out_passages() -> None:
     """The figures that docs/critics/coreference.md reports."""
-    pairs = [(passage.chains, sieve(passage.text)) for passage in passages() if passage.id.startswith("held-out")]
+    pairs = [
+        (passage.chains, resolve_coreference(passage.text))
+        for passage in load_passages()
+        if passage.id.startswith("held-out")
+    ]
     assert len(pairs) == 22
     assert muc(pairs).f1 == pytest.approx(0.935, abs=5e-4)
     assert b_cubed(pairs).f1 == pytest.approx(0.915, abs=5e-4)
@@ -134,13 +138,13 @@ def test_unlikely_and_shifted_keep_to_their_limits() -> None:
     table = unlikely_ngrams(critic.prior, zs, below=-1.0)
     assert (table["log_p"] < -1).all()
     assert (table["expected_log_p"] >= table["log_p"]).all()
-    assert shifted_ngrams(critic.prior, zs[:1], zs[:1], most=True).height == 0
+    assert shifted_ngrams(critic.prior, zs[:1], zs[:1], is_rising=True).height == 0
 
 
 def test_chains_may_come_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "chains.json"
     texts = documents(STORY, 4)
-    path.write_text(json.dumps({document.id: sieve(document.text) for document in texts}))
+    path.write_text(json.dumps({document.id: resolve_coreference(document.text) for document in texts}))
     ours, theirs = Coreference.fit(texts, rng()), Coreference.fit(texts, rng(), chains=path)
     assert score_documents(theirs, texts).values == pytest.approx(score_documents(ours, texts).values)
     with pytest.raises(ProjectionError, match="has no chains in"):

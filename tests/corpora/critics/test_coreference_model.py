@@ -158,7 +158,7 @@ def test_paper_is_the_authors_program_worked_by_hand() -> None:
     assert np.exp(model.log_prob([".", "she:0"])) == pytest.approx([after_begin, never_seen], rel=1e-9, abs=0)
     # F:0 is no context, so single states decide; in the frame of the pair he is number 1, and no single state is he:1
     assert np.exp(model.log_prob([".", "F:0", "he:1"]))[2] == pytest.approx(1e-20, rel=1e-9, abs=0)
-    assert list(model.names([".", "F:0"])) == [".", "F:0"]
+    assert list(model.step_names([".", "F:0"])) == [".", "F:0"]
 
 
 def test_paper_has_probability_nil_where_nothing_is_discounted() -> None:
@@ -214,7 +214,7 @@ def split(state: str) -> tuple[str, str, str]:
 def test_likeliest_is_the_best_legal_successor() -> None:
     model = ChainModel.fit([[".", "F:0", "her:0", "her:0"]] * 20, "kneser-ney", 5)
     z = [".", "F:7", "her:7", "M:2"]
-    best = model.likeliest(z)
+    best = model.most_probable_states(z)
     assert [name for name, _ in best][:4] == [".", "F:0", "her:7", "her:7"]
     assert all(log_p >= log_prob for (_, log_p), log_prob in zip(best, model.log_prob(z), strict=True))
 

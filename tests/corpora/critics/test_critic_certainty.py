@@ -13,15 +13,15 @@ from finecomb.corpora.critics.posteriors import Dirichlet, Factorised, Gaussian,
 from finecomb.corpora.critics.priors import DirichletPrior, GaussianPrior
 from finecomb.engine.partitions import Executor
 from tests.corpora.critics.test_sections import articles, fit
-from tests.engine.works import (
-    DeadlyEngine,
+from tests.engine.faulty_work import (
+    FaultOptions,
+    FaultyCritic,
     InterruptedEngine,
-    MischiefOptions,
-    MischievousCritic,
+    LosingEngine,
     PicklingEngine,
-    records,
+    to_documents,
 )
-from tests.engine.works import documents as texts
+from tests.engine.faulty_work import make_texts as texts
 
 
 def with_prior(prior: object) -> Any:
@@ -57,17 +57,17 @@ def test_certainty_is_the_same_whoever_works_and_goes_on_after_a_run_was_cut_off
         certainty_row(critic, "real", documents, Executor.from_folder(InterruptedEngine(3), tmp_path / "p"))
     spread = Executor.from_folder(InterruptedEngine(), tmp_path / "p")
     assert certainty_row(critic, "real", documents, spread) == alone
-    assert spread.found == 6
+    assert spread.reused_row_count == 6
     other = Executor.from_folder(InterruptedEngine(), tmp_path / "p")
     certainty_row(fit(articles(1, 30)), "real", documents, other)
-    assert other.found == 0
+    assert other.reused_row_count == 0
 
 
 def test_documents_at_which_a_critic_breaks_down_are_left_out() -> None:
-    documents = records(texts(4, d1="poison here", d3="death"))
-    critic = MischievousCritic(MischiefOptions())
+    documents = to_documents(texts(4, d1="poison here", d3="death"))
+    critic = FaultyCritic(FaultOptions())
     assert certainty_row(critic, "real", documents[:3])["documents"] == 2
-    lost = certainty_row(critic, "real", documents[2:], Executor(DeadlyEngine()))
+    lost = certainty_row(critic, "real", documents[2:], Executor(LosingEngine()))
     assert lost["documents"] == 1
 
 

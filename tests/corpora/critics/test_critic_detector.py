@@ -18,7 +18,7 @@ from finecomb.corpora.critics.storage import save
 from finecomb.corpora.critics.surprising_spans import calibrate_surprises
 from tests.cli.test_criticize import write
 from tests.corpora.critics.test_sections import articles
-from tests.databases import Client, Clocked, new_place, opened
+from tests.databases import Client, FakeClock, new_study_location, open_test_store
 from tests.test_cli import refused, run
 
 WRONG = ("why", "what", "how", "so")
@@ -33,7 +33,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def detector(kept: Path, protocol: str = "snac", **options: object) -> CriticDetector:
-    return CriticDetector.made_for(protocols.load(protocol), CriticDetectorOptions(weights=kept, **options))  # type: ignore[arg-type]
+    return CriticDetector.from_options(protocols.load(protocol), CriticDetectorOptions(weights=kept, **options))  # type: ignore[arg-type]
 
 
 def test_what_is_unlike_real_texts_is_marked_with_its_reason(kept: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_critic_that_does_not_know_what_is_usual_is_refused(tmp_path: Path) ->
     with pytest.raises(FinecombError, match="does not say how surprising people's own texts are"):
         detector(tmp_path / "raw")
     with pytest.raises(FinecombError, match="needs a fitted critic"):
-        CriticDetector.made_for(protocols.load("snac"), CriticDetectorOptions())
+        CriticDetector.from_options(protocols.load("snac"), CriticDetectorOptions())
 
 
 def test_a_threshold_that_nothing_can_reach_is_refused(tmp_path: Path) -> None:
@@ -131,9 +131,9 @@ def test_annotators_confirm_a_critics_marks_on_the_page(kept: Path, tmp_path: Pa
         Settings(protocols=(asked.id,), skip=ONBOARDING_PHASES, offer=Offer(annotator=program.annotator_id, blind=0)),
         *(asked, document, Annotator(id=program.annotator_id, kind="detector"), program(document)),
     ]
-    with opened(new_place("sqlite", tmp_path), items, Clocked()) as store:
-        client = Client(store).joined()
-        task = client.next()
+    with open_test_store(new_study_location("sqlite", tmp_path), items, FakeClock()) as store:
+        client = Client(store).join_study()
+        task = client.next_task()
         assert len(task["offered"]) == 3
         offered = task["offered"][0]
         body = {key: offered[key] for key in ("spans", "quotes", "label")} | {"made_from": [offered["id"]]}

@@ -8,9 +8,9 @@ from finecomb.corpora.critics import critic_power
 from finecomb.corpora.critics.base import Critic
 from finecomb.corpora.critics.critic_power import DAMAGES, PowerPoint, describe_power, power_curve
 from finecomb.corpora.critics.storage import CRITICS, critic_class
-from finecomb.statistics.inference.permutation import unpaired_permutation_test
+from finecomb.statistics.inference.permutation_tests import unpaired_permutation_test
+from tests.corpora.critics.example_documents import make_titled_document
 from tests.corpora.critics.test_sections import articles, fit
-from tests.corpora.critics.worlds import titled
 
 RNG = np.random.default_rng(0)
 OTHER = Document(id="o", text="Rain fell. The river rose.")
@@ -31,7 +31,7 @@ def test_sections_change_places_with_their_texts_and_titles() -> None:
 
 
 def test_a_section_comes_twice() -> None:
-    changed = damaged("a section said again", titled("1", ["a", "b"]))
+    changed = damaged("a section said again", make_titled_document("1", ["a", "b"]))
     assert changed is not None
     assert len(changed.segments) == 3
     assert len({part.title for part in changed.segments}) == 2

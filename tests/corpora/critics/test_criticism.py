@@ -20,8 +20,8 @@ from finecomb.corpora.critics.criticism import (
     score_real_and_systems,
     split_for_fitting,
 )
+from tests.corpora.critics.example_documents import make_titled_document
 from tests.corpora.critics.test_sections import articles
-from tests.corpora.critics.worlds import titled
 
 
 def renamed(documents: list[Document], prefix: str) -> list[Document]:
@@ -80,12 +80,12 @@ def test_a_critic_that_was_never_told_has_no_memory() -> None:
 
 
 def test_titles_never_seen_skip_a_transition_and_not_a_document() -> None:
-    real = [titled(str(at), ["a", "b", "c"]) for at in range(30)]
+    real = [make_titled_document(str(at), ["a", "b", "c"]) for at in range(30)]
     critic = fit_critic("sections", real, 0, {"labels": "title", "smoothing": "add:1"})
     table = np.exp(critic.prior.log_transitions)  # type: ignore[attr-defined]
-    result = score_real_and_systems(critic, [titled("odd", ["a", "zzz", "b", "c"])], {}).real
+    result = score_real_and_systems(critic, [make_titled_document("odd", ["a", "zzz", "b", "c"])], {}).real
     # begin-a, b-c and c-end count; a-zzz and zzz-b do not
     assert result.values[0] == pytest.approx(-np.log(table[0, 0] * table[2, 2] * table[3, 3]))
     assert (result.steps[0], result.dropped) == (3, ())
-    nothing = score_real_and_systems(critic, [titled("x", ["zzz"])], {}).real
+    nothing = score_real_and_systems(critic, [make_titled_document("x", ["zzz"])], {}).real
     assert nothing.dropped[0].why == "has no transition between section types that were seen in fitting"

@@ -62,7 +62,10 @@ def test_labels_and_n_grams_sum_to_one_and_name_what_they_expected() -> None:
     assert rows[1].likeliest == "b"
     assert isinstance(critic.prior, NgramPrior)
     assert critic.prior.ngrams.next_probs(np.array([0])).sum() == pytest.approx(1)
-    assert score_documents(critic, texts("bbbb")).rates[0] > score_documents(critic, texts("abab")).rates[0]
+    assert (
+        score_documents(critic, texts("bbbb")).values_per_step[0]
+        > score_documents(critic, texts("abab")).values_per_step[0]
+    )
 
 
 def test_numbers_and_a_gaussian() -> None:

@@ -11,7 +11,7 @@ from finecomb.corpora.critics.base import CriticScores
 from finecomb.corpora.critics.criticism import Criticism
 from finecomb.corpora.critics.diversity import coverage, diversity_rows, entropy, never_used_rows
 from finecomb.corpora.critics.sections import Sections
-from tests.corpora.critics.worlds import titled
+from tests.corpora.critics.example_documents import make_titled_document
 
 
 def scored(points: list[object], discrete: bool = True) -> CriticScores:
@@ -23,7 +23,9 @@ def scored(points: list[object], discrete: bool = True) -> CriticScores:
 
 
 def criticism(real: list[object], discrete: bool = True, **systems: list[object]) -> Criticism:
-    critic = Sections.fit([titled("1", "ab"), titled("2", "ba")], np.random.default_rng(0), labels="title")
+    critic = Sections.fit(
+        [make_titled_document("1", "ab"), make_titled_document("2", "ba")], np.random.default_rng(0), labels="title"
+    )
     return Criticism(
         critic, scored(real, discrete), {name: scored(points, discrete) for name, points in systems.items()}
     )

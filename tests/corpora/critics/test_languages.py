@@ -62,7 +62,7 @@ def documents(rng: np.random.Generator, count: int, mixed: bool = False, name: s
 @given(st.lists(st.integers(0, 1), min_size=5, max_size=5))
 def test_the_joint_likelihood_equals_its_definition(topics: list[int]) -> None:
     rows = texts([0, 1, 1], [2, 0])
-    gibbs = GibbsSampler.start(rows, 3, np.array([0.4, 0.7]), 0.1, np.random.default_rng(0))
+    gibbs = GibbsSampler.from_texts(rows, 3, np.array([0.4, 0.7]), 0.1, np.random.default_rng(0))
     gibbs.topics = np.array(topics)
     gibbs.by_document, gibbs.by_word = np.zeros((2, 2)), np.zeros((3, 2))
     np.add.at(gibbs.by_document, (gibbs.documents, gibbs.topics), 1)
@@ -75,7 +75,7 @@ def test_one_lane_samples_the_posterior_exactly() -> None:
     configurations = list(itertools.product(range(2), repeat=4))
     weights = np.exp([slow_log_joint(rows, configuration, alpha.tolist(), 0.3, 3) for configuration in configurations])
     rng = np.random.default_rng(1)
-    gibbs, steps = GibbsSampler.start(rows, 3, alpha, 0.3, rng), token_schedule(rows, 1)
+    gibbs, steps = GibbsSampler.from_texts(rows, 3, alpha, 0.3, rng), token_schedule(rows, 1)
     visits: Counter[tuple[int, ...]] = Counter()
     for _ in range(4000):
         gibbs.sweep(rng, steps)

@@ -29,7 +29,7 @@ from finecomb.corpora.critics.sections_tables import organisations, transition_e
 from finecomb.corpora.critics.storage import option_names
 from finecomb.reporting.figures.critic_figures import critic_figures
 from finecomb.reporting.figures.transition_graph import transition_graph
-from tests.corpora.critics.worlds import sectioned, titled
+from tests.corpora.critics.example_documents import make_sectioned_document, make_titled_document
 
 WORDS = {
     "why": "reason question unknown gap asked",
@@ -46,7 +46,7 @@ def article(rng: np.random.Generator, id: str, order: tuple[str, ...]) -> Docume
     for title in order:
         usual = rng.choice(WORDS[title].split(), 8)
         sections.append((title, " ".join([*usual, *rng.choice(everything, 4)])))
-    return sectioned(id, sections)
+    return make_sectioned_document(id, sections)
 
 
 def articles(seed: int, count: int, order: tuple[str, ...] = ("why", "how", "what", "so")) -> list[Document]:
@@ -101,9 +101,9 @@ def test_permuting_labels_is_seen(data: Path, csabstruct: Sections, name: str) -
 
 
 def test_titles_are_normalised_and_back_matter_is_left_out() -> None:
-    document = titled("x", ["1 Introduction", "Results", "See also", "References"])
+    document = make_titled_document("x", ["1 Introduction", "Results", "See also", "References"])
     back_matter = "see also,external link,reference,further reading,note,source"
-    sections = SectionOptions(labels="title", drop=back_matter).sections(document)
+    sections = SectionOptions(labels="title", drop=back_matter).select_sections(document)
     assert [section.title for section in sections] == ["introduction", "result"]
 
 
@@ -117,7 +117,7 @@ def test_titles_are_normalised_and_back_matter_is_left_out() -> None:
 )
 def test_filters_of_appendix_e_say_what_they_left_out(choices: SectionOptions, why: str) -> None:
     with pytest.raises(FinecombError, match=re.escape(why)):
-        choices.sections(titled("x", ["a", "b"]))
+        choices.select_sections(make_titled_document("x", ["a", "b"]))
 
 
 @pytest.mark.parametrize(("text", "why"), [("", "is empty"), (" \n", "is empty"), ("words", "has no segments")])
@@ -128,7 +128,7 @@ def test_a_document_without_sections_is_dropped_with_a_reason(text: str, why: st
 
 def test_documents_without_segments_are_cut_at_a_marker() -> None:
     text = "reason gap <sec>  <sec>measured heated"
-    sections = SectionOptions(split="<sec>").sections(Document(id="x", text=text))
+    sections = SectionOptions(split="<sec>").select_sections(Document(id="x", text=text))
     assert [text[section.start : section.end] for section in sections] == ["reason gap ", "measured heated"]
 
 
@@ -136,16 +136,20 @@ def test_documents_without_segments_are_cut_at_a_marker() -> None:
 
 
 def test_equal_neighbours_are_joined_with_their_text() -> None:
-    critic = fit([titled("1", ["a", "b"]), titled("2", ["a", "b"])], labels="title", merge_repeats=True)
-    document = titled("x", ["a", "a", "b"])
+    critic = fit(
+        [make_titled_document("1", ["a", "b"]), make_titled_document("2", ["a", "b"])],
+        labels="title",
+        merge_repeats=True,
+    )
+    document = make_titled_document("x", ["a", "a", "b"])
     rows = state_steps(critic, document)
     assert [row.state for row in rows] == ["a", "b", "</s>"]
     assert rows[0].text == "words of a\n\nwords of a"
 
 
 def test_section_types_of_which_none_was_seen_are_a_reason() -> None:
-    critic = fit([titled("1", ["a", "b"]), titled("2", ["a", "b"])], labels="title")
-    losses = score_documents(critic, [titled("x", ["c"]), titled("y", ["a", "c"])]).dropped
+    critic = fit([make_titled_document("1", ["a", "b"]), make_titled_document("2", ["a", "b"])], labels="title")
+    losses = score_documents(critic, [make_titled_document("x", ["c"]), make_titled_document("y", ["a", "c"])]).dropped
     assert [(loss.id, loss.why) for loss in losses] == [
         ("x", "has no transition between section types that were seen in fitting")
     ]
@@ -154,9 +158,11 @@ def test_section_types_of_which_none_was_seen_are_a_reason() -> None:
 def test_smoothing_is_chosen_on_held_out_documents() -> None:
     """Where every document is alike, the least is added; where orders are random, the most."""
     rng = np.random.default_rng(0)
-    alike = fit([titled(str(at), ["a", "b", "c"]) for at in range(60)], labels="title")
+    alike = fit([make_titled_document(str(at), ["a", "b", "c"]) for at in range(60)], labels="title")
     assert math.exp(alike.prior.log_transitions[0, 0]) > 0.999
-    few = fit([titled(str(at), rng.permutation(list("abcdefgh")).tolist()) for at in range(12)], labels="title")
+    few = fit(
+        [make_titled_document(str(at), rng.permutation(list("abcdefgh")).tolist()) for at in range(12)], labels="title"
+    )
     assert math.exp(few.prior.log_transitions.min()) > 0.02
 
 
@@ -253,8 +259,15 @@ def test_all_documents_equal_is_no_trouble() -> None:
 
 
 def test_transition_errors_are_counted_by_hand() -> None:
-    critic = fit([titled(str(at), ["a", "b"]) for at in range(200)], labels="title", smoothing="add:0.1")
-    result = score_documents(critic, [titled("1", ["a", "a", "b"]), titled("2", ["a", "b"]), titled("3", ["b"])])
+    critic = fit([make_titled_document(str(at), ["a", "b"]) for at in range(200)], labels="title", smoothing="add:0.1")
+    result = score_documents(
+        critic,
+        [
+            make_titled_document("1", ["a", "a", "b"]),
+            make_titled_document("2", ["a", "b"]),
+            make_titled_document("3", ["b"]),
+        ],
+    )
     rows = transition_errors(critic.prior, "s", result).rows(named=True)
     table = {(row["from"], row["to"]): row["percent"] for row in rows}
     assert table == pytest.approx(
@@ -268,8 +281,15 @@ def test_transition_errors_are_counted_by_hand() -> None:
 
 
 def test_organisations_are_counted() -> None:
-    critic = fit([titled(str(at), ["a", "b"]) for at in range(9)], labels="title")
-    result = score_documents(critic, [titled("1", ["a", "b"]), titled("2", ["a", "b"]), titled("3", ["b"])])
+    critic = fit([make_titled_document(str(at), ["a", "b"]) for at in range(9)], labels="title")
+    result = score_documents(
+        critic,
+        [
+            make_titled_document("1", ["a", "b"]),
+            make_titled_document("2", ["a", "b"]),
+            make_titled_document("3", ["b"]),
+        ],
+    )
     assert organisations("s", result)["organisation"].to_list() == ["a > b", "b"]
     assert organisations("s", result)["percent"].to_list() == pytest.approx([200 / 3, 100 / 3])
 
@@ -332,7 +352,7 @@ def noisy_articles(count: int, seed: int = 0) -> list[Document]:
         source = str(rng.choice(list(WORDS))) if rng.random() < 0.5 else title
         return " ".join([*(f"word{at}" for at in rng.integers(100, size=25)), *rng.choice(WORDS[source].split(), 2)])
 
-    return [sectioned(str(number), [(title, text(title)) for title in WORDS]) for number in range(count)]
+    return [make_sectioned_document(str(number), [(title, text(title)) for title in WORDS]) for number in range(count)]
 
 
 @pytest.mark.long
@@ -374,8 +394,12 @@ def test_the_cost_for_a_fold_knows_nothing_of_its_documents() -> None:
 
 
 def test_parts_of_a_document_with_an_unseen_title_keep_their_texts() -> None:
-    critic = fit([titled(str(at), ["a", "b", "c"]) for at in range(20)], labels="title", smoothing="add:1")
-    rows = state_steps(critic, titled("odd", ["a", "zzz", "b", "c"]))
+    critic = fit(
+        [make_titled_document(str(at), ["a", "b", "c"]) for at in range(20)], labels="title", smoothing="add:1"
+    )
+    rows = state_steps(critic, make_titled_document("odd", ["a", "zzz", "b", "c"]))
     assert [(row.state, row.text) for row in rows] == [("a", "words of a"), ("c", "words of c"), ("</s>", "")]
-    table = transition_errors(critic.prior, "s", score_documents(critic, [titled("odd", ["a", "zzz", "b", "c"])]))
+    table = transition_errors(
+        critic.prior, "s", score_documents(critic, [make_titled_document("odd", ["a", "zzz", "b", "c"])])
+    )
     assert table.filter(table["from"] == "zzz").is_empty()

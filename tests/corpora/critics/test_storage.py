@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from finecomb.annotators.coreference.resolver import sieve
+from finecomb.annotators.coreference.resolver import resolve_coreference
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.corpora.critics import load, save
@@ -114,4 +114,4 @@ def test_a_folder_that_has_a_shipped_critics_name_does_not_take_its_place(corpor
 
 def test_code_is_found_under_the_module_path_of_an_earlier_version() -> None:
     assert import_attribute("finecomb.critics.synthetic:Exact", "old") is ExactCritic
-    assert _load_resolver("finecomb.critics.coreference_sieve:sieve") is sieve
+    assert _load_resolver("finecomb.critics.coreference_sieve:sieve") is resolve_coreference

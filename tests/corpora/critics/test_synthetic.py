@@ -27,11 +27,11 @@ from finecomb.corpora.critics.synthetic import (
 
 @pytest.fixture(scope="module")
 def process() -> SyntheticProcess:
-    return SyntheticProcess.draw(np.random.default_rng(0), states=64, segments=2500, length=8)
+    return SyntheticProcess.draw_random(np.random.default_rng(0), states=64, segments=2500, length=8)
 
 
 def test_the_process_is_as_described() -> None:
-    process = SyntheticProcess.draw(np.random.default_rng(1))
+    process = SyntheticProcess.draw_random(np.random.default_rng(1))
     assert process.log_transitions.shape == (257, 256)
     assert len(set(process.segments)) == 10_000
     assert {len(segment) + 1 for segment in process.segments} == set(range(4, 12))
@@ -44,11 +44,11 @@ def test_the_process_is_as_described() -> None:
 
 def test_too_few_segments_for_the_states_is_an_error() -> None:
     with pytest.raises(FinecombError, match="too few"):
-        SyntheticProcess.draw(np.random.default_rng(0), states=50, segments=20)
+        SyntheticProcess.draw_random(np.random.default_rng(0), states=50, segments=20)
 
 
 def test_the_analytic_latent_ppl_is_the_sum_over_all_paths() -> None:
-    process = SyntheticProcess.draw(np.random.default_rng(3), states=3, segments=20, length=3)
+    process = SyntheticProcess.draw_random(np.random.default_rng(3), states=3, segments=20, length=3)
     total = 0.0
     for path in itertools.product(range(3), repeat=3):
         steps = zip((0, *(state + 1 for state in path)), path, strict=False)
@@ -58,8 +58,8 @@ def test_the_analytic_latent_ppl_is_the_sum_over_all_paths() -> None:
 
 
 def test_drawn_texts_have_the_analytic_perplexities(process: SyntheticProcess) -> None:
-    drawn = process.sample(np.random.default_rng(1), 4000)
-    texts = process.tokens(drawn)
+    drawn = process.sample_segments(np.random.default_rng(1), 4000)
+    texts = process.to_tokens(drawn)
     result = score_documents(ExactCritic(process), (as_document(text, str(at), 8) for at, text in enumerate(texts)))
     estimate = latent_ppl(result)
     assert estimate.low <= process.latent_ppl() <= estimate.high
@@ -69,8 +69,8 @@ def test_drawn_texts_have_the_analytic_perplexities(process: SyntheticProcess) -
 
 
 def test_looking_up_gives_the_states_back(process: SyntheticProcess) -> None:
-    drawn = process.sample(np.random.default_rng(2), 5)
-    for numbers, text in zip(drawn, process.tokens(drawn), strict=True):
+    drawn = process.sample_segments(np.random.default_rng(2), 5)
+    for numbers, text in zip(drawn, process.to_tokens(drawn), strict=True):
         document = as_document(text, "x", 8)
         posterior = ExactCritic(process).project(document)
         assert posterior.point_estimate() == tuple(str(state) for state in process.owner[numbers])
@@ -101,13 +101,13 @@ def test_tokens_and_text_are_one(process: SyntheticProcess) -> None:
 
 def test_a_model_that_sees_few_tokens_predicts_them_and_misses_the_structure(process: SyntheticProcess) -> None:
     rng = np.random.default_rng(4)
-    train, test = (process.tokens(process.sample(rng, count)) for count in (12_000, 500))
+    train, test = (process.to_tokens(process.sample_segments(rng, count)) for count in (12_000, 500))
     total = sum(map(len, test))
     ppl = {}
     models: dict[str, LanguageModel] = {"4-grams": NgramModel.fit(train, 4), "hsmm": Hsmm.fit(train)}
     for name, model in models.items():
         word = math.exp(-model.log_prob(test) / total)
-        texts = model.sample(rng, 1000, 8)
+        texts = model.sample_segments(rng, 1000, 8)
         result = score_documents(ExactCritic(process), (as_document(text, str(at), 8) for at, text in enumerate(texts)))
         ppl[name] = word, latent_ppl(result).value
     assert ppl["4-grams"][0] == pytest.approx(process.word_ppl(), rel=0.35)
@@ -117,7 +117,7 @@ def test_a_model_that_sees_few_tokens_predicts_them_and_misses_the_structure(pro
 
 
 def test_segments_of_one_state_are_clustered_together(process: SyntheticProcess) -> None:
-    train = process.tokens(process.sample(np.random.default_rng(5), 12_000))
+    train = process.to_tokens(process.sample_segments(np.random.default_rng(5), 12_000))
     model = Hsmm.fit(train)
     owner = dict(zip(process.segments, process.owner, strict=True))
     truth = np.array([owner[segment] for segment in model.segments])
@@ -131,8 +131,8 @@ def test_segments_of_one_state_are_clustered_together(process: SyntheticProcess)
 
 def test_the_models_probabilities_sum_to_one() -> None:
     """Over all texts of one segment of at most two letters, with what is left for longer ones."""
-    process = SyntheticProcess.draw(np.random.default_rng(6), states=2, segments=10, length=2)
-    model = Hsmm.fit(process.tokens(process.sample(np.random.default_rng(7), 200)))
+    process = SyntheticProcess.draw_random(np.random.default_rng(6), states=2, segments=10, length=2)
+    model = Hsmm.fit(process.to_tokens(process.sample_segments(np.random.default_rng(7), 200)))
     total = sum(math.exp(model.log_prob([as_tokens(f"{segment} ")])) for segment in model.segments)
     unseen = math.exp(model.log_prob([as_tokens("zz ")])) * (STOP_TOKEN + 1) ** 3  # P of its cluster
     assert total + unseen == pytest.approx(1)

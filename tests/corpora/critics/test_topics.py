@@ -114,7 +114,7 @@ def test_what_cannot_be_fitted_is_refused(texts: list[str], message: str) -> Non
 
 def test_vocabularies_keep_words_that_are_neither_rare_nor_everywhere() -> None:
     texts = ["the cat " + "sat " * 5, "the dog " + "sat ran " * 3, "the bird ran ran", "the end"]
-    assert Vocabulary.fit(texts, most=0.5, least=5).words == ("ran", "sat")
+    assert Vocabulary.fit(texts, max_df=0.5, min_count=5).words == ("ran", "sat")
 
 
 def test_formulas_and_commands_are_no_words() -> None:

@@ -59,5 +59,5 @@ def test_words_that_the_critic_does_not_know_are_a_warning() -> None:
 
 
 def test_the_share_of_known_words_is_counted() -> None:
-    assert Vocabulary(("ab", "cd")).share("ab cd ef ab") == pytest.approx(0.75)
-    assert np.isnan(Vocabulary(("ab",)).share("1 2"))
+    assert Vocabulary(("ab", "cd")).known_word_share("ab cd ef ab") == pytest.approx(0.75)
+    assert np.isnan(Vocabulary(("ab",)).known_word_share("1 2"))

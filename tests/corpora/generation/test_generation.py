@@ -30,7 +30,7 @@ from finecomb.corpora.generation.generation import (
 )
 from finecomb.corpora.generation.lengths import LengthRule
 from finecomb.corpora.generation.priming import Priming
-from tests.annotators.llm.scripted import Answer, ScriptedServer
+from tests.annotators.llm.scripted_server import ScriptedAnswer, ScriptedServer
 
 RULE = LengthRule(least=6, most=12)
 GOOD = " It sailed far to the north. Then it"
@@ -234,7 +234,7 @@ def test_a_budget_is_never_passed_and_the_rest_comes_later(tmp_path: Path) -> No
 
 def test_an_endpoint_is_sent_the_settings_and_completions_are_read() -> None:
     answer = {"choices": [{"text": GOOD, "finish_reason": "length"}], "model": "m-2"}
-    with ScriptedServer(lambda body, number: Answer(raw=json.dumps(answer).encode())) as server:
+    with ScriptedServer(lambda body, number: ScriptedAnswer(raw=json.dumps(answer).encode())) as server:
         run = generate(planned(url=server.url, decodings=(Decoding(top_p=0.4, frequency_penalty=1),)))
     assert len(run.documents) == 3
     body = server.requests[0]
@@ -317,9 +317,9 @@ def killed(program: list[str], enough: Callable[[], bool]) -> None:
 
 @pytest.mark.long
 def test_a_killed_run_goes_on_with_nothing_lost_or_doubled(tmp_path: Path) -> None:
-    def script(body: dict[str, object], number: int) -> Answer:
+    def script(body: dict[str, object], number: int) -> ScriptedAnswer:
         again = int(str(body["seed"])) % 3 == 0 and body["temperature"] != 0  # some texts are sampled again
-        return Answer(
+        return ScriptedAnswer(
             "Short." if again else f" It sailed far with {body['seed']} sheep. Then", wait=0.02, finish="length"
         )
 

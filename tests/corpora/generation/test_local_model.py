@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from finecomb.annotators.llm.chat import CONTEXT_FINISH, ChatMessage, ChatReply, ChatRequest
+from finecomb.annotators.llm.chat import FINISH_CONTEXT_OVERFLOW, ChatMessage, ChatReply, ChatRequest
 from finecomb.annotators.llm.local_models import install_hint
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document, ModelSettings
@@ -151,7 +151,7 @@ def test_a_text_may_outgrow_the_model_when_it_is_written_to_its_end(endpoint: Tr
     assert reply.finish in ("length", "stop")
     assert reply.completion_tokens == CONTEXT * 3 or reply.finish == "stop"
     (refusal,) = replies(endpoint, [asked("a" * (CONTEXT + 5))])
-    assert refusal.finish == CONTEXT_FINISH
+    assert refusal.finish == FINISH_CONTEXT_OVERFLOW
 
 
 def test_a_model_without_a_tokenizer_is_refused_in_one_line(tmp_path: Path) -> None:

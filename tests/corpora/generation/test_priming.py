@@ -11,13 +11,13 @@ SHOTS = (
 
 def test_priming_texts_stand_before_the_prompt_with_delimiters() -> None:
     prompt = Document(id="p", text="(human)", context={"prompt": "A vote was held."})
-    whole = Priming(SHOTS, "<END>").prompt(prompt)
+    whole = Priming(SHOTS, "<END>").full_prompt(prompt)
     assert whole == "Ferry\nThe ferry left. It sailed north.\n<END>\nRain fell all day.\n<END>\nA vote was held."
     assert "(human)" not in whole
 
 
 def test_a_prompt_is_never_primed_with_itself() -> None:
-    assert Priming(SHOTS).prompt(SHOTS[1]).count("Rain") == 1
+    assert Priming(SHOTS).full_prompt(SHOTS[1]).count("Rain") == 1
 
 
 def test_a_document_without_a_prompt_is_one() -> None:

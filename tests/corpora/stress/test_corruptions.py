@@ -13,7 +13,9 @@ DOCUMENTS = (Document(id="1", text=TEXT), Document(id="2", text=OTHER))
 
 def damaged(name: str, text: str = TEXT, seed: int = 0) -> str | None:
     document = Document(id="1", text=text)
-    return CORRUPTIONS[name].damaged(document, Neighbours.of([document, DOCUMENTS[1]]), np.random.default_rng(seed))
+    return CORRUPTIONS[name].damaged(
+        document, Neighbours.from_documents([document, DOCUMENTS[1]]), np.random.default_rng(seed)
+    )
 
 
 def test_shuffled_texts_have_the_same_sentences_in_another_order() -> None:

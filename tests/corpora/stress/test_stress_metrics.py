@@ -102,7 +102,7 @@ def test_the_perplexity_of_a_corpus_is_by_words_or_by_tokens(monkeypatch: pytest
 def test_models_that_transformers_loads_give_perplexity_and_bertscore(tmp_path: Path) -> None:
     torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
     text, other = "one two three four five", "one two"
-    model = tiny_models.causal(tmp_path / "causal")
+    model = tiny_models.save_causal_model(tmp_path / "causal")
     tokenizer = transformers.AutoTokenizer.from_pretrained(model)
     ids = tokenizer(text, return_tensors="pt")["input_ids"]
     with torch.no_grad():
@@ -110,6 +110,6 @@ def test_models_that_transformers_loads_give_perplexity_and_bertscore(tmp_path: 
     nats = -sum(float(row[token]) for row, token in zip(logs, ids[0, 1:], strict=True))
     by_hand = math.exp(nats / (ids.shape[1] - 1))
     assert score(f"perplexity:{model}", text) == pytest.approx(by_hand, rel=1e-4)
-    encoder = tiny_models.encoder(tmp_path / "encoder")
+    encoder = tiny_models.save_encoder(tmp_path / "encoder")
     assert score(f"bertscore:{encoder}", text, text) == pytest.approx(1, abs=1e-4)
     assert score(f"bertscore:{encoder}", text, other) < 1

@@ -26,7 +26,7 @@ def test_every_estimate_has_its_dot_at_its_place() -> None:
     assert isinstance(figure, DotFigure)
     assert [row.name for row in figure.rows] == ["a", "b"]
     circles = [float(circle.attrib["cx"]) for circle in ET.fromstring(draw_findings_svg(findings)).iter(f"{SVG}circle")]
-    assert circles == pytest.approx([figure.axis.place(value, 520) for value in (0.2, 0.4)], abs=0.1)
+    assert circles == pytest.approx([figure.axis.position(value, 520) for value in (0.2, 0.4)], abs=0.1)
 
 
 def test_labels_and_systems_become_panels() -> None:

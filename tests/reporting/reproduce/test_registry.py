@@ -11,13 +11,13 @@ import altair as alt
 import pytest
 import vl_convert
 
-from finecomb.annotators.simulated.paper_studies import audit_of, paper_study
+from finecomb.annotators.simulated.paper_studies import paper_study, simulate_audit
 from finecomb.core.errors import FinecombError
 from finecomb.reporting.figures.validation_charts import apply_theme, recolour_for_dark
 from finecomb.reporting.reproduce.exhibits import Exhibit, PaperStudy, Rendering
 from finecomb.reporting.reproduce.registry import PAPERS, find_paper
 from tests.gallery import PAGE, PICTURES
-from tests.reporting.boxes import SVG, collisions, cut_words
+from tests.reporting.svg_text_boxes import SVG, collisions, cut_words
 
 EXHIBITS = [exhibit for paper in PAPERS.values() for exhibit in paper.exhibits]
 OTHER_STUDY = {("deng", "Table 10"): "deng-languages", ("deng", "Figure 7"): "deng-languages"}
@@ -29,7 +29,7 @@ WITHOUT_DRAWING = {("scarecrow", "Figure 7"), ("scarecrow", "Figure 20"), ("thom
 @functools.cache
 def study(name: str) -> PaperStudy:
     whole = paper_study(name)
-    return PaperStudy(whole, draws=20, audit=audit_of(whole) if name == "scarecrow" else None)
+    return PaperStudy(whole, draws=20, audit=simulate_audit(whole) if name == "scarecrow" else None)
 
 
 @functools.cache
@@ -90,7 +90,7 @@ def test_no_words_of_a_chart_hide_others(exhibit: Exhibit) -> None:
 @pytest.mark.long
 def test_systems_of_an_audit_stand_in_one_order() -> None:
     """Each column was ordered by its own numbers, so that rows side by side were different systems."""
-    chart = rendering(find_paper("scarecrow").exhibit("Figure 16")).chart
+    chart = rendering(find_paper("scarecrow").find_exhibit("Figure 16")).chart
     assert chart is not None
     columns = chart.to_dict()["hconcat"]
     assert len({tuple(column["spec"]["layer"][0]["encoding"]["y"]["sort"]) for column in columns}) == 1
@@ -98,7 +98,7 @@ def test_systems_of_an_audit_stand_in_one_order() -> None:
 
 @pytest.mark.long
 def test_a_dot_stands_where_its_number_is() -> None:
-    exhibit = find_paper("scarecrow").exhibit("Figure 17")
+    exhibit = find_paper("scarecrow").find_exhibit("Figure 17")
     shapes = [one for one in ET.fromstring(drawn(exhibit)).iter(f"{SVG}path") if ": " in one.get("aria-label", "")]
     places = {
         shape.get("aria-label", ""): float(re.findall(r"-?[\d.]+", shape.get("transform", ""))[0]) for shape in shapes
@@ -126,13 +126,13 @@ def test_an_unknown_paper_or_exhibit_is_named_with_the_nearest() -> None:
     with pytest.raises(FinecombError, match="did you mean 'scarecrow'"):
         find_paper("scarecow")
     with pytest.raises(FinecombError, match="did you mean 'Figure 2'"):
-        find_paper("scarecrow").exhibit("Figur 2")
+        find_paper("scarecrow").find_exhibit("Figur 2")
 
 
 def test_the_gallery_shows_every_figure_that_is_drawn() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    drawings = [*CHARTS, *(find_paper("deng").exhibit(number) for number in ("Figure 6", "Figure 7"))]
+    drawings = [*CHARTS, *(find_paper("deng").find_exhibit(number) for number in ("Figure 6", "Figure 7"))]
     for exhibit in drawings:
-        stem = f"{exhibit.paper}-{exhibit.file}"
+        stem = f"{exhibit.paper}-{exhibit.file_stem}"
         assert f"pictures/gallery/{stem}.svg" in page, name_of(exhibit)
         assert (PICTURES / f"{stem}.svg").is_file()

@@ -17,7 +17,7 @@ SLOT = next(slot for family in SLOTS.values() for slot in family)
 
 
 def estimate(value: float) -> Estimate:
-    return Estimate(value, value / 2, 2 * value, Signature.of(statistic="test"))
+    return Estimate(value, value / 2, 2 * value, Signature.from_fields(statistic="test"))
 
 
 def panel(title: str, *found: float, name: str = "comb") -> LabelPanel:

@@ -51,5 +51,5 @@ def test_agreement_of_one_reader_is_a_sentence_and_no_empty_plot() -> None:
 
 
 def test_nothing_is_less_than_nothing() -> None:
-    assert Axis(0, 1, (), 2).number(-0.001) == "0.00"
-    assert Axis(0, 1, (), 2).number(-0.01) == "−0.01"
+    assert Axis(0, 1, (), 2).format_value(-0.001) == "0.00"
+    assert Axis(0, 1, (), 2).format_value(-0.01) == "−0.01"

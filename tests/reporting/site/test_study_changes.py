@@ -41,10 +41,12 @@ def test_the_change_is_the_difference_of_the_means() -> None:
 
 
 def test_other_texts_are_two_groups_and_empty_studies_are_refused(tmp_path: Path) -> None:
-    half = STUDY.only(pl.col("document").is_in(STUDY.documents["id"][:8].implode()))
+    half = STUDY.filter_annotations(pl.col("document").is_in(STUDY.documents["id"][:8].implode()))
     findings = estimate_changes(build_report_source(STUDY, "a", draws=50), build_report_source(half, "b", draws=50))
     assert findings[0].columns["texts"] == 8
     write_change_page(findings, ("a", "b"), tmp_path / "changes")
     assert "What changed" in (tmp_path / "changes/index.html").read_text()
     with pytest.raises(FinecombError, match="no annotations"):
-        estimate_changes(build_report_source(STUDY, "a"), build_report_source(STUDY.only(pl.lit(value=False)), "b"))
+        estimate_changes(
+            build_report_source(STUDY, "a"), build_report_source(STUDY.filter_annotations(pl.lit(value=False)), "b")
+        )

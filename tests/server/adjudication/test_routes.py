@@ -14,7 +14,7 @@ from finecomb.core.records import Annotation, Annotator, Document, Mark, Setting
 from finecomb.core.span import Span
 from finecomb.core.study import StudyItem
 from finecomb.statistics.gold.scores import score
-from tests.databases import Client, Clocked
+from tests.databases import Client, FakeClock
 
 TEXT = "Dana Okafor led the Gulls on Saturday with 27 points, and Luis Prado added 18 off the bench."
 PROTOCOL = fc.protocol("accuracy")
@@ -71,12 +71,12 @@ def items() -> list[StudyItem]:
 
 @pytest.fixture
 def ann(store: Store) -> Client:
-    return Client(store).researching("editor", "ann")
+    return Client(store).sign_in_researcher("editor", "ann")
 
 
 @pytest.fixture
 def bea(store: Store) -> Client:
-    return Client(store).researching("editor", "bea")
+    return Client(store).sign_in_researcher("editor", "bea")
 
 
 def opened(client: Client, id: str = "r1", **more: str) -> Any:
@@ -159,7 +159,7 @@ def test_other_alignments_can_be_asked_for(ann: Client) -> None:
 # --- deciding -----------------------------------------------------------------------------------------------------
 
 
-def test_a_text_is_adjudicated_to_the_end(ann: Client, store: Store, clock: Clocked) -> None:
+def test_a_text_is_adjudicated_to_the_end(ann: Client, store: Store, clock: FakeClock) -> None:
     page = opened(ann)
     page = decided(ann, page, place(page, "Saturday"), "merged")
     assert gold(store).status == "draft"
@@ -413,7 +413,7 @@ def test_nobody_else_may_be_called_gold(ann: Client, store: Store) -> None:
 
 
 def test_viewers_look_and_others_do_not(store: Store, client: Client) -> None:
-    viewer = Client(store).researching("viewer", "vic")
+    viewer = Client(store).sign_in_researcher("viewer", "vic")
     page = opened(viewer)
     assert refused(ruling(viewer, page, place(page, "27"), "not-an-error"), 403)
     for path in ("documents", "document?id=r1", "rounds"):

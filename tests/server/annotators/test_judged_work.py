@@ -77,7 +77,7 @@ def test_every_mark_is_judged_twice_and_never_by_who_made_it(store: Store) -> No
         for each in store.run_job_sync(researcher_actions_storage.make_links, "ann", 2, ["worker-one"])
     }
     for name, token in links.items():
-        client = Client(store).joined(token)
+        client = Client(store).join_study(token)
         of = client.get("/api/me").json()["of"]
         met = judge(client, {"verdict": "legitimate"})
         assert len(met) == of <= (2 if name == "worker-one" else 4)
@@ -87,11 +87,11 @@ def test_every_mark_is_judged_twice_and_never_by_who_made_it(store: Store) -> No
     assert {each.about for each in done if each.annotator == "worker-one"} <= {"m3", "m4"}
     assert {each.document for each in done if each.about == "m3"} == {"d2"}
     assert [each for each in check(store.study()) if each.level == "error"] == []
-    assert Client(store).joined().post("/api/next").json()["why"] == "none-now"
+    assert Client(store).join_study().post("/api/next").json()["why"] == "none-now"
 
 
 def test_a_mark_is_shown_with_what_was_said_and_not_who_said_it(client: Client) -> None:
-    met = judge(client.joined(), {"verdict": "artefact"})
+    met = judge(client.join_study(), {"verdict": "artefact"})
     assert len(met) == 4
     for task in met:
         about = task["about"]
@@ -107,7 +107,7 @@ def test_a_mark_is_shown_with_what_was_said_and_not_who_said_it(client: Client) 
 
 
 def test_what_is_judged_first_is_balanced_over_labels_and_systems(client: Client) -> None:
-    met = judge(client.joined(), {"verdict": "legitimate"})
+    met = judge(client.join_study(), {"verdict": "legitimate"})
     done = client.store.annotations(tables.annotation.c.protocol == "audit@1")
     cell = {"m1": "commonsense/gpt", "m2": "redundant/gpt", "m3": "commonsense/other", "m4": "commonsense/gpt"}
     order = [cell[each.about or ""] for each in sorted(done, key=lambda each: int(str(each.meta["order"])))]
@@ -116,7 +116,7 @@ def test_what_is_judged_first_is_balanced_over_labels_and_systems(client: Client
 
 
 def test_work_handed_in_later_is_judged_too_and_excluded_work_no_more(store: Store) -> None:
-    client = Client(store).joined()
+    client = Client(store).join_study()
     store.change_study_sync(researcher_actions_storage.exclude_annotator, "ann", "worker-one", "test")
     assert client.get("/api/me").json()["of"] == 2
     store.change_study_sync(researcher_actions_storage.restore_annotation, "ann", "a7")
@@ -126,7 +126,7 @@ def test_work_handed_in_later_is_judged_too_and_excluded_work_no_more(store: Sto
 def test_a_sample_of_documents_can_be_named(store: Store) -> None:
     settings = store.head.settings.model_copy(update={"meta": {"documents": ["d2"]}})
     store.change_study_sync(researcher_actions_storage.set_settings, "ann", settings)
-    assert len(judge(Client(store).joined(), {"verdict": "legitimate"})) == 1
+    assert len(judge(Client(store).join_study(), {"verdict": "legitimate"})) == 1
 
 
 class TestExplanations:
@@ -150,17 +150,17 @@ class TestExplanations:
 
     def test_only_what_was_explained_is_coded_by_two(self, store: Store) -> None:
         for _ in range(3):
-            client = Client(store).joined()
+            client = Client(store).join_study()
             client.post("/api/next")
-        met = judge(client.joined(), {"codes": ["genre", "grammar"]})
+        met = judge(client.join_study(), {"codes": ["genre", "grammar"]})
         assert len(met) <= 2
-        client = Client(store).joined()
+        client = Client(store).join_study()
         done = [each.about for each in store.annotations(tables.annotation.c.protocol == "comments@1")]
         assert set(done) == {"a0", "a1"}
         assert max(Counter(done).values()) <= 2
 
     def test_the_rating_is_said_in_words_beside_the_explanation(self, client: Client) -> None:
-        met = judge(client.joined(), {"codes": ["genre"]})
+        met = judge(client.join_study(), {"codes": ["genre"]})
         said = {task["about"]["said"][0]["answer"]: task["about"]["said"][1]["answer"] for task in met}
         assert said == {"Definitely human": "It is about a hat.", "Possibly machine": "Fewer hats."}
         assert all(task["text"] == TEXT and task["about"]["marks"] == [] for task in met)

@@ -16,8 +16,17 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotator, Document, Settings
 from finecomb.core.study import StudyItem
 from finecomb.core.study_checks import check
-from tests.databases import KINDS, Client, Clocked, new_place, opened
-from tests.walking import ahead, fitting, given, nothing, say, solve, turn, walk
+from tests.databases import KINDS, Client, FakeClock, new_study_location, open_test_store
+from tests.onboarding_client import (
+    complete_onboarding,
+    complete_page,
+    find_exercise,
+    knows_nothing,
+    next_step,
+    solve_exercise,
+    submit_step,
+    valid_survey_answers,
+)
 
 TEXTS = [
     Document(id=f"secret-{n}", text="One two. Three four. Five six.", meta={"model": "gpt-secret"}) for n in range(3)
@@ -46,9 +55,9 @@ def person(store: Store) -> Annotator:
 
 
 def answers(client: Client) -> dict[str, Any]:
-    page = ahead(client)["page"]
+    page = next_step(client)["page"]
     assert page["kind"] == "survey"
-    return fitting(page)
+    return valid_survey_answers(page)
 
 
 @pytest.mark.parametrize("name", protocols.names())
@@ -56,25 +65,25 @@ def test_every_protocol_can_be_gone_from_link_to_text(name: str, tmp_path: Path)
     asked = protocols.load(name)
     if asked.work.unit in ("annotation", "mark"):
         pytest.skip("judges other people's work: see test_judged_work")
-    with opened(new_place("sqlite", tmp_path), study(asked), Clocked()) as store:
-        client = Client(store).joined()
-        now, met = walk(client, asked)
+    with open_test_store(new_study_location("sqlite", tmp_path), study(asked), FakeClock()) as store:
+        client = Client(store).join_study()
+        now, met = complete_onboarding(client, asked)
         assert now["task"]["phase"] == "work"
         assert now["task"]["practice"] is None
         kinds = [each.get("kind", "task") for each in met]
         assert ("survey" in kinds) == bool(asked.survey)
-        assert kinds.count("task") == len(asked.practice)
+        assert kinds.count("task") == len(asked.practice_documents)
         assert [each["practice"]["number"] for each in met if "practice" in each][:1] in ([], [1])
         assert check(store.study()) == []
         legs = client.get("/api/me").json()["way"]
         assert [each["state"] for each in legs] == ["done"] * (len(legs) - 1) + ["now"]
 
 
-def test_what_was_shown_and_answered_is_kept_with_times_and_version(client: Client, clock: Clocked) -> None:
-    client.joined()
+def test_what_was_shown_and_answered_is_kept_with_times_and_version(client: Client, clock: FakeClock) -> None:
+    client.join_study()
     said = answers(client)
     clock.now += 20
-    assert say(client, "survey", said, active=1e6)[0] == 200
+    assert submit_step(client, "survey", said, active=1e6)[0] == 200
     one = person(client.store)
     assert one.survey == said
     step = next(each for each in one.meta["steps"] if each["step"] == "survey")  # type: ignore[union-attr, index, call-overload]
@@ -88,59 +97,59 @@ def test_what_was_shown_and_answered_is_kept_with_times_and_version(client: Clie
 
 
 def test_a_survey_needs_its_answers_and_no_others(client: Client) -> None:
-    client.joined()
+    client.join_study()
     said = answers(client)
     asked = [each.name for each in examined().survey if each.required]
-    code, answer = say(client, "survey")
+    code, answer = submit_step(client, "survey")
     assert (code, answer["code"], answer["missing"]) == (409, "incomplete", [f"steps/survey: {name}" for name in asked])
-    assert say(client, "survey", said | {"shoe_size": 40})[1]["code"] == "refused"
-    assert "expected" in say(client, "survey", said | {asked[0]: "perhaps"})[1]["say"]
+    assert submit_step(client, "survey", said | {"shoe_size": 40})[1]["code"] == "refused"
+    assert "expected" in submit_step(client, "survey", said | {asked[0]: "perhaps"})[1]["say"]
     assert person(client.store).survey == {}
-    assert say(client, "survey", said)[0] == 200
+    assert submit_step(client, "survey", said)[0] == 200
 
 
 def test_a_step_said_twice_counts_once_and_one_of_the_future_is_refused(client: Client) -> None:
-    client.joined()
+    client.join_study()
     said = answers(client)
-    assert say(client, "instructions")[1]["code"] == "not-allowed"
-    assert say(client, "survey", said)[0] == 200
-    assert say(client, "survey", said | {"gender": "other"})[0] == 200
+    assert submit_step(client, "instructions")[1]["code"] == "not-allowed"
+    assert submit_step(client, "survey", said)[0] == 200
+    assert submit_step(client, "survey", said | {"gender": "other"})[0] == 200
     assert person(client.store).survey == said
-    assert say(client, "training")[1]["code"] == "not-allowed"
-    assert say(client, "instructions")[1]["code"] == "not-allowed"  # it has not been shown yet
+    assert submit_step(client, "training")[1]["code"] == "not-allowed"
+    assert submit_step(client, "instructions")[1]["code"] == "not-allowed"  # it has not been shown yet
     for strange in ("result-1", "nowhere", "%00", "x" * 65):
-        assert say(client, strange)[0] in (403, 422)
-    assert ahead(client)["page"]["step"] == "instructions"
+        assert submit_step(client, strange)[0] in (403, 422)
+    assert next_step(client)["page"]["step"] == "instructions"
 
 
 def test_leaving_and_returning_on_another_device_goes_on_where_one_was(store: Store) -> None:
     asked = examined()
     (link,) = store.run_job_sync(researcher_actions_storage.make_links, "tests", 1)
-    here, there = Client(store).joined(link.token), Client(store).joined(link.token)
-    while not (now := ahead(here))["task"]:
-        assert ahead(there)["page"] == now["page"]
-        turn(here, now["page"])
+    here, there = Client(store).join_study(link.token), Client(store).join_study(link.token)
+    while not (now := next_step(here))["task"]:
+        assert next_step(there)["page"] == now["page"]
+        complete_page(here, now["page"])
     task = now["task"]
     here.save(task["id"], "answers", {"no_errors": True})
-    again = ahead(there)["task"]
+    again = next_step(there)["task"]
     assert (again["id"], again["answers"]["body"]["no_errors"]) == (task["id"], True)
     assert there.save(task["id"], "answers", {"no_errors": False})[1]["code"] == "conflict"
     assert here.finish(task["id"])[0] == there.finish(task["id"])[0] == 200
-    assert ahead(there)["task"]["id"] != task["id"] if ahead(there)["task"] else ahead(there)["page"]
-    now, _ = walk(there, asked)
-    assert ahead(here)["task"]["id"] == now["task"]["id"]
+    assert next_step(there)["task"]["id"] != task["id"] if next_step(there)["task"] else next_step(there)["page"]
+    now, _ = complete_onboarding(there, asked)
+    assert next_step(here)["task"]["id"] == now["task"]["id"]
 
 
-def test_an_exercise_waits_however_long(store: Store, clock: Clocked) -> None:
-    client = Client(store).joined()
-    while not (now := ahead(client))["task"]:
-        turn(client, now["page"])
+def test_an_exercise_waits_however_long(store: Store, clock: FakeClock) -> None:
+    client = Client(store).join_study()
+    while not (now := next_step(client))["task"]:
+        complete_page(client, now["page"])
     clock.now += 30 * 24 * 3600
     assert now["task"]["lease"] is None
     assert client.save(now["task"]["id"], "answers", {"no_errors": True})[0] == 200
     assert client.get(f"/api/tasks/{now['task']['id']}").json()["lease"] is None
-    other = Client(store).joined()
-    walk(other, examined())
+    other = Client(store).join_study()
+    complete_onboarding(other, examined())
     assert client.finish(now["task"]["id"])[0] == 200
 
 
@@ -149,14 +158,14 @@ def test_an_exercise_waits_however_long(store: Store, clock: Clocked) -> None:
 
 def test_failing_retrying_and_passing(client: Client) -> None:
     asked = examined()
-    client.joined()
+    client.join_study()
     now = None
     while not now or not now["page"] or now["page"]["kind"] != "result":
-        now = ahead(client)
+        now = next_step(client)
         if now["task"]:
-            solve(client, asked, now["task"], nothing)
+            solve_exercise(client, asked, now["task"], knows_nothing)
         elif now["page"]["kind"] != "result":
-            turn(client, now["page"])
+            complete_page(client, now["page"])
     result = now["page"]["result"]
     assert (result["passed"], result["score"], result["attempt"], result["attempts"]) == (False, 0, 1, 2)
     assert (result["precision"], [part["points"] for part in result["parts"]]) == (None, [0])
@@ -164,8 +173,8 @@ def test_failing_retrying_and_passing(client: Client) -> None:
     one = person(client.store)
     assert one.qualification is not None
     assert (one.qualification.passed, [each.score for each in one.qualification.attempts]) == (False, [0])
-    turn(client, now["page"])
-    now, met = walk(client, asked)
+    complete_page(client, now["page"])
+    now, met = complete_onboarding(client, asked)
     assert now["task"]["phase"] == "work"
     assert {each["phase"] for each in met} == {"qualification"}
     assert {each["round"] for each in met if "round" in each} == {1}
@@ -181,31 +190,33 @@ def test_failing_retrying_and_passing(client: Client) -> None:
 
 
 def test_who_fails_for_good_is_told_so_and_gets_a_code_of_their_own(client: Client) -> None:
-    now, met = walk(client.joined(), examined(), nothing)
+    now, met = complete_onboarding(client.join_study(), examined(), knows_nothing)
     assert now == {"task": None, "page": None, "why": "screened-out"}
     assert [each["result"]["passed"] for each in met if each.get("result")] == [False, False]
     me = client.get("/api/me").json()
     assert (me["ending"]["why"], len(me["ending"]["code"])) == ("screened-out", 8)
     assert [(leg["phase"], leg["state"]) for leg in me["way"]][-2:] == [("qualification", "done"), ("work", "ahead")]
-    assert say(client, "result-2")[0] == 200
-    assert say(client, "part-3-1")[1]["code"] == "not-allowed"
+    assert submit_step(client, "result-2")[0] == 200
+    assert submit_step(client, "part-3-1")[1]["code"] == "not-allowed"
 
 
 def test_leaving_during_an_attempt_does_not_use_it_up(tmp_path: Path) -> None:
     asked = examined("scarecrow", 1)
-    with opened(new_place("sqlite", tmp_path), study(asked, skip=("training",)), Clocked()) as store:
+    with open_test_store(
+        new_study_location("sqlite", tmp_path), study(asked, skip=("training",)), FakeClock()
+    ) as store:
         (link,) = store.run_job_sync(researcher_actions_storage.make_links, "tests", 1)
-        client = Client(store).joined(link.token)
+        client = Client(store).join_study(link.token)
         done = 0
         while done < 7:
-            now = ahead(client)
+            now = next_step(client)
             if now["page"]:
-                turn(client, now["page"])
+                complete_page(client, now["page"])
             else:
-                solve(client, asked, now["task"])
+                solve_exercise(client, asked, now["task"])
                 done += 1
         assert person(store).qualification is None
-        now, met = walk(Client(store).joined(link.token), asked)
+        now, met = complete_onboarding(Client(store).join_study(link.token), asked)
         assert now["task"]["phase"] == "work"
         result = met[-1]["result"]
         assert (result["score"], [part["points"] for part in result["parts"]]) == (100, [25, 15, 25, 15, 20])
@@ -222,9 +233,11 @@ def test_leaving_during_an_attempt_does_not_use_it_up(tmp_path: Path) -> None:
 
 def test_one_mark_short_costs_what_the_part_says(tmp_path: Path) -> None:
     asked = examined("scarecrow", 1)
-    with opened(new_place("sqlite", tmp_path), study(asked, skip=("training",)), Clocked()) as store:
-        client = Client(store).joined()
-        _, met = walk(
+    with open_test_store(
+        new_study_location("sqlite", tmp_path), study(asked, skip=("training",)), FakeClock()
+    ) as store:
+        client = Client(store).join_study()
+        _, met = complete_onboarding(
             client, asked, lambda name, n: not (name.startswith("task") and n >= 4) and not name.endswith("-3")
         )
         result = met[-1]["result"]
@@ -245,13 +258,13 @@ def test_one_mark_short_costs_what_the_part_says(tmp_path: Path) -> None:
 def until_task(client: Client, asked: Protocol, phase: str) -> Any:
     """The first task of a phase."""
     while True:
-        now = ahead(client)
+        now = next_step(client)
         if now["page"]:
-            turn(client, now["page"])
+            complete_page(client, now["page"])
         elif now["task"]["phase"] == phase:
             return now["task"]
         else:
-            solve(client, asked, now["task"])
+            solve_exercise(client, asked, now["task"])
 
 
 def told(client: Client, task: Any) -> Any:
@@ -261,11 +274,11 @@ def told(client: Client, task: Any) -> Any:
 
 def test_solutions_are_shown_after_training_each_and_after_the_whole_test(client: Client) -> None:
     asked = examined()
-    task = until_task(client.joined(), asked, "training")
+    task = until_task(client.join_study(), asked, "training")
     assert told(client, task)[1]["code"] == "not-allowed"
-    solve(client, asked, task, lambda _, n: n == 0)
+    solve_exercise(client, asked, task, lambda _, n: n == 0)
     code, found = told(client, task)
-    exercise = given(client, asked, task)
+    exercise = find_exercise(client, asked, task)
     assert (code, found["points"], found["of"], found["right"]) == (200, 0, 0, False)
     assert [each["mark"] is None for each in found["solutions"]].count(False) == 1
     assert {each["why"] for each in found["solutions"]} == {each.why for each in exercise.solutions}  # type: ignore[union-attr]
@@ -274,35 +287,37 @@ def test_solutions_are_shown_after_training_each_and_after_the_whole_test(client
     assert told(client, task)[1]["code"] == "not-allowed"
     text = client.get(f"/api/tasks/{task['id']}").text
     assert not any(each.why and each.why in text for each in asked.qualification.parts[0].exercises[0].solutions)  # type: ignore[union-attr]
-    solve(client, asked, task)
+    solve_exercise(client, asked, task)
     code, found = told(client, task)
     assert (code, found["points"], found["right"], found["extra"]) == (200, 100, True, [])
-    now, _ = walk(client, asked)
+    now, _ = complete_onboarding(client, asked)
     assert told(client, now["task"])[1]["code"] == "not-allowed"
-    other = Client(client.store).joined()
+    other = Client(client.store).join_study()
     assert told(other, task)[1]["code"] == "not-found"
 
 
 def test_answers_can_be_verified_before_they_are_handed_in(tmp_path: Path) -> None:
     asked = protocols.load("sections")
-    with opened(new_place("sqlite", tmp_path), study(asked), Clocked()) as store:
-        client = Client(store).joined()
+    with open_test_store(new_study_location("sqlite", tmp_path), study(asked), FakeClock()) as store:
+        client = Client(store).join_study()
         task = until_task(client, asked, "training")
         assert task["practice"]["verify"] is True
         code, found = told(client, task)
         assert (code, found["right"], len(found["units"])) == (200, False, len(task["parts"]))
-        solve(client, asked, task)
+        solve_exercise(client, asked, task)
         assert told(client, task)[1]["right"] is True
 
 
 def test_a_question_asks_only_itself(tmp_path: Path) -> None:
     asked = examined("scarecrow", 1)
-    with opened(new_place("sqlite", tmp_path), study(asked, skip=("training",)), Clocked()) as store:
-        client = Client(store).joined()
+    with open_test_store(
+        new_study_location("sqlite", tmp_path), study(asked, skip=("training",)), FakeClock()
+    ) as store:
+        client = Client(store).join_study()
         while not (task := until_task(client, asked, "qualification"))["practice"]["question"]:
-            solve(client, asked, task)
+            solve_exercise(client, asked, task)
         (start, end), text = task["practice"]["spans"][0], task["text"]
-        assert text[start:end] == given(client, asked, task).quote  # type: ignore[union-attr]
+        assert text[start:end] == find_exercise(client, asked, task).quote  # type: ignore[union-attr]
         assert (task["practice"]["number"], task["practice"]["of"], task["practice"]["points"]) == (1, 5, 3)
         body = {"spans": [[0, 1]], "quotes": [text[:1]], "label": "redundant"}
         assert client.save(task["id"], "marks/m", body)[1]["code"] == "refused"
@@ -315,19 +330,19 @@ def test_a_question_asks_only_itself(tmp_path: Path) -> None:
 
 def test_who_is_excluded_in_mid_way_gets_nothing_more(client: Client) -> None:
     asked = examined()
-    task = until_task(client.joined(), asked, "training")
+    task = until_task(client.join_study(), asked, "training")
     client.store.change_study_sync(
         researcher_actions_storage.exclude_annotator, "ann", person(client.store).id, "scripted"
     )
-    assert ahead(client) == {"task": None, "page": None, "why": "ended"}
+    assert next_step(client) == {"task": None, "page": None, "why": "ended"}
     assert client.save(task["id"], "answers", {"no_errors": True})[1]["code"] == "not-allowed"
-    assert say(client, "survey")[1]["code"] == "not-allowed"
+    assert submit_step(client, "survey")[1]["code"] == "not-allowed"
     client.store.change_study_sync(researcher_actions_storage.restore_annotator, "ann", person(client.store).id)
-    assert ahead(client)["task"]["id"] == task["id"]
+    assert next_step(client)["task"]["id"] == task["id"]
 
 
 def test_who_took_part_gets_a_code_when_the_study_closes(client: Client) -> None:
-    client.joined()
+    client.join_study()
     client.store.change_study_sync(researcher_actions_storage.set_state, "ann", "closed")
     assert client.get("/api/me").json()["ending"] is None  # nothing was done
     client.store.change_study_sync(researcher_actions_storage.set_state, "ann", "open")
@@ -340,37 +355,37 @@ def test_who_took_part_gets_a_code_when_the_study_closes(client: Client) -> None
 def test_who_passed_while_others_took_the_last_text_gets_a_code(tmp_path: Path) -> None:
     asked = examined()
     items: list[StudyItem] = [Settings(protocols=(asked.id,), annotators=1), asked, TEXTS[0]]
-    with opened(new_place("sqlite", tmp_path), items, Clocked()) as store:
-        first, second = Client(store).joined(), Client(store).joined()
-        task = walk(first, asked)[0]["task"]
-        assert walk(second, asked)[0]["why"] == "none-now"
+    with open_test_store(new_study_location("sqlite", tmp_path), items, FakeClock()) as store:
+        first, second = Client(store).join_study(), Client(store).join_study()
+        task = complete_onboarding(first, asked)[0]["task"]
+        assert complete_onboarding(second, asked)[0]["why"] == "none-now"
         assert second.get("/api/me").json()["ending"] is None  # it may yet be given back
-        first.nothing_found(task["id"])
+        first.submit_without_errors(task["id"])
         assert second.get("/api/me").json()["ending"]["code"]
 
 
 @pytest.mark.parametrize("state", ["paused", "closed"])
 def test_a_study_that_stands_still_does_so_on_the_whole_way(client: Client, state: Any) -> None:
-    client.joined()
+    client.join_study()
     said = answers(client)
     client.store.change_study_sync(researcher_actions_storage.set_state, "ann", state)
-    assert ahead(client)["why"] == state
-    assert say(client, "survey", said)[1]["code"] == state
+    assert next_step(client)["why"] == state
+    assert submit_step(client, "survey", said)[1]["code"] == state
     client.store.change_study_sync(researcher_actions_storage.set_state, "ann", "open")
-    assert say(client, "survey", said)[0] == 200
+    assert submit_step(client, "survey", said)[0] == 200
 
 
 def test_a_new_version_in_mid_way_starts_the_way_anew_and_keeps_what_was_done(client: Client) -> None:
     asked = examined()
-    task = until_task(client.joined(), asked, "qualification")
+    task = until_task(client.join_study(), asked, "qualification")
     later = Protocol.model_validate({**asked.model_dump(), "version": "3"})
     client.store.change_study_sync(researcher_actions_storage.add_protocol, "ann", later)
-    page = ahead(client)["page"]
+    page = next_step(client)["page"]
     assert (page["step"], page["answers"]) == ("survey", dict(person(client.store).survey))
-    assert say(client, "part-1-1")[1]["code"] == "not-allowed"  # of the old one
-    solve(client, asked, task)
+    assert submit_step(client, "part-1-1")[1]["code"] == "not-allowed"  # of the old one
+    solve_exercise(client, asked, task)
     assert person(client.store).qualification is None  # the old test decides nothing any more
-    now, _ = walk(client, later)
+    now, _ = complete_onboarding(client, later)
     assert now["task"]["phase"] == "work"
     steps = [(each["step"], each["protocol"]) for each in person(client.store).meta["steps"]]  # type: ignore[union-attr, index, call-overload]
     assert ("instructions", "accuracy@2") in steps
@@ -380,32 +395,34 @@ def test_a_new_version_in_mid_way_starts_the_way_anew_and_keeps_what_was_done(cl
 
 def test_imported_practice_counts_and_can_be_gone_on_with(store: Store, tmp_path: Path) -> None:
     asked = examined()
-    client = Client(store).joined()
+    client = Client(store).join_study()
     task = until_task(client, asked, "qualification")
     words = {"spans": [[0, 3]], "quotes": [task["text"][:3]], "label": None}
     client.save(task["id"], "marks/half-done", words)
     for kind in KINDS:
         folder = tmp_path / kind
         folder.mkdir()
-        with opened(new_place(kind, folder), list(store.items()), Clocked()) as copy:
+        with open_test_store(new_study_location(kind, folder), list(store.items()), FakeClock()) as copy:
             (link,) = copy.run_job_sync(researcher_actions_storage.make_links, "tests", 0, [person(copy).id])
-            again = Client(copy).joined(link.token)
-            now = ahead(again)["task"]
+            again = Client(copy).join_study(link.token)
+            now = next_step(again)["task"]
             assert (now["id"], [each["id"] for each in now["marks"]]) == (task["id"], ["half-done"])
             assert again.save(task["id"], "marks/half-done", None, base=1)[0] == 200
-            found, _ = walk(again, asked)
+            found, _ = complete_onboarding(again, asked)
             assert found["task"]["phase"] == "work"
 
 
 def test_nothing_on_the_way_tells_where_texts_come_from(client: Client) -> None:
-    now, met = walk(client.joined(), examined())
+    now, met = complete_onboarding(client.join_study(), examined())
     said = str([now, met, client.get("/api/me").json()])
     assert "secret" not in said
 
 
 @pytest.fixture(scope="module")
 def arms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    with opened(new_place("sqlite", tmp_path_factory.mktemp("arms")), study(protocols.load("turing")), Clocked()) as it:
+    with open_test_store(
+        new_study_location("sqlite", tmp_path_factory.mktemp("arms")), study(protocols.load("turing")), FakeClock()
+    ) as it:
         yield it
 
 
@@ -413,10 +430,10 @@ def test_each_arm_of_an_experiment_has_its_own_practice(arms: Store) -> None:
     asked = protocols.load("turing")
     seen = {}
     for _ in range(4):
-        client = Client(arms).joined()
+        client = Client(arms).join_study()
         me = client.get("/api/me").json()["annotator"]
         condition = next(each.condition for each in arms.annotators() if each.id == me)
-        _, met = walk(client, asked)
+        _, met = complete_onboarding(client, asked)
         seen[condition] = next(each for each in met if each["kind"] == "examples")
     assert set(seen) == {each.name for each in asked.conditions}
     for arm in asked.conditions:

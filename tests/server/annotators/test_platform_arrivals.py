@@ -69,7 +69,7 @@ def refused(answer: Any, code: str = "not-allowed") -> str:
 
 
 def came(store: Store) -> list[Arrival]:
-    with store.database.reading() as transaction:
+    with store.database.read_transaction() as transaction:
         return arrivals_storage.arrivals(store, transaction)
 
 
@@ -87,7 +87,7 @@ def test_a_worker_comes_back_from_another_browser_only_when_a_researcher_lets_th
     recruit(store, PROLIFIC)
     _, first = join(store, PID)
     assert "another browser" in refused(Client(store).post(path(store), params=PID), "other-browser")
-    released = Client(store).researching().delete("/api/admin/annotator/browser", params={"id": first})
+    released = Client(store).sign_in_researcher().delete("/api/admin/annotator/browser", params={"id": first})
     assert released.status_code == 200
     _, again = join(store, PID)
     assert "another browser" in refused(Client(store).post(path(store), params=PID), "other-browser")
@@ -122,7 +122,7 @@ def test_the_code_of_the_first_browser_opens_the_second(store: Store) -> None:
 
 
 def test_who_came_by_a_link_of_ours_has_no_code(store: Store) -> None:
-    assert Client(store).joined().get("/api/me").json()["code"] == ""
+    assert Client(store).join_study().get("/api/me").json()["code"] == ""
 
 
 def test_coming_back_in_the_same_browser_is_no_new_arrival(store: Store) -> None:
@@ -156,7 +156,7 @@ def test_an_edited_address_is_refused_in_words(store: Store, method: str, asked:
 def test_a_personal_link_needs_no_id_of_a_platform(store: Store) -> None:
     recruit(store, PROLIFIC)
     (made,) = store.run_job_sync(researcher_actions_storage.make_links, "tests", 1, ())
-    client = Client(store).joined(made.token)
+    client = Client(store).join_study(made.token)
     assert client.get("/api/me").json()["annotator"] == made.annotator
     assert Client(store).get(f"/api/join/{made.token}").json()["personal"]
 
@@ -173,7 +173,7 @@ def test_who_finished_cannot_take_part_again_where_everybody_may_once(store: Sto
     recruit(store, TURK)
     client, first = join(store, HIT)
     assert join(store, HIT | {"assignmentId": "3SECOND"}, client)[1] == first  # gave it back and took it up again
-    client.nothing_found(client.next()["id"])
+    client.submit_without_errors(client.next_task()["id"])
     assert join(store, HIT | {"assignmentId": "3SECOND"}, client)[1] == first  # to fetch the code
     say = refused(client.post(path(store), params=HIT | {"assignmentId": "3THIRD"}))
     assert say.startswith("You have taken part in this study before")
@@ -181,7 +181,7 @@ def test_who_finished_cannot_take_part_again_where_everybody_may_once(store: Sto
 
 
 def test_by_the_open_link_a_browser_takes_part_once(store: Store) -> None:
-    client = Client(store).joined()
+    client = Client(store).join_study()
     (first,) = came(store)
     client.post("/api/leave")
     assert join(store, {}, client)[1] == first.annotator
@@ -303,17 +303,17 @@ def test_the_code_comes_when_the_last_text_is_handed_in_and_not_when_it_is_opene
     store.change_study_sync(researcher_actions_storage.add_protocol, "tests", two)
     settings = store.head.settings.model_copy(update={"protocols": (two.id,)})
     store.change_study_sync(researcher_actions_storage.set_settings, "tests", settings)
-    client = Client(store).joined()
+    client = Client(store).join_study()
 
     def ending() -> Any:
         me = client.get("/api/me").json()
         assert (me["way"][-1]["state"] == "done") == (me["ending"] is not None)
         return me["ending"]
 
-    client.nothing_found(client.next()["id"])
-    last = client.next()["id"]
+    client.submit_without_errors(client.next_task()["id"])
+    last = client.next_task()["id"]
     assert ending() is None
-    client.nothing_found(last)
+    client.submit_without_errors(last)
     assert ending()["why"] == "done"
     assert client.finish(last, verb="reopen")[0] == 200
     assert ending() is None
@@ -323,10 +323,10 @@ def test_the_code_comes_when_the_last_text_is_handed_in_and_not_when_it_is_opene
 
 @pytest.mark.parametrize("state", ["paused", "closed"])
 def test_who_finished_keeps_the_code_whatever_becomes_of_the_study_or_of_them(store: Store, state: Any) -> None:
-    client = Client(store).joined()
-    client.nothing_found(client.next()["id"])
+    client = Client(store).join_study()
+    client.submit_without_errors(client.next_task()["id"])
     before = client.get("/api/me").json()["ending"]
-    other = Client(store).joined()
+    other = Client(store).join_study()
     store.change_study_sync(researcher_actions_storage.set_state, "tests", state)
     for each in came(store):
         store.change_study_sync(researcher_actions_storage.exclude_annotator, "tests", each.annotator, "copied")

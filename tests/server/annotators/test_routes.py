@@ -13,7 +13,7 @@ from finecomb.collection.database.store import Store
 from finecomb.core.records import Annotation, Settings
 from finecomb.core.study import StudyItem
 from finecomb.core.study_checks import check
-from tests.databases import Client, Clocked, demo_items
+from tests.databases import Client, FakeClock, demo_items
 
 
 def mark(task: Any, start: int = 0, end: int = 5, label: str | None = "grammar-usage", **more: Any) -> Any:
@@ -30,8 +30,8 @@ def complete(task: Any, **more: Any) -> Any:
     return mark(task, answers={"severity": 2, "explanation": "because"}, **more)
 
 
-def test_what_is_marked_is_what_the_study_holds(client: Client, clock: Clocked) -> None:
-    task = client.joined().next()
+def test_what_is_marked_is_what_the_study_holds(client: Client, clock: FakeClock) -> None:
+    task = client.join_study().next_task()
     assert client.save(task["id"], "marks/m1", complete(task)) == (200, {"change": _any, "version": 1})
     clock.now += 30
     code, answer = client.finish(task["id"], active=20)
@@ -53,7 +53,7 @@ _any = _Any()
 
 
 def test_the_same_change_counts_once_and_is_answered_alike(client: Client) -> None:
-    task = client.joined().next()
+    task = client.join_study().next_task()
     first = client.save(task["id"], "marks/m1", mark(task), change="c1")
     assert client.save(task["id"], "marks/m1", mark(task), change="c1") == first
     client.save(task["id"], "marks/m1", mark(task, end=7), base=1, change="c2")
@@ -62,7 +62,7 @@ def test_the_same_change_counts_once_and_is_answered_alike(client: Client) -> No
 
 
 def test_two_windows_conflict_and_the_stored_entry_is_shown(client: Client) -> None:
-    task = client.joined().next()
+    task = client.join_study().next_task()
     client.save(task["id"], "marks/m1", mark(task), change="here")
     code, answer = client.save(task["id"], "marks/m1", mark(task, end=9), base=0, change="there")
     assert (code, answer["code"]) == (409, "conflict")
@@ -72,7 +72,7 @@ def test_two_windows_conflict_and_the_stored_entry_is_shown(client: Client) -> N
 
 
 def test_an_older_save_does_not_bring_a_deleted_mark_back(client: Client) -> None:
-    task = client.joined().next()
+    task = client.join_study().next_task()
     client.save(task["id"], "marks/m1", mark(task), change="made")
     assert client.save(task["id"], "marks/m1", None, base=1, change="gone")[1]["version"] == 2
     code, answer = client.save(task["id"], "marks/m1", mark(task, end=9), base=1, change="late")
@@ -84,7 +84,7 @@ def test_an_older_save_does_not_bring_a_deleted_mark_back(client: Client) -> Non
 
 
 def test_a_task_comes_back_as_it_was_left(client: Client) -> None:
-    task = client.joined().next()
+    task = client.join_study().next_task()
     earlier = {"spans": [[0, 3]], "quotes": [task["text"][:3]]}
     otherwise = [[{**earlier, "label": "incoherent"}]]
     body = complete(task, antecedent=earlier, alternatives=otherwise) | {"label": "redundant"}
@@ -94,7 +94,7 @@ def test_a_task_comes_back_as_it_was_left(client: Client) -> None:
         ("incoherent", (task["text"][:3],))
     ]
     client.save(task["id"], "answers", {"answers": {"cannot_judge": "too short"}})
-    again = client.next()
+    again = client.next_task()
     assert again["id"] == task["id"]
     assert again["marks"] == [{"id": "m1", "version": 1, "body": body}]
     assert again["answers"]["body"] == {"answers": {"cannot_judge": "too short"}, "no_errors": False}
@@ -127,7 +127,7 @@ def test_a_task_comes_back_as_it_was_left(client: Client) -> None:
     ],
 )
 def test_what_does_not_fit_text_or_protocol_is_refused(client: Client, entry: str, body: Any, says: str) -> None:
-    task = client.joined().next()
+    task = client.join_study().next_task()
     code, answer = client.save(task["id"], entry, body)
     assert (code, answer["code"]) == (422, "refused")
     assert says in answer["say"]
@@ -135,26 +135,26 @@ def test_what_does_not_fit_text_or_protocol_is_refused(client: Client, entry: st
 
 
 def test_a_mark_id_in_use_elsewhere_is_refused(store: Store) -> None:
-    one, other = Client(store).joined(), Client(store).joined()
-    first, second = one.next(), other.next()
+    one, other = Client(store).join_study(), Client(store).join_study()
+    first, second = one.next_task(), other.next_task()
     assert one.save(first["id"], "marks/same", mark(first))[0] == 200
     assert other.save(second["id"], "marks/same", mark(second))[1]["code"] == "refused"
 
 
 def test_nothing_is_handed_in_half_done(client: Client) -> None:
-    task = client.joined().next()
+    task = client.join_study().next_task()
     assert client.finish(task["id"])[1]["missing"] == ["answers/text: no_errors"]
     client.save(task["id"], "marks/m1", mark(task, label="redundant"))
     code, answer = client.finish(task["id"])
     assert (code, answer["code"]) == (409, "incomplete")
     assert answer["missing"] == [f"marks/m1: {what}" for what in ("antecedent", "severity", "explanation")]
     client.save(task["id"], "marks/m1", None, base=1)
-    client.nothing_found(task["id"])
+    client.submit_without_errors(task["id"])
     assert kept(client.store, task["id"]).meta["no_errors"] is True
 
 
 def test_handing_in_twice_is_once_and_opening_again_is_not_undone_by_an_old_one(client: Client) -> None:
-    task = client.joined().next()
+    task = client.join_study().next_task()
     client.save(task["id"], "answers", {"no_errors": True})
     assert (
         client.finish(task["id"], change="f")
@@ -169,8 +169,8 @@ def test_handing_in_twice_is_once_and_opening_again_is_not_undone_by_an_old_one(
 
 
 def test_somebody_elses_task_is_not_there(store: Store) -> None:
-    owner, thief = Client(store).joined(), Client(store).joined()
-    task = owner.next()
+    owner, thief = Client(store).join_study(), Client(store).join_study()
+    task = owner.next_task()
     for answer in (thief.get(f"/api/tasks/{task['id']}"), thief.get("/api/tasks/..%2f..%2fetc%2fpasswd")):
         assert (answer.status_code, answer.json()["code"]) == (404, "not-found")
     assert thief.save(task["id"], "marks/m1", mark(task))[1]["code"] == "not-found"
@@ -178,8 +178,8 @@ def test_somebody_elses_task_is_not_there(store: Store) -> None:
     assert kept(store, task["id"]).marks == ()
 
 
-def test_the_browsers_clock_does_not_matter(client: Client, clock: Clocked) -> None:
-    task = client.joined().next()
+def test_the_browsers_clock_does_not_matter(client: Client, clock: FakeClock) -> None:
+    task = client.join_study().next_task()
     clock.now += 10
     client.save(task["id"], "marks/m1", mark(task), active=1e9)
     assert kept(client.store, task["id"]).active_seconds == 10
@@ -198,49 +198,53 @@ class TestOneAnnotatorEach:
         assert isinstance(settings, Settings)
         return [settings.model_copy(update={"annotators": 1, "lease": 10}), *rest[:2]]
 
-    def test_an_abandoned_text_goes_to_somebody_else_and_its_draft_is_kept(self, store: Store, clock: Clocked) -> None:
-        slow, quick = Client(store).joined(), Client(store).joined()
-        task = slow.next()
+    def test_an_abandoned_text_goes_to_somebody_else_and_its_draft_is_kept(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        slow, quick = Client(store).join_study(), Client(store).join_study()
+        task = slow.next_task()
         slow.save(task["id"], "marks/m1", mark(task))
         assert quick.post("/api/next").json()["why"] == "none-now"
         clock.now += 601
-        taken = quick.next()
+        taken = quick.next_task()
         assert taken["text"] == task["text"]
         code, answer = slow.save(task["id"], "marks/m2", mark(task))
         assert (code, answer["code"]) == (409, "lease-over")
         assert slow.post("/api/next").json()["why"] == "none-now"
         assert len(slow.get(f"/api/tasks/{task['id']}").json()["marks"]) == 1
-        quick.nothing_found(taken["id"])
+        quick.submit_without_errors(taken["id"])
         assert slow.post("/api/next").json()["why"] == "all-done"
 
-    def test_a_text_in_which_nothing_is_done_goes_to_somebody_else_early(self, store: Store, clock: Clocked) -> None:
-        idle, busy = Client(store).joined(), Client(store).joined()
-        task = idle.next()
+    def test_a_text_in_which_nothing_is_done_goes_to_somebody_else_early(self, store: Store, clock: FakeClock) -> None:
+        idle, busy = Client(store).join_study(), Client(store).join_study()
+        task = idle.next_task()
         for _ in range(3):
             clock.now += 49  # looking at it again and again does not keep it
-            assert idle.next()["id"] == task["id"]
+            assert idle.next_task()["id"] == task["id"]
             assert busy.post("/api/next").json()["why"] == "none-now"
         clock.now += 4
-        assert busy.next()["text"] == task["text"]
+        assert busy.next_task()["text"] == task["text"]
 
-    def test_a_text_in_which_something_was_done_is_kept_for_the_whole_lease(self, store: Store, clock: Clocked) -> None:
-        slow, quick = Client(store).joined(), Client(store).joined()
-        task = slow.next()
+    def test_a_text_in_which_something_was_done_is_kept_for_the_whole_lease(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        slow, quick = Client(store).join_study(), Client(store).join_study()
+        task = slow.next_task()
         slow.save(task["id"], "marks/m1", mark(task))
         clock.now += 599
         assert quick.post("/api/next").json()["why"] == "none-now"
 
-    def test_an_expired_lease_is_renewed_while_nobody_took_the_text(self, client: Client, clock: Clocked) -> None:
-        task = client.joined().next()
+    def test_an_expired_lease_is_renewed_while_nobody_took_the_text(self, client: Client, clock: FakeClock) -> None:
+        task = client.join_study().next_task()
         clock.now += 10_000
         assert client.save(task["id"], "marks/m1", mark(task))[0] == 200
         clock.now += 10_000
-        assert client.next()["id"] == task["id"]
+        assert client.next_task()["id"] == task["id"]
 
     def test_excluded_work_frees_its_place_and_coming_back_takes_it(self, store: Store) -> None:
-        one, other = Client(store).joined(), Client(store).joined()
-        task = one.next()
-        one.nothing_found(task["id"])
+        one, other = Client(store).join_study(), Client(store).join_study()
+        task = one.next_task()
+        one.submit_without_errors(task["id"])
         assert other.post("/api/next").json()["why"] == "none-now"
         store.change_study_sync(researcher_actions_storage.exclude_annotation, "ann", task["id"], "too fast")
         assert kept(store, task["id"]).excluded is not None
@@ -250,7 +254,7 @@ class TestOneAnnotatorEach:
         assert kept(store, task["id"]).excluded is None
 
     def test_an_excluded_annotator_gets_and_changes_nothing(self, client: Client) -> None:
-        task = client.joined().next()
+        task = client.join_study().next_task()
         who = client.get("/api/me").json()["annotator"]
         client.store.change_study_sync(researcher_actions_storage.exclude_annotator, "ann", who, "a robot")
         assert client.save(task["id"], "marks/m1", mark(task))[1]["code"] == "not-allowed"
@@ -261,7 +265,7 @@ class TestOneAnnotatorEach:
 
 @pytest.mark.parametrize("state", ["paused", "closed"])
 def test_a_study_that_stands_still_takes_and_gives_nothing(client: Client, state: Any) -> None:
-    task = client.joined().next()
+    task = client.join_study().next_task()
     client.store.change_study_sync(researcher_actions_storage.set_state, "ann", state)
     code, answer = client.save(task["id"], "marks/m1", mark(task))
     assert (code, answer["code"]) == (423, state)
@@ -274,25 +278,25 @@ def test_a_study_that_stands_still_takes_and_gives_nothing(client: Client, state
 
 def test_a_pilot_gives_out_the_first_texts_and_says_so(client: Client) -> None:
     client.store.change_study_sync(researcher_actions_storage.set_state, "ann", "pilot")
-    client.joined()
+    client.join_study()
     first = [document.text for document in client.store.study().iter_documents()][:5]
     for _ in range(5):
-        task = client.next()
+        task = client.next_task()
         assert task["text"] in first
-        client.nothing_found(task["id"])
+        client.submit_without_errors(task["id"])
         assert kept(client.store, task["id"]).meta["pilot"] is True
     assert client.post("/api/next").json()["why"] == "all-done"
     assert client.get("/api/me").json()["ending"]["code"]
 
 
 def test_the_list_of_texts_grows_and_ends_with_a_code(client: Client) -> None:
-    client.joined()
+    client.join_study()
     me = client.get("/api/me").json()
     assert (me["of"], me["tasks"], me["ending"]) == (16, [], None)
     for number in range(1, 17):
-        task = client.next()
+        task = client.next_task()
         assert task["number"] == number
-        client.nothing_found(task["id"])
+        client.submit_without_errors(task["id"])
     me = client.get("/api/me").json()
     assert [(task["number"], task["status"]) for task in me["tasks"]] == [(n, "submitted") for n in range(1, 17)]
     assert (me["of"], me["ending"]["why"], len(me["ending"]["code"])) == (16, "done", 8)
@@ -300,7 +304,7 @@ def test_the_list_of_texts_grows_and_ends_with_a_code(client: Client) -> None:
 
 
 def test_a_new_version_of_the_protocol_starts_anew_and_old_work_stays(client: Client) -> None:
-    task = client.joined().next()
+    task = client.join_study().next_task()
     client.save(task["id"], "marks/m1", mark(task))
     old = client.store.head.protocol
     client.store.change_study_sync(
@@ -308,6 +312,6 @@ def test_a_new_version_of_the_protocol_starts_anew_and_old_work_stays(client: Cl
     )
     assert client.get("/api/me").json()["guide"]["id"] == f"{old.name}@3"
     assert client.get("/api/me").json()["tasks"] == []
-    assert client.next()["id"] != task["id"]
+    assert client.next_task()["id"] != task["id"]
     assert client.save(task["id"], "marks/m2", mark(task))[0] == 200
     assert kept(client.store, task["id"]).protocol == old.id

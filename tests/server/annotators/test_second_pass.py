@@ -15,7 +15,7 @@ from finecomb.collection.database.store import Store
 from finecomb.core.records import ONBOARDING_PHASES, Document, Settings
 from finecomb.core.study import StudyItem
 from finecomb.core.study_checks import check
-from tests.databases import Client, Clocked, demo_items, new_place, opened
+from tests.databases import Client, FakeClock, demo_items, new_study_location, open_test_store
 
 
 @pytest.fixture
@@ -49,13 +49,13 @@ def second(store: Store) -> None:
 
 
 def test_everybody_sees_their_texts_again_beside_the_others_marks(store: Store) -> None:
-    one, other = Client(store).joined(), Client(store).joined()
+    one, other = Client(store).join_study(), Client(store).join_study()
     mine, theirs = first_pass(one, "mine", 0), first_pass(other, "theirs", 8)
     assert set(mine) == set(theirs)
     second(store)
     assert one.get("/api/me").json()["ending"] is None
     assert one.get("/api/me").json()["of"] == len(mine) == 2
-    task = one.next()
+    task = one.next_task()
     assert (task["round"], task["number"], task["lease"]) == (1, 1, None)
     (own,), (offered,) = task["marks"], task["offered"]
     assert own["id"] != mine[task["text"]]
@@ -79,29 +79,29 @@ def test_everybody_sees_their_texts_again_beside_the_others_marks(store: Store) 
 
 
 def test_the_pass_is_over_when_every_text_was_looked_at_again(store: Store) -> None:
-    one, other = Client(store).joined(), Client(store).joined()
+    one, other = Client(store).join_study(), Client(store).join_study()
     first_pass(one, "mine", 0)
-    task = other.next()
+    task = other.next_task()
     other.save(task["id"], "marks/theirs", body(task, 8))
     other.finish(task["id"])
     second(store)
     assert one.finish(task["id"])[1]["code"] == "not-found"
-    again = one.next()  # only what both have read
+    again = one.next_task()  # only what both have read
     assert again["text"] == task["text"]
     assert one.post("/api/next").json()["task"]["id"] == again["id"]
     assert one.get("/api/me").json()["ending"] is None
     withdrawn = again["marks"][0]
     one.save(again["id"], f"marks/{withdrawn['id']}", None, base=1)
     assert one.finish(again["id"])[1]["missing"] == ["answers/text: no_errors"]
-    one.nothing_found(again["id"])
+    one.submit_without_errors(again["id"])
     assert one.post("/api/next").json()["why"] == "all-done"
     assert one.get("/api/me").json()["ending"]["why"] == "done"
     assert one.finish(again["id"], verb="reopen")[0] == 200
-    assert Client(store).joined().post("/api/next").json()["why"] == "none-now"
+    assert Client(store).join_study().post("/api/next").json()["why"] == "none-now"
 
 
 def test_the_first_pass_is_not_opened_again(store: Store) -> None:
-    one, other = Client(store).joined(), Client(store).joined()
+    one, other = Client(store).join_study(), Client(store).join_study()
     first_pass(one, "mine", 0)
     first_pass(other, "theirs", 8)
     task = one.get("/api/me").json()["tasks"][0]["id"]
@@ -117,10 +117,10 @@ def test_which_text_of_a_pair_comes_first_is_drawn_and_kept(tmp_path: Path) -> N
         Document(id=f"p{n}", text="", context={"prompt": "Write.", "a": f"one {n}", "b": f"two {n}"}) for n in range(12)
     ]
     items: list[StudyItem] = [Settings(protocols=(asked.id,), skip=ONBOARDING_PHASES), asked, *pairs]
-    with opened(new_place("sqlite", tmp_path), items, Clocked()) as store:
-        client = Client(store).joined()
+    with open_test_store(new_study_location("sqlite", tmp_path), items, FakeClock()) as store:
+        client = Client(store).join_study()
         for _ in range(12):
-            task = client.next()
+            task = client.next_task()
             assert client.get(f"/api/tasks/{task['id']}").json()["context"] == task["context"]
             assert list(task["context"]) == ["prompt", "first", "second"]
             assert (

@@ -15,7 +15,7 @@ from finecomb.core.span import Span
 from finecomb.core.study import StudyItem
 from finecomb.server import openapi
 from finecomb.server.annotators import task_view
-from tests.databases import Client, Clocked, new_place, opened
+from tests.databases import Client, FakeClock, new_study_location, open_test_store
 
 TEXT = "One. Two. Three. Four. Five."
 CUT = (Segment(start=0, end=9, title="Start"), Segment(start=10, end=28, role="guest"))
@@ -72,9 +72,9 @@ def test_the_arms_of_an_experiment_are_on_their_own_page_only() -> None:
 def test_parts_are_judged_one_by_one(tmp_path: Path) -> None:
     asked = protocols.load("snac")
     items: list[StudyItem] = [Settings(protocols=(asked.id,), skip=ONBOARDING_PHASES), asked, document(segments=CUT)]
-    with opened(new_place("sqlite", tmp_path), items, clock := Clocked()) as store:
-        client = Client(store).joined()
-        task = client.next()
+    with open_test_store(new_study_location("sqlite", tmp_path), items, clock := FakeClock()) as store:
+        client = Client(store).join_study()
+        task = client.next_task()
         assert client.save(task["id"], "units/3-9", {})[1]["code"] == "refused"
         clock.now += 5
         assert client.save(task["id"], "units/0-9", {"seconds": 2})[0] == 200
@@ -90,11 +90,13 @@ def test_a_later_part_is_not_sent_before_the_earlier_ones_were_judged(tmp_path: 
     cut = (*CUT, Segment(start=29, end=39, title="The end"))
     long = Document(id="d", text=f"{TEXT} Six is it.", segments=cut)
     words: dict[str, Any] = {"label": None, "answers": {}}
-    with opened(
-        new_place("sqlite", tmp_path), [Settings(protocols=(asked.id,), skip=ONBOARDING_PHASES), asked, long], Clocked()
+    with open_test_store(
+        new_study_location("sqlite", tmp_path),
+        [Settings(protocols=(asked.id,), skip=ONBOARDING_PHASES), asked, long],
+        FakeClock(),
     ) as store:
-        client = Client(store).joined()
-        task = client.next()
+        client = Client(store).join_study()
+        task = client.next_task()
         id = task["id"]
         assert (task["text"], [part["title"] for part in task["parts"]]) == ("One. Two.", ["Start", "", ""])
         assert task["sentences"]["text"] == [[0, 4], [5, 9]]
@@ -119,9 +121,9 @@ def test_sections_that_are_only_rated_come_all_at_once() -> None:
 def test_a_mark_is_as_wide_as_its_label_asks_for(tmp_path: Path) -> None:
     asked = protocols.load("snac")
     items: list[StudyItem] = [Settings(protocols=(asked.id,), skip=ONBOARDING_PHASES), asked, document()]
-    with opened(new_place("sqlite", tmp_path), items, Clocked()) as store:
-        client = Client(store).joined()
-        id = client.next()["id"]
+    with open_test_store(new_study_location("sqlite", tmp_path), items, FakeClock()) as store:
+        client = Client(store).join_study()
+        id = client.next_task()["id"]
 
         def saved(start: int, end: int, label: str) -> tuple[int, str]:
             body = {"spans": [[start, end]], "quotes": [TEXT[start:end]], "label": label}
@@ -143,10 +145,10 @@ def test_only_parts_that_the_protocol_names_are_marked(tmp_path: Path) -> None:
         asked = protocols.load(name)
         (tmp_path / name).mkdir()
         items: list[StudyItem] = [Settings(protocols=(asked.id,), skip=ONBOARDING_PHASES), asked, document()]
-        with opened(new_place("sqlite", tmp_path / name), items, Clocked()) as store:
-            client = Client(store).joined()
+        with open_test_store(new_study_location("sqlite", tmp_path / name), items, FakeClock()) as store:
+            client = Client(store).join_study()
             body = {"spans": [["prompt", 0, 5]], "quotes": ["Count"], "label": None}
-            code, answer = client.save(client.next()["id"], "marks/m", body)
+            code, answer = client.save(client.next_task()["id"], "marks/m", body)
             said[name] = code, answer.get("say", "")
     assert said["scarecrow@1"] == (200, "")
     assert said["scarecrow"] == (422, "This mark was not accepted: nothing is marked in the prompt.")
@@ -161,9 +163,9 @@ def test_a_suggestion_is_accepted_as_the_machine_made_it(tmp_path: Path) -> None
         *(asked, document(), Annotator(id="machine", kind="llm")),
         Annotation(id="g", document="d", annotator="machine", protocol=asked.id, marks=(mark,)),
     ]
-    with opened(new_place("sqlite", tmp_path), items, Clocked()) as store:
-        client = Client(store).joined()
-        task = client.next()
+    with open_test_store(new_study_location("sqlite", tmp_path), items, FakeClock()) as store:
+        client = Client(store).join_study()
+        task = client.next_task()
         (offered,) = task["offered"]
         body = {"spans": [[1, 3]], "quotes": ["ne"], "label": "incoherent"}
         assert client.save(task["id"], "marks/own", body)[0] == 422
@@ -173,9 +175,9 @@ def test_a_suggestion_is_accepted_as_the_machine_made_it(tmp_path: Path) -> None
 def test_ratings_need_their_answers_and_nothing_else(tmp_path: Path) -> None:
     asked = protocols.load("turing")
     items: list[StudyItem] = [Settings(protocols=(asked.id,), skip=ONBOARDING_PHASES), asked, document()]
-    with opened(new_place("sqlite", tmp_path), items, Clocked()) as store:
-        client = Client(store).joined()
-        task = client.next()
+    with open_test_store(new_study_location("sqlite", tmp_path), items, FakeClock()) as store:
+        client = Client(store).join_study()
+        task = client.next_task()
         assert client.finish(task["id"])[1]["missing"] == ["answers/text: rating"]
         assert client.save(task["id"], "answers", {"answers": {"rating": 9}})[1]["code"] == "refused"
         client.save(task["id"], "answers", {"answers": {"rating": 1}})

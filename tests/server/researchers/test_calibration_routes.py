@@ -15,7 +15,7 @@ from finecomb.core.records import Annotator, Document
 from finecomb.core.study import Study, StudyItem
 from finecomb.statistics.judges.calibration_record import CALIBRATIONS_FOLDER, CalibrationRecord
 from finecomb.statistics.judges.validity import CONTRACTS_FOLDER
-from tests.databases import Client, new_place, opened
+from tests.databases import Client, new_study_location, open_test_store
 
 
 def with_judge(study: Study) -> list[StudyItem]:
@@ -37,7 +37,7 @@ def with_judge(study: Study) -> list[StudyItem]:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    with opened(new_place("sqlite", tmp_path), with_judge(fc.demo(readers=4)), time.time) as store:
+    with open_test_store(new_study_location("sqlite", tmp_path), with_judge(fc.demo(readers=4)), time.time) as store:
         yield store
 
 
@@ -48,7 +48,7 @@ def page(client: Client, judge: str = "judge") -> Any:
 
 
 def test_only_researchers_see_a_judge_and_only_editors_check_it(store: Store) -> None:
-    annotator, viewer = Client(store).joined(), Client(store).researching("viewer")
+    annotator, viewer = Client(store).join_study(), Client(store).sign_in_researcher("viewer")
     for method in ("GET", "POST"):
         answer = annotator.request(method, "/api/admin/calibration", params={"judge": "judge"})
         assert answer.status_code == 401
@@ -59,7 +59,7 @@ def test_only_researchers_see_a_judge_and_only_editors_check_it(store: Store) ->
 
 @pytest.mark.long
 def test_a_judge_is_checked_and_its_contract_kept(store: Store, tmp_path: Path) -> None:
-    editor = Client(store).researching("editor", "ed")
+    editor = Client(store).sign_in_researcher("editor", "ed")
     answer = editor.post("/api/admin/calibration", params={"judge": "judge"})
     assert answer.status_code == 200, answer.text
     checked = answer.json()
@@ -73,7 +73,7 @@ def test_a_judge_is_checked_and_its_contract_kept(store: Store, tmp_path: Path) 
 
 
 def test_what_cannot_be_checked_is_said_in_one_line(store: Store) -> None:
-    editor = Client(store).researching("editor", "ed")
+    editor = Client(store).sign_in_researcher("editor", "ed")
     answer = editor.post("/api/admin/calibration", params={"judge": "nobody"})
     assert answer.status_code == 422
     assert "nobody" in answer.json()["say"]
@@ -82,7 +82,7 @@ def test_what_cannot_be_checked_is_said_in_one_line(store: Store) -> None:
 
 @pytest.mark.long
 def test_texts_of_a_new_system_make_a_contract_stale(store: Store) -> None:
-    editor = Client(store).researching("editor", "ed")
+    editor = Client(store).sign_in_researcher("editor", "ed")
     assert editor.post("/api/admin/calibration", params={"judge": "judge"}).status_code == 200
     lines = [Document(id=f"new-{n}", text="A new text.", meta={"model": "other"}).to_json() for n in range(3)]
     body = "\n".join('{"type":"document",' + line[1:] for line in lines).encode()

@@ -119,8 +119,8 @@ def test_figures_are_those_of_the_command_line() -> None:
     study = fc.demo()
     page, people = seen(study), view(study, Filters(protocol="scarecrow@2", kinds=("human",)))
     alphas = {each.columns["label"]: each.estimate for each in fc.agree(people, ["alpha"])}
-    assert page.agreement == Figure.of(alphas.pop("any"))
-    assert {row.label: row.agreement for row in page.labels} == {k: Figure.of(v) for k, v in alphas.items()}
+    assert page.agreement == Figure.from_estimate(alphas.pop("any"))
+    assert {row.label: row.agreement for row in page.labels} == {k: Figure.from_estimate(v) for k, v in alphas.items()}
     rates = {
         each.columns["model"]: each.estimate for each in fc.measures(people, ["rate-1000"], ["model"], detail="any")
     }
@@ -130,7 +130,7 @@ def test_figures_are_those_of_the_command_line() -> None:
 
 
 def test_a_study_without_work_is_undefined_in_words() -> None:
-    page = seen(fc.demo().only(pl.lit(value=False)))
+    page = seen(fc.demo().filter_annotations(pl.lit(value=False)))
     assert (page.agreement.value, page.agreement.why) == (None, "no annotations")
     assert (page.active.median, page.active.why) == (None, "no times yet")
     assert (page.pace.value, page.pace.why) == (None, "nothing handed in for a week")
@@ -254,7 +254,7 @@ def test_those_to_look_at_come_first() -> None:
 def test_an_annotators_page_counts_what_they_did() -> None:
     study = fc.demo()
     now = snapshot(study)
-    page = AnnotatorTable(now).page("reader-2")
+    page = AnnotatorTable(now).annotator_page("reader-2")
     own = [each for each in study.iter_annotations() if each.annotator == "reader-2"]
     assert {each.annotation: each.marks for each in page.pieces} == {each.id: len(each.marks) for each in own}
     marks = [mark.label for each in own for mark in each.marks]
@@ -273,7 +273,7 @@ def test_an_excluded_annotator_keeps_a_page() -> None:
         else each
         for each in fc.demo().items()
     ]
-    page = AnnotatorTable(snapshot(Study.from_items(items))).page("reader-2")
+    page = AnnotatorTable(snapshot(Study.from_items(items))).annotator_page("reader-2")
     assert page.person.agreement == Figure(value=None, why="excluded")
     assert len(page.pieces) == 16
 
@@ -284,7 +284,7 @@ def test_notes_are_what_people_wrote_about_whole_texts() -> None:
         if isinstance(item, Annotation) and item.id.endswith("/reader-1"):
             item = item.model_copy(update={"answers": {"cannot_judge": "not English", "score": 3}})
         items.append(item)
-    notes = AnnotatorTable(snapshot(Study.from_items(items))).page("reader-1").notes
+    notes = AnnotatorTable(snapshot(Study.from_items(items))).annotator_page("reader-1").notes
     assert {(each.question, each.text) for each in notes} == {("cannot_judge", "not English")}
 
 
@@ -301,7 +301,9 @@ def test_rows_of_documents_equal_their_definitions(study: Study) -> None:
         own = [each for each in work if each.document == document.id]
         assert (row.id, row.model) == (document.id, document.meta["model"])
         assert (row.progress.done, row.marks) == (len(own), sum(len(each.marks) for each in own))
-        alone = study.only((pl.col("document") == document.id) & pl.col("id").is_in([each.id for each in own]))
+        alone = study.filter_annotations(
+            (pl.col("document") == document.id) & pl.col("id").is_in([each.id for each in own])
+        )
         alpha = fc.agree(alone, ["alpha"], by_label=False)[0].estimate.value if own else np.nan
         assert row.alpha == (None if np.isnan(alpha) else pytest.approx(alpha))
         assert row.disputed is bool(row.alpha is not None and row.alpha < DISPUTED_ALPHA)
@@ -355,7 +357,7 @@ def test_looks_of_several_protocols_are_each_there_once() -> None:
 
 @given(running())
 def test_watched_means_count_the_first_reading_of_each_text(study: Study) -> None:
-    work = [one for one in study.work().iter_annotations() if one.annotator != "truth"]
+    work = [one for one in study.submitted_work().iter_annotations() if one.annotator != "truth"]
     first: dict[str, int] = {}
     for one in sorted(work, key=lambda one: (one.submitted or NOW, one.id)):
         first.setdefault(one.document, len(one.marks))
@@ -371,12 +373,14 @@ def test_watched_means_count_the_first_reading_of_each_text(study: Study) -> Non
 
 def test_the_text_that_moved_a_figure_most_is_the_one_whose_absence_changes_it_most() -> None:
     study = fc.demo(readers=3)
-    page, people = seen(study), snapshot(study).seen
+    page, people = seen(study), snapshot(study).human_work
     whole = fc.agree(people, ["alpha"], by_label=False, draws=0)[0].estimate.value
     documents = people.study.documents["id"]
     changes = {
         id: abs(
-            fc.agree(people.of(documents.filter(documents != id)), ["alpha"], by_label=False, draws=0)[0].estimate.value
+            fc.agree(
+                people.restrict_to_documents(documents.filter(documents != id)), ["alpha"], by_label=False, draws=0
+            )[0].estimate.value
             - whole
         )
         for id in documents
@@ -389,10 +393,10 @@ def test_the_text_that_moved_a_figure_most_is_the_one_whose_absence_changes_it_m
 
 def test_what_changed_since_yesterday_is_counted() -> None:
     study = fc.demo(readers=3)
-    late = study.annotations["annotator"] == snapshot(study).seen.study.annotations["annotator"][0]
+    late = study.annotations["annotator"] == snapshot(study).human_work.study.annotations["annotator"][0]
     times = pl.Series([NOW - timedelta(hours=3 if each else 72) for each in late])
     moved = replace(study, annotations=study.annotations.with_columns(submitted=times))
-    since, people = seen(moved).since, snapshot(moved).seen.study
+    since, people = seen(moved).since, snapshot(moved).human_work.study
     recent = people.annotations.filter(pl.col("submitted") > NOW - timedelta(days=1))
     assert (since.annotations, since.people) == (len(recent), 1)
     assert since.marks == len(people.marks.filter(pl.col("annotation").is_in(recent["id"].implode())))

@@ -23,7 +23,7 @@ from finecomb.core.records import (
 from finecomb.core.span import Span
 from finecomb.core.study import StudyItem
 from finecomb.server.researchers.recruitment import practice_attempts, router
-from tests.collection.worlds import PRICED, SCARECROW, TEXT, TURING, study
+from tests.collection.rating_studies import PRICED_SETTINGS, SCARECROW, TEXT, TURING, make_rating_study
 from tests.databases import Client
 
 # --- attempts ----------------------------------------------------------------------------------------------------
@@ -45,7 +45,7 @@ def test_attempts_are_shown_exercise_by_exercise() -> None:
         Annotation(id="2", document=f"{SCARECROW.id}/{choice.name}", answers={"answer": choice.answer}, **tested),
     ]
     graded = QualificationResult(protocol=SCARECROW.id, score=60, passed=True, attempts=(Attempt(round=0, score=60),))
-    (attempt,) = practice_attempts(study(*work, qualification=graded), "a")
+    (attempt,) = practice_attempts(make_rating_study(*work, qualification=graded), "a")
     assert (attempt.phase, attempt.attempt, attempt.score, attempt.passed) == ("qualification", 1, 60, True)
     first, second = attempt.exercises
     assert (first.found, first.missed, first.extra) == (1, len(exercise.solutions) - 1, 1)
@@ -60,7 +60,7 @@ PID = {"PROLIFIC_PID": "5f1aaa", "STUDY_ID": "st1", "SESSION_ID": "se1"}
 @pytest.fixture
 def items() -> list[StudyItem]:
     recruited = Recruitment(platform="prolific")
-    settings = PRICED.model_copy(
+    settings = PRICED_SETTINGS.model_copy(
         update={"skip": ONBOARDING_PHASES, "recruitment": recruited, "protocols": (TURING.id,)}
     )
     documents = [Document(id=f"d{n}", text=TEXT) for n in range(3)]
@@ -74,7 +74,7 @@ def worker(store: Store) -> str:
     joined = client.post(f"/api/join/{access_storage.open_link_token(store)}", params=PID).json()
     client.headers["X-Finecomb-Token"] = joined["csrf"]
     for _ in range(2):
-        task = client.next()["id"]
+        task = client.next_task()["id"]
         code, answer = client.save(task, "answers", {"answers": {"rating": 1, "why": "good"}}, active=30)
         assert code == 200, answer
         assert client.finish(task, active=30)[0] == 200
@@ -83,7 +83,7 @@ def worker(store: Store) -> str:
 
 @pytest.fixture
 def editor(store: Store) -> Client:
-    return Client(store).researching("editor", "ed")
+    return Client(store).sign_in_researcher("editor", "ed")
 
 
 def get(client: Client, path: str, **asked: str) -> Any:
@@ -93,7 +93,11 @@ def get(client: Client, path: str, **asked: str) -> Any:
 
 
 def test_who_may_do_what(store: Store, worker: str) -> None:
-    annotator, viewer, editor = Client(store), Client(store).researching("viewer"), Client(store).researching("editor")
+    annotator, viewer, editor = (
+        Client(store),
+        Client(store).sign_in_researcher("viewer"),
+        Client(store).sign_in_researcher("editor"),
+    )
     looks = [("recruiting", {}), ("attempts", {"id": worker}), ("screen", {}), ("screen/people", {}), ("design", {})]
     changes: list[tuple[str, Any]] = [
         ("annotation/kept", {"rules": ["vague"]}),

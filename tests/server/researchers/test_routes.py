@@ -20,7 +20,7 @@ from finecomb.core.protocol_text import format_yaml
 from finecomb.core.records import Document
 from finecomb.core.study import Study, StudyItem
 from finecomb.server.researchers.routes import router
-from tests.databases import Client, Clocked, new_place, opened
+from tests.databases import Client, FakeClock, new_study_location, open_test_store
 
 HOSTILE = "<script>alert(1)</script>{{7*7}}'\";--../../etc/passwd"
 
@@ -38,7 +38,7 @@ def items() -> list[StudyItem]:
 
 @pytest.fixture
 def owner(store: Store) -> Client:
-    return Client(store).researching("owner", "ann")
+    return Client(store).sign_in_researcher("owner", "ann")
 
 
 def get(client: Client, path: str, **asked: Any) -> Any:
@@ -106,7 +106,7 @@ def test_every_route_is_in_these_lists() -> None:
 
 
 def test_viewers_may_look_and_nobody_else(store: Store) -> None:
-    stranger, annotator, viewer = Client(store), Client(store).joined(), Client(store).researching("viewer")
+    stranger, annotator, viewer = Client(store), Client(store).join_study(), Client(store).sign_in_researcher("viewer")
     for path, asked in LOOKS:
         refused(stranger.get(f"/api/admin/{path}", params=asked), 401, "signed-out")
         refused(annotator.get(f"/api/admin/{path}", params=asked), 401, "signed-out")
@@ -114,8 +114,8 @@ def test_viewers_may_look_and_nobody_else(store: Store) -> None:
 
 
 def test_editors_may_change_and_it_is_written_down(store: Store) -> None:
-    annotator, viewer, editor = Client(store).joined(), Client(store).researching("viewer"), Client(store)
-    editor.researching("editor", "ed")
+    annotator, viewer, editor = Client(store).join_study(), Client(store).sign_in_researcher("viewer"), Client(store)
+    editor.sign_in_researcher("editor", "ed")
     for change in CHANGES:
         refused(send(annotator, *change), 401, "signed-out")
         refused(send(viewer, *change), 403, "not-allowed")
@@ -135,14 +135,14 @@ def test_changes_need_the_token_of_our_pages(owner: Client) -> None:
 
 
 def test_only_owners_manage_researchers(store: Store) -> None:
-    editor = Client(store).researching("editor")
+    editor = Client(store).sign_in_researcher("editor")
     for change in OWNERS:
         refused(send(editor, *change), 403, "not-allowed")
 
 
 def test_editors_alone_see_links(store: Store) -> None:
-    refused(Client(store).researching("viewer").get("/api/admin/links"), 403, "not-allowed")
-    assert get(Client(store).researching("editor"), "links")["open"].startswith("http://study.test/join/")
+    refused(Client(store).sign_in_researcher("viewer").get("/api/admin/links"), 403, "not-allowed")
+    assert get(Client(store).sign_in_researcher("editor"), "links")["open"].startswith("http://study.test/join/")
 
 
 # --- looking ------------------------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ def test_the_overview_is_that_of_the_study(owner: Client) -> None:
     assert [row["id"] for row in page["others"]] == ["truth"]
 
 
-def test_an_unchanged_overview_is_not_sent_again(owner: Client, clock: Clocked) -> None:
+def test_an_unchanged_overview_is_not_sent_again(owner: Client, clock: FakeClock) -> None:
     first = owner.get("/api/admin/overview")
     tag = {"if-none-match": first.headers["etag"]}
     again_ = owner.get("/api/admin/overview", headers=tag)
@@ -165,9 +165,9 @@ def test_an_unchanged_overview_is_not_sent_again(owner: Client, clock: Clocked) 
     assert owner.get("/api/admin/overview", headers=tag).json()["annotations"]["done"] == 32
 
 
-def test_while_people_save_a_moment_is_kept_for_some_seconds(owner: Client, clock: Clocked) -> None:
+def test_while_people_save_a_moment_is_kept_for_some_seconds(owner: Client, clock: FakeClock) -> None:
     before = owner.get("/api/admin/overview").headers["etag"]
-    Client(owner.store).joined()
+    Client(owner.store).join_study()
     assert owner.get("/api/admin/overview").headers["etag"] == before
     clock.now += 11
     assert owner.get("/api/admin/overview").headers["etag"] != before
@@ -212,7 +212,7 @@ def test_excluding_deletes_nothing_and_can_be_taken_back(owner: Client) -> None:
     page = get(owner, "annotator", id="reader-1")
     assert page["person"]["excluded"]["reason"] == "copied"
     assert page["person"]["excluded"]["by"] == "ann"
-    assert owner.store.study().work().annotations["annotator"].to_list().count("reader-1") == 0
+    assert owner.store.study().submitted_work().annotations["annotator"].to_list().count("reader-1") == 0
     for path, id in [("annotator", "reader-1"), ("annotation", "harbour-a/reader-2")]:
         owner.delete(f"/api/admin/{path}/excluded", params={"id": id})
     assert owner.store.study() == before
@@ -415,10 +415,10 @@ def test_every_format_is_on_offer_with_what_it_loses(owner: Client) -> None:
     assert offered["folder"]["file"] == "saltby-the-demo-study.folder.zip"
 
 
-def test_a_download_is_what_convert_writes(items: list[StudyItem], clock: Clocked, tmp_path: Path) -> None:
+def test_a_download_is_what_convert_writes(items: list[StudyItem], clock: FakeClock, tmp_path: Path) -> None:
     """On one database: what is read from the other is the same, and all formats take their time."""
-    with opened(new_place("sqlite", tmp_path), items, clock) as store:
-        check_downloads(Client(store).researching(), tmp_path)
+    with open_test_store(new_study_location("sqlite", tmp_path), items, clock) as store:
+        check_downloads(Client(store).sign_in_researcher(), tmp_path)
 
 
 def check_downloads(owner: Client, tmp_path: Path) -> None:

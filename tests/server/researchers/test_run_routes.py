@@ -16,8 +16,8 @@ from finecomb.collection.database.store import Store
 from finecomb.core.records import Document, ModelSettings, Settings
 from finecomb.core.study import StudyItem
 from finecomb.server.researchers.run_routes import router
-from tests.annotators.llm.scripted import Answer, ScriptedServer, text_of
-from tests.databases import Client, new_place, opened
+from tests.annotators.llm.scripted_server import ScriptedAnswer, ScriptedServer, extract_text
+from tests.databases import Client, new_study_location, open_test_store
 
 MARK = {
     "quote": "the the",
@@ -32,18 +32,18 @@ KEY = "sk-verysecret"
 VARIABLE = "FINECOMB_TEST_KEY"
 
 
-def script(body: dict[str, Any], number: int) -> Answer:
+def script(body: dict[str, Any], number: int) -> ScriptedAnswer:
     """Marks, no errors, a refusal, and a reply that is cut off unless a longer one is allowed."""
-    text = text_of(body)
+    text = extract_text(body)
     if "day 0" in text:
-        return Answer(json.dumps({"marks": [MARK]}))
+        return ScriptedAnswer(json.dumps({"marks": [MARK]}))
     if "day 1" in text:
-        return Answer(json.dumps({"marks": [NEAR]}))
+        return ScriptedAnswer(json.dumps({"marks": [NEAR]}))
     if "day 2" in text:
-        return Answer("I'm sorry, but I can't help with that.")
+        return ScriptedAnswer("I'm sorry, but I can't help with that.")
     if "day 3" in text and body["max_tokens"] < 2000:
-        return Answer('{"marks": [' + json.dumps(MARK) + ', {"quote": "the', finish="length")
-    return Answer('{"marks": []}')
+        return ScriptedAnswer('{"marks": [' + json.dumps(MARK) + ', {"quote": "the', finish="length")
+    return ScriptedAnswer('{"marks": []}')
 
 
 @pytest.fixture
@@ -62,14 +62,14 @@ def items(model: ScriptedServer) -> list[StudyItem]:
 
 @pytest.fixture
 def store(tmp_path: Path, items: list[StudyItem]) -> Iterator[Store]:
-    with opened(new_place("sqlite", tmp_path), items, time.time) as store:
+    with open_test_store(new_study_location("sqlite", tmp_path), items, time.time) as store:
         yield store
 
 
 @pytest.fixture
 def editor(store: Store, monkeypatch: pytest.MonkeyPatch) -> Client:
     monkeypatch.setenv(VARIABLE, KEY)
-    client = Client(store).researching("editor", "ed")
+    client = Client(store).sign_in_researcher("editor", "ed")
     client.app.state.key_envs = frozenset({VARIABLE})  # type: ignore[attr-defined]
     return client
 
@@ -100,7 +100,7 @@ def start(client: Client, **fields: Any) -> Any:
 def test_every_route_needs_a_role(store: Store) -> None:
     routes = [(method, route.path) for route in router.routes for method in route.methods]  # type: ignore[attr-defined]
     assert len(routes) == 8
-    annotator, viewer = Client(store).joined(), Client(store).researching("viewer")
+    annotator, viewer = Client(store).join_study(), Client(store).sign_in_researcher("viewer")
     bodies: dict[str, Any] = {
         "/api/admin/runs": {"model": "judge"},
         "/api/admin/runs/preview": {"model": "judge"},
@@ -161,7 +161,7 @@ def test_a_run_goes_from_its_start_to_its_failures_and_out_of_them(
 
 @pytest.mark.long
 def test_a_run_can_be_stopped_and_goes_on_later(editor: Client, model: ScriptedServer) -> None:
-    model.script = lambda body, number: Answer('{"marks": []}', wait=0 if number < 2 or number > 10 else 30)
+    model.script = lambda body, number: ScriptedAnswer('{"marks": []}', wait=0 if number < 2 or number > 10 else 30)
     id = start(editor).json()
     until(lambda: get(editor, "runs")["runs"][:1] != [] and len(model.requests) == 5)
     assert "at work already" in start(editor).json()["say"]
@@ -170,7 +170,7 @@ def test_a_run_can_be_stopped_and_goes_on_later(editor: Client, model: ScriptedS
     run = finished(editor)
     assert (run["state"], run["why"]) == ("stopped", "interrupted")
     assert run["teeth"].count("no errors") == 2
-    model.script = lambda body, number: Answer('{"marks": []}')
+    model.script = lambda body, number: ScriptedAnswer('{"marks": []}')
     assert start(editor).status_code == 200
     assert finished(editor)["teeth"] == ["no errors"] * 5
     assert len(model.requests) == 8
@@ -180,9 +180,9 @@ def test_a_run_can_be_stopped_and_goes_on_later(editor: Client, model: ScriptedS
 def test_a_run_is_seen_and_stopped_and_not_doubled_through_another_worker(
     editor: Client, store: Store, model: ScriptedServer
 ) -> None:
-    other = Client(store).researching("editor", "eve")
+    other = Client(store).sign_in_researcher("editor", "eve")
     other.app.state.key_envs = frozenset({VARIABLE})  # type: ignore[attr-defined]
-    model.script = lambda body, number: Answer('{"marks": []}', wait=0 if number < 2 or number > 10 else 30)
+    model.script = lambda body, number: ScriptedAnswer('{"marks": []}', wait=0 if number < 2 or number > 10 else 30)
     id = start(editor).json()
     until(lambda: len(model.requests) == 5)
     assert get(other, "runs")["runs"][0]["state"] == "running"
@@ -192,7 +192,7 @@ def test_a_run_is_seen_and_stopped_and_not_doubled_through_another_worker(
     run = finished(other)
     assert (run["state"], run["why"]) == ("stopped", "interrupted")
     assert "not at work" in other.delete("/api/admin/run", params={"id": id}).json()["say"]
-    model.script = lambda body, number: Answer('{"marks": []}')
+    model.script = lambda body, number: ScriptedAnswer('{"marks": []}')
     assert start(other).status_code == 200  # the wish of before is forgotten
     assert finished(editor)["teeth"] == ["no errors"] * 5
     assert len(model.requests) == 8
@@ -219,7 +219,7 @@ def test_a_model_is_asked_only_as_owner_and_operator_allow(
     other = {"name": "mine", "model": "m", "base_url": "http://127.0.0.1:9/v1", "key_env": "HOME"}
     assert editor.put("/api/admin/runs/model", json=other).status_code == 403
     assert editor.patch("/api/admin/settings", json={"models": {}}).status_code == 403
-    owner = Client(store).researching("owner", "ann")
+    owner = Client(store).sign_in_researcher("owner", "ann")
     assert owner.put("/api/admin/runs/model", json=other).status_code == 200
     assert "may not use HOME" in start(editor, model="mine").json()["say"]
     assert "is not set" in _without_key(editor, monkeypatch)

@@ -30,7 +30,7 @@ STATISTICS: dict[str, Statistic] = {
 }
 
 
-def agreement(
+def closed_form_agreement(
     study: Study | View,
     statistic: str = "alpha",
     label: str | None = None,
@@ -48,7 +48,7 @@ def agreement(
         raise FinecombError(f"no such statistic: {statistic!r}{did_you_mean(statistic, STATISTICS)}; `agree` has more")
     to_sums, of_sums = STATISTICS[statistic]
     sums = to_sums(counted)[0]
-    signature = Signature.of(
+    signature = Signature.from_fields(
         statistic=statistic,
         unit=level,
         label=label or "any",

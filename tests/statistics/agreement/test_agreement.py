@@ -19,9 +19,9 @@ from finecomb.statistics.agreement.rating_matrix import CONVENTIONS
 from finecomb.statistics.agreement.rating_sources import AnswerRatings, ItemLabels, UnitMarks, build_source
 from finecomb.statistics.agreement.registry import FAMILIES, MEASURES
 from finecomb.statistics.selection.view import Filters, view
-from tests.statistics.agreement.closed_form import agreement
-from tests.statistics.agreement.worlds import TEXT, rated, studies, study
-from tests.statistics.agreement.worlds import Marked as Given
+from tests.statistics.agreement.agreement_studies import TEXT, make_marked_study, make_rated_study, studies
+from tests.statistics.agreement.agreement_studies import MarkTuple as Given
+from tests.statistics.agreement.closed_form import closed_form_agreement
 
 fewer = settings(max_examples=settings().max_examples // 2)
 ON_MARKS = [name for name, measure in MEASURES.items() if UnitMarks in measure.reads]
@@ -45,7 +45,7 @@ def many(documents: int = 30, readers: int = 4) -> Study:
             chance = 0.8 if at % 2 else 0.3
             own = [(0, 3, "red"), (4, 7, "blue"), (4, 7, "red")]
             read[f"d{at}", f"p{person}"] = [each for each in own if rng.random() < chance]
-    return study({f"d{at}": TEXT for at in range(documents)}, read)
+    return make_marked_study({f"d{at}": TEXT for at in range(documents)}, read)
 
 
 def test_agree_and_agreement_are_one_number_with_one_interval() -> None:
@@ -54,7 +54,7 @@ def test_agree_and_agreement_are_one_number_with_one_interval() -> None:
         for label in ("any", "red", "blue"):
             found = agree(one, [statistic], draws=200, seed=3)
             mine = next(each.estimate for each in found if each.columns["label"] == label)
-            theirs = agreement(one, statistic, None if label == "any" else label, draws=200, seed=3)
+            theirs = closed_form_agreement(one, statistic, None if label == "any" else label, draws=200, seed=3)
             assert (mine.value, mine.low, mine.high) == pytest.approx((theirs.value, theirs.low, theirs.high))
             assert str(mine.signature) == str(theirs.signature)
 
@@ -77,7 +77,9 @@ def test_agreement_by_model() -> None:
 @given(studies())
 def test_the_mean_over_texts_leaves_out_or_counts_as_one_what_is_undefined(one: Study) -> None:
     ids = view(one).study.documents["id"]
-    each = [agreement(view(one).of(ids.filter(ids == id)), "alpha", draws=0) for id in ids]
+    each = [
+        closed_form_agreement(view(one).restrict_to_documents(ids.filter(ids == id)), "alpha", draws=0) for id in ids
+    ]
     wordless = dict(one.documents.select("id", one.documents["text"] == "").iter_rows())
     defined = [own.value for own in each if not math.isnan(own.value)]
     silent = ("nobody marked anything", "everybody marked everything")
@@ -91,7 +93,7 @@ def test_on_one_corpus_the_names_give_very_different_numbers() -> None:
     """A rare label: what papers print under `agreement` depends on which of these it is."""
     read: dict[tuple[str, str], list[Given]] = {(f"d{at}", person): [] for at in range(20) for person in "pqr"}
     read["d0", "p"], read["d1", "p"], read["d1", "q"] = [(0, 3, "red")], [(0, 3, "red")], [(0, 3, "red")]
-    one = study({f"d{at}": TEXT for at in range(20)}, read)
+    one = make_marked_study({f"d{at}": TEXT for at in range(20)}, read)
     names = ["alpha", "alpha-mean", "alpha-mean-one", "observed", "ac1"]
     found = {name: values(agree(one, [name], draws=0), name)["red"] for name in names}
     assert found["alpha"] < 0.5
@@ -105,7 +107,7 @@ def test_on_one_corpus_the_names_give_very_different_numbers() -> None:
 def test_sets_of_labels_equal_alpha_of_their_codes(one: Study) -> None:
     own = build_source(view(one), AgreeOptions())
     assert isinstance(own, UnitMarks)
-    cells, texts = own.cells, len(own.grid.documents)
+    cells, texts = own.mark_depths, len(own.grid.documents)
     bits = ((cells.depth[1:] > 0).T @ (1 << np.arange(len(own.categories)))).tolist()
     matrix = np.full((4, len(own.grid)), np.nan)
     for at, (document, person) in enumerate(zip(cells.documents, cells.annotators, strict=True)):
@@ -133,7 +135,7 @@ def ratings(documents: int = 12) -> Study:
         middle = rng.integers(1, 6)
         for person in "pqr":
             answers[f"d{at}", person] = {"rating": int(np.clip(middle + rng.integers(-1, 2), 1, 5))}
-    return rated(answers)
+    return make_rated_study(answers)
 
 
 @pytest.mark.parametrize("scale", ["nominal", "ordinal", "interval", "ratio"])
@@ -164,14 +166,14 @@ def test_ratings_are_cut_where_that_gives_the_best_agreement() -> None:
 
 TEXTS = {"d": TEXT, "e": TEXT}
 ODD: dict[str, Study] = {
-    "no annotations": study(TEXTS, {}),
-    "one annotator": study(TEXTS, {("d", "p"): [(0, 3, "red")], ("e", "p"): []}),
-    "no marks": study(TEXTS, {("d", "p"): [], ("d", "q"): [], ("e", "p"): []}),
-    "different documents": study(TEXTS, {("d", "p"): [(0, 3, "red")], ("e", "q"): [(0, 3, "red")]}),
-    "empty texts": study({"d": "", "e": ""}, {(id, person): [] for id in "de" for person in "pq"}),
-    "omissions only": study(TEXTS, {("d", "p"): [(4, 4, "red")], ("d", "q"): [(4, 4, "red")]}),
-    "one document": study({"d": TEXT}, {("d", "p"): [(0, 3, "red")], ("d", "q"): [(4, 7, None)]}),
-    "pooled": study(TEXTS, {("d", "p"): [], ("e", "p"): [(0, 3, "red")]}, "pooled"),
+    "no annotations": make_marked_study(TEXTS, {}),
+    "one annotator": make_marked_study(TEXTS, {("d", "p"): [(0, 3, "red")], ("e", "p"): []}),
+    "no marks": make_marked_study(TEXTS, {("d", "p"): [], ("d", "q"): [], ("e", "p"): []}),
+    "different documents": make_marked_study(TEXTS, {("d", "p"): [(0, 3, "red")], ("e", "q"): [(0, 3, "red")]}),
+    "empty texts": make_marked_study({"d": "", "e": ""}, {(id, person): [] for id in "de" for person in "pq"}),
+    "omissions only": make_marked_study(TEXTS, {("d", "p"): [(4, 4, "red")], ("d", "q"): [(4, 4, "red")]}),
+    "one document": make_marked_study({"d": TEXT}, {("d", "p"): [(0, 3, "red")], ("d", "q"): [(4, 7, None)]}),
+    "pooled": make_marked_study(TEXTS, {("d", "p"): [], ("e", "p"): [(0, 3, "red")]}, "pooled"),
 }
 
 

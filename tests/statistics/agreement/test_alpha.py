@@ -13,7 +13,7 @@ from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study, StudyItem
 from finecomb.core.tokens import words
-from tests.statistics.agreement.closed_form import agreement
+from tests.statistics.agreement.closed_form import closed_form_agreement
 from tests.strategies import PROTOCOL, studies
 
 fewer = settings(max_examples=settings().max_examples // 2)
@@ -53,7 +53,7 @@ def as_study(documents: list[Ratings]) -> Study:
 
 
 def value(documents: list[Ratings], statistic: str = "alpha") -> float:
-    return agreement(as_study(documents), statistic, draws=0).value
+    return closed_form_agreement(as_study(documents), statistic, draws=0).value
 
 
 def slow_alpha(documents: list[Ratings]) -> float:
@@ -159,18 +159,18 @@ def positions(mark: Mark) -> set[int]:
 @fewer
 @given(studies(), st.sampled_from([None, "red"]))
 def test_agreement_on_overlapping_marks_equals_its_definition(items: list[StudyItem], label: str | None) -> None:
-    found = agreement(Study.from_items(items), label=label, draws=0)
+    found = closed_form_agreement(Study.from_items(items), label=label, draws=0)
     assert found.value == pytest.approx(slow_alpha(rows_of(items, label)), nan_ok=True)
 
 
 def test_who_marked_nothing_still_counts_as_a_reader() -> None:
     with_silent = study({("d1", "p"): (mark("m", 0, 3),), ("d1", "q"): (mark("n", 0, 3),), ("d1", "r"): ()})
-    assert agreement(with_silent).value == pytest.approx(slow_alpha([[[1, 0, 0, 0, 0]] * 2 + [[0] * 5]]))
+    assert closed_form_agreement(with_silent).value == pytest.approx(slow_alpha([[[1, 0, 0, 0, 0]] * 2 + [[0] * 5]]))
 
 
 def test_overlapping_marks_of_one_annotator_are_one_vote() -> None:
     twice = study({("d1", "p"): (mark("m", 0, 7), mark("n", 0, 3)), ("d1", "q"): (mark("o", 0, 3),)})
-    assert agreement(twice).value == pytest.approx(slow_alpha([[[1, 1, 0, 0, 0], [1, 0, 0, 0, 0]]]))
+    assert closed_form_agreement(twice).value == pytest.approx(slow_alpha([[[1, 1, 0, 0, 0], [1, 0, 0, 0, 0]]]))
 
 
 ALL = (0, len(TEXT))
@@ -188,7 +188,7 @@ ALL = (0, len(TEXT))
     ],
 )
 def test_undefined_agreement_says_why(statistic: str, read: dict[tuple[str, str], tuple[Mark, ...]], why: str) -> None:
-    found = agreement(study(read), statistic)
+    found = closed_form_agreement(study(read), statistic)
     assert math.isnan(found.value)
     assert math.isnan(found.low)
     assert found.why == why
@@ -196,8 +196,8 @@ def test_undefined_agreement_says_why(statistic: str, read: dict[tuple[str, str]
 
 def test_alpha_is_undefined_where_everybody_marked_everything() -> None:
     everything = study({("d1", "p"): (mark("m", *ALL),), ("d1", "q"): (mark("n", *ALL),)})
-    assert agreement(everything).why == "everybody marked everything"
-    assert agreement(everything, "two-agree").value == 100
+    assert closed_form_agreement(everything).why == "everybody marked everything"
+    assert closed_form_agreement(everything, "two-agree").value == 100
 
 
 def many(count: int) -> Study:
@@ -215,19 +215,19 @@ def many(count: int) -> Study:
 
 def test_an_interval_depends_on_its_seed_only() -> None:
     one = many(25)
-    assert agreement(one, seed=1) == agreement(one, seed=1)
-    assert agreement(one, seed=1).value == agreement(one, seed=2).value
-    assert agreement(one, seed=1).low != agreement(one, seed=2).low
+    assert closed_form_agreement(one, seed=1) == closed_form_agreement(one, seed=1)
+    assert closed_form_agreement(one, seed=1).value == closed_form_agreement(one, seed=2).value
+    assert closed_form_agreement(one, seed=1).low != closed_form_agreement(one, seed=2).low
 
 
 @pytest.mark.parametrize("statistic", ["alpha", "two-agree"])
 def test_an_interval_lies_around_the_value(statistic: str) -> None:
-    found = agreement(many(40), statistic)
+    found = closed_form_agreement(many(40), statistic)
     assert found.low < found.value < found.high
 
 
 def test_the_signature_says_how_it_was_made() -> None:
-    found = agreement(many(3), "alpha", label="red", tokens="whitespace", draws=5, seed=9)
+    found = closed_form_agreement(many(3), "alpha", label="red", tokens="whitespace", draws=5, seed=9)
     assert str(found.signature).startswith(
         "statistic:alpha|unit:token|label:red|tokens:whitespace|protocol:test@1|annotators:3|documents:3|draws:5|seed:9|"
     )

@@ -7,7 +7,7 @@ from finecomb.core.span import Span
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.boundary_merging import widen_overlapping_spans
 from finecomb.statistics.selection.view import view
-from tests.statistics.agreement.worlds import TEXT, studies, study
+from tests.statistics.agreement.agreement_studies import TEXT, make_marked_study, studies
 
 
 def widened(one: Study) -> dict[str, list[tuple[int, int]]]:
@@ -18,7 +18,7 @@ def widened(one: Study) -> dict[str, list[tuple[int, int]]]:
 
 
 def test_overlapping_spans_of_one_label_get_the_same_edges() -> None:
-    one = study(
+    one = make_marked_study(
         {"d": TEXT},
         {("d", "p"): [(0, 7, "red"), (8, 13, "red")], ("d", "q"): [(4, 9, "red")], ("d", "r"): [(0, 3, "blue")]},
     )
@@ -26,7 +26,7 @@ def test_overlapping_spans_of_one_label_get_the_same_edges() -> None:
 
 
 def test_spans_that_only_touch_and_omissions_stay() -> None:
-    one = study({"d": TEXT}, {("d", "p"): [(0, 4, "red"), (2, 2, "red")], ("d", "q"): [(4, 7, "red")]})
+    one = make_marked_study({"d": TEXT}, {("d", "p"): [(0, 4, "red"), (2, 2, "red")], ("d", "q"): [(4, 7, "red")]})
     assert widened(one) == {"d/p/0": [(0, 4)], "d/p/1": [(2, 2)], "d/q/0": [(4, 7)]}
 
 
@@ -39,7 +39,9 @@ def test_every_span_becomes_the_union_of_its_chain(one: Study) -> None:
         chain, grown = own, True
         while grown:
             near = [
-                span for there, as_, span in spans.values() if (there, as_) == (document, label) and span.overlap(chain)
+                span
+                for there, as_, span in spans.values()
+                if (there, as_) == (document, label) and span.overlap_length(chain)
             ]
             wider = Span(min(span.start for span in near), max(span.end for span in near))
             chain, grown = wider, wider != chain
@@ -47,7 +49,9 @@ def test_every_span_becomes_the_union_of_its_chain(one: Study) -> None:
 
 
 def test_marks_keep_their_order_and_their_other_columns() -> None:
-    one = view(study({"d": TEXT}, {("d", "p"): [(8, 13, "red"), (0, 7, None)], ("d", "q"): [(4, 9, "red")]}))
+    one = view(
+        make_marked_study({"d": TEXT}, {("d", "p"): [(8, 13, "red"), (0, 7, None)], ("d", "q"): [(4, 9, "red")]})
+    )
     after = widen_overlapping_spans(one)
     assert after.study.marks.drop("spans").equals(one.study.marks.drop("spans"))
     assert after.study.marks.schema == one.study.marks.schema

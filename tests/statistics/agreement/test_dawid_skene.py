@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from finecomb.annotators.simulated.simulated_annotators import Simulated, plant, simulate
+from finecomb.annotators.simulated.simulated_annotators import SimulatedAnnotator, plant_errors, simulate_annotations
 from finecomb.core.protocol import Label, Protocol
 from finecomb.core.records import Annotation, Annotator, Document
 from finecomb.core.study import Study
@@ -21,7 +21,7 @@ from finecomb.statistics.selection.view import view
 PROTOCOL = Protocol(name="one", version="1", title="One", summary="One label.", labels=(Label(name="wrong"),))
 # No jitter: then recall is that of tokens, too.
 PEOPLE = [
-    Simulated(f"p{at}", recall, precision, 0.0, 0.0)
+    SimulatedAnnotator(f"p{at}", recall, precision, 0.0, 0.0)
     for at, (recall, precision) in enumerate([(0.4, 0.9), (0.6, 0.8), (0.5, 0.7), (0.7, 0.9), (0.3, 0.6)])
 ]
 NAMES = [each.id for each in PEOPLE]
@@ -31,9 +31,9 @@ PRECISION = np.array([0.925, 0.864, 0.771, 0.929, 0.683])
 
 def world(texts: int, seed: int) -> tuple[Study, dict[str, Annotation], list[Document]]:
     documents = [Document(id=f"d{at}", text=" ".join(["word"] * 150)) for at in range(texts)]
-    truth = {each.document: each for each in plant(documents, PROTOCOL, rate=3, seed=seed)}
-    work = simulate(documents, truth, PEOPLE, PROTOCOL, seed)
-    study = Study.from_items([PROTOCOL, *documents, *(each.annotator() for each in PEOPLE), *work])
+    truth = {each.document: each for each in plant_errors(documents, PROTOCOL, rate=3, seed=seed)}
+    work = simulate_annotations(documents, truth, PEOPLE, PROTOCOL, seed)
+    study = Study.from_items([PROTOCOL, *documents, *(each.to_annotator() for each in PEOPLE), *work])
     return study, truth, documents
 
 

@@ -13,7 +13,7 @@ from finecomb.statistics.agreement.gamma.chance_samplers import SAMPLERS
 from finecomb.statistics.agreement.gamma.continuum import Continuum, Floats
 from finecomb.statistics.agreement.gamma.dissimilarity import Dissimilarity
 from finecomb.statistics.agreement.gamma.gamma_cat import category_sums
-from tests.statistics.agreement.gamma_worlds import random_continuum
+from tests.statistics.agreement.gamma_continua import random_continuum
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

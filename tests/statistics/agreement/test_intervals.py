@@ -44,7 +44,7 @@ def covered(runs: int, everywhere: int, documents: int = 100) -> dict[str, float
     for run in range(1, runs + 1):
         drawn = both(world(documents, np.random.default_rng(run)), study_and_resample_weights(documents, 400, run))
         for name, each in drawn.items():
-            found = estimate_with_interval(float(each[0]), each[1:], Signature.of(statistic=name))
+            found = estimate_with_interval(float(each[0]), each[1:], Signature.from_fields(statistic=name))
             hits[name] += found.low <= truth[name] <= found.high
     return {name: count / runs for name, count in hits.items()}
 

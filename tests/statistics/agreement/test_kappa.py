@@ -11,7 +11,7 @@ from statsmodels.stats import inter_rater
 from finecomb.statistics.agreement.alpha import Ratings, alpha
 from finecomb.statistics.agreement.kappa import ac1, cohen, fleiss, fleiss_variable
 from tests.golden.agreement import FLEISS_COUNTS
-from tests.statistics.agreement.worlds import ratings
+from tests.statistics.agreement.agreement_studies import ratings
 
 
 def matrix(counts: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Ratings:

@@ -14,10 +14,10 @@ from finecomb.core.study import Study
 from finecomb.statistics.agreement.mark_alignment import align
 from finecomb.statistics.agreement.rating_matrix import item_ratings
 from finecomb.statistics.selection.view import View, view
-from tests.statistics.agreement.worlds import PROTOCOL, TEXT, Marked, studies, study
-from tests.statistics.gold.worlds import alternative, mark, world
+from tests.statistics.agreement.agreement_studies import PROTOCOL, TEXT, MarkTuple, make_marked_study, studies
+from tests.statistics.gold.gold_studies import make_alternative, make_gold_mark, make_gold_study
 
-Read = dict[tuple[str, str], list[Marked]]
+Read = dict[tuple[str, str], list[MarkTuple]]
 
 
 def clusters(one: Study, by: str = "overlap") -> set[frozenset[str]]:
@@ -28,8 +28,8 @@ def clusters(one: Study, by: str = "overlap") -> set[frozenset[str]]:
     return {frozenset(marks) for marks in found.values()}
 
 
-def on(read: dict[str, list[Marked]]) -> Study:
-    return study({"d": TEXT}, {("d", person): own for person, own in read.items()})
+def on(read: dict[str, list[MarkTuple]]) -> Study:
+    return make_marked_study({"d": TEXT}, {("d", person): own for person, own in read.items()})
 
 
 def test_marks_that_share_a_character_are_one_error() -> None:
@@ -85,10 +85,10 @@ def test_marks_on_a_prompt_are_aligned_like_those_on_the_text(by: str) -> None:
 
 def test_who_marked_a_whole_alternative_marked_the_same_error() -> None:
     """One name or two numbers: both put the sentence right, so they are one error with one label."""
-    sets = ((alternative(TEXT, 4, 7, "blue"), alternative(TEXT, 14, 18, "blue")),)
-    name = mark("d/p/0", TEXT, 0, 3, "red", alternatives=sets)
-    numbers: list[Marked] = [(4, 7, "blue"), (14, 18, "blue")]
-    one = world({"d": TEXT}, {("d", "p"): [name], ("d", "q"): numbers, ("d", "r"): numbers[:1]})
+    sets = ((make_alternative(TEXT, 4, 7, "blue"), make_alternative(TEXT, 14, 18, "blue")),)
+    name = make_gold_mark("d/p/0", TEXT, 0, 3, "red", alternatives=sets)
+    numbers: list[MarkTuple] = [(4, 7, "blue"), (14, 18, "blue")]
+    one = make_gold_study({"d": TEXT}, {("d", "p"): [name], ("d", "q"): numbers, ("d", "r"): numbers[:1]})
     rows = align(view(one), "overlap")
     assert clusters(one) == {frozenset({"p/0", "q/0", "q/1"}), frozenset({"r/0"})}
     readings = rows.filter(pl.col("reading_of") == "d/p/0")
@@ -135,7 +135,7 @@ def test_the_order_of_annotations_does_not_matter(one: Study) -> None:
 
 
 def test_items_of_the_source_tie_marks_within_a_document() -> None:
-    one = study(
+    one = make_marked_study(
         {"d": TEXT, "e": TEXT},
         {("d", "p"): [(0, 3, "red")] * 2, ("d", "q"): [(8, 13, "red")], ("e", "p"): [(0, 3, "red")]},
     )

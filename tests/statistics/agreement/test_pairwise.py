@@ -12,7 +12,7 @@ from scipy import stats
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.agreement import agree
 from finecomb.statistics.agreement.kappa import cohen
-from tests.statistics.agreement.worlds import TEXT, studies, study
+from tests.statistics.agreement.agreement_studies import TEXT, make_marked_study, studies
 
 fewer = settings(max_examples=settings().max_examples // 2)
 
@@ -137,7 +137,7 @@ def test_one_against_the_rest_equals_its_definition(one: Study, label: str, rest
 
 
 def test_each_annotator_against_the_rest_has_a_row() -> None:
-    one = study({"d": TEXT}, {("d", "p"): [(0, 7, "red")], ("d", "q"): [(0, 3, "red")], ("d", "r"): []})
+    one = make_marked_study({"d": TEXT}, {("d", "p"): [(0, 7, "red")], ("d", "q"): [(0, 3, "red")], ("d", "r"): []})
     found = agree(one, ["one-vs-rest-precision-each"], by_label=False, draws=0)
     assert {each.columns["annotator"]: each.estimate.value for each in found if each.columns["annotator"] != "r"} == {
         "p": 0.5,

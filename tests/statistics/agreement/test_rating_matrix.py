@@ -12,7 +12,7 @@ from finecomb.core.study import Study
 from finecomb.statistics.agreement.mark_alignment import align
 from finecomb.statistics.agreement.rating_matrix import document_ratings, item_ratings, mark_ratings, unit_ratings
 from finecomb.statistics.selection.view import View, view
-from tests.statistics.agreement.worlds import PROTOCOL, TEXT, mark, rated, study
+from tests.statistics.agreement.agreement_studies import PROTOCOL, TEXT, make_mark, make_marked_study, make_rated_study
 
 N = np.nan
 
@@ -24,7 +24,7 @@ def same(found: np.ndarray[tuple[int, ...], np.dtype[np.float64]], expected: lis
 @pytest.fixture
 def seen() -> View:
     """Item 1 is red, red, blue; item 2 untyped, red, -; item 3 blue, -, -."""
-    one = study(
+    one = make_marked_study(
         {"d": TEXT},
         {
             ("d", "p"): [(0, 3, "red"), (4, 7, None), (8, 13, "blue")],
@@ -64,7 +64,7 @@ def test_an_unknown_convention_is_refused(seen: View) -> None:
 
 
 def test_answers_about_documents_are_numbers_or_places_among_the_options() -> None:
-    one = rated(
+    one = make_rated_study(
         {
             ("d", "p"): {"rating": 5, "verdict": "good"},
             ("d", "q"): {"rating": 3, "verdict": "bad"},
@@ -79,7 +79,7 @@ def test_answers_about_documents_are_numbers_or_places_among_the_options() -> No
 
 
 def test_a_question_nobody_answered_and_several_answers_at_once_are_refused() -> None:
-    one = view(rated({("d", "p"): {"rating": 5, "reasons": ("a", "b")}}))
+    one = view(make_rated_study({("d", "p"): {"rating": 5, "reasons": ("a", "b")}}))
     with pytest.raises(FinecombError, match="did you mean 'rating'"):
         document_ratings(one, "ratng")
     with pytest.raises(FinecombError, match="several answers at once"):
@@ -105,7 +105,7 @@ def test_severity_is_compared_on_aligned_marks() -> None:
             document="d",
             annotator=id,
             protocol="test@1",
-            marks=(mark(f"{id}/0", TEXT, (0, 3, "red"), answers={"severity": severity}),),
+            marks=(make_mark(f"{id}/0", TEXT, (0, 3, "red"), answers={"severity": severity}),),
         )
         for id, severity in (("p", 1), ("q", 3))
     ]

@@ -23,7 +23,7 @@ from finecomb.statistics.agreement.alpha import (
 )
 from finecomb.statistics.agreement.coincidences import tally_counts
 from tests.golden.agreement import KRIPPENDORFF_2011, KRIPPENDORFF_2011_ALPHAS
-from tests.statistics.agreement.worlds import ratings
+from tests.statistics.agreement.agreement_studies import ratings
 
 
 @pytest.mark.parametrize(("scale", "published"), KRIPPENDORFF_2011_ALPHAS.items())

@@ -14,7 +14,7 @@ from finecomb.core.study import Study
 from finecomb.statistics.agreement.agreement import agree
 from finecomb.statistics.agreement.second_pass_changes import ALL, CHANGE_COLUMNS, compare_passes, progress
 from finecomb.statistics.selection.view import Filters, view
-from tests.statistics.agreement.worlds import PROTOCOL
+from tests.statistics.agreement.agreement_studies import PROTOCOL
 
 TEXT = "one two three four five"
 WORDS = [(0, 3), (4, 7), (8, 13), (14, 18), (19, 23)]

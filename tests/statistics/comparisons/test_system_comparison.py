@@ -17,7 +17,7 @@ from finecomb.core.study import Study
 from finecomb.engine.partitions import Executor
 from finecomb.statistics.comparisons.system_comparison import annotation_values, compare
 from finecomb.statistics.selection.view import View, view
-from tests.engine.works import PicklingEngine
+from tests.engine.faulty_work import PicklingEngine
 
 PROTOCOL = Protocol(name="t", version="1", title="T", summary="T.", labels=(Label(name="red"), Label(name="blue")))
 TEXT = "a b c d e f g h i j"

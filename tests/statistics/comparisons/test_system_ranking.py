@@ -32,7 +32,7 @@ def test_of_what_is_not_better_or_worse_nothing_is_best() -> None:
 
 def finding(name: str, model: str, label: str, value: float) -> Finding:
     why = "nothing to measure" if math.isnan(value) else ""
-    estimate = Estimate(value, math.nan, math.nan, Signature.of(statistic=name), why)
+    estimate = Estimate(value, math.nan, math.nan, Signature.from_fields(statistic=name), why)
     return Finding({"measure": name, "label": label, "model": model}, estimate)
 
 

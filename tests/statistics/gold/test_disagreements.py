@@ -8,15 +8,16 @@ import pytest
 from finecomb.core.errors import FinecombError
 from finecomb.statistics.gold.disagreements import compare_judges, confusion, disagreements, pairing_type_table
 from finecomb.statistics.gold.scores import Scores, score, score_ratios
-from tests.statistics.agreement.worlds import Marked
-from tests.statistics.gold.worlds import TEXT, alternative, mark, world
+from tests.statistics.agreement.agreement_studies import MarkTuple
+from tests.statistics.gold.gold_studies import TEXT, make_alternative, make_gold_mark, make_gold_study
 
-GOLD: list[Marked] = [(0, 3, "red"), (4, 7, "red"), (8, 13, "blue"), (14, 18, "green")]
-JUDGE: list[Marked] = [(0, 3, "red"), (4, 7, "blue"), (8, 11, "blue"), (15, 16, "red")]
+GOLD: list[MarkTuple] = [(0, 3, "red"), (4, 7, "red"), (8, 13, "blue"), (14, 18, "green")]
+JUDGE: list[MarkTuple] = [(0, 3, "red"), (4, 7, "blue"), (8, 11, "blue"), (15, 16, "red")]
 
 
 def one() -> Scores:
-    return score(world({"d": TEXT, "e": TEXT}, {("d", "gold"): GOLD, ("d", "j"): JUDGE, ("e", "gold"): [GOLD[0]],
+    return score(make_gold_study({"d": TEXT, "e": TEXT}, {("d", "gold"): GOLD, ("d", "j"): JUDGE, ("e",
+    "gold"): [GOLD[0]],
                  ("e", "j"): [(14, 18, "red")]}), draws=0)  # fmt: skip
 
 
@@ -48,8 +49,8 @@ def test_every_disagreement_is_listed_in_text_order() -> None:
 
 
 def test_a_mark_found_by_another_reading_is_its_own_kind() -> None:
-    found = mark("g", TEXT, 0, 3, "red", alternatives=((alternative(TEXT, 14, 18, "blue"),),))
-    scores = score(world({"d": TEXT}, {("d", "gold"): [found], ("d", "j"): [(14, 18, "blue")]}), draws=0)
+    found = make_gold_mark("g", TEXT, 0, 3, "red", alternatives=((make_alternative(TEXT, 14, 18, "blue"),),))
+    scores = score(make_gold_study({"d": TEXT}, {("d", "gold"): [found], ("d", "j"): [(14, 18, "blue")]}), draws=0)
     counts = {row["kind"]: row["count"] for row in pairing_type_table(scores) if row["count"]}
     assert counts == {"other reading": 1}
 
@@ -59,12 +60,12 @@ def test_a_mark_found_by_another_reading_is_its_own_kind() -> None:
 
 def judges(texts: int) -> Scores:
     """Judge `good` finds every error, `poor` every third."""
-    given: dict[tuple[str, str], list[Marked]] = {}
+    given: dict[tuple[str, str], list[MarkTuple]] = {}
     for at in range(texts):
         given[f"d{at:02}", "gold"] = GOLD[:2]
         given[f"d{at:02}", "good"] = GOLD[: 1 + (at % 4 > 0)]
         given[f"d{at:02}", "poor"] = [(0, 3, "red")] if at % 3 == 0 else [(14, 18, "red")]
-    return score(world({id: TEXT for id, _ in given}, given), draws=0)
+    return score(make_gold_study({id: TEXT for id, _ in given}, given), draws=0)
 
 
 def slow_p(scores: Scores) -> float:
@@ -96,10 +97,10 @@ def test_many_documents_are_sampled_and_a_clear_difference_is_found() -> None:
 
 
 def test_two_equal_judges_do_not_differ() -> None:
-    given: dict[tuple[str, str], list[Marked]] = {}
+    given: dict[tuple[str, str], list[MarkTuple]] = {}
     for name in ("gold", "p", "q"):
         given |= {(f"d{at}", name): [(0, 3, "red")] for at in range(4)}
-    scores = score(world({f"d{at}": TEXT for at in range(4)}, given), draws=0)
+    scores = score(make_gold_study({f"d{at}": TEXT for at in range(4)}, given), draws=0)
     assert {each.columns["p"] for each in compare_judges(scores, draws=10)} == {1.0}
 
 

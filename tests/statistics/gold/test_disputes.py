@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finecomb.annotators.simulated import Simulated, crowd, plant, simulate
+from finecomb.annotators.simulated import SimulatedAnnotator, make_crowd, plant_errors, simulate_annotations
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Settings
 from finecomb.core.span import merge_spans
@@ -26,16 +26,18 @@ from finecomb.statistics.gold.disputes import (
 )
 from finecomb.statistics.gold.gold_merge import gold
 from finecomb.statistics.selection.view import Filters, view
-from tests.statistics.agreement.worlds import Marked
-from tests.statistics.gold.worlds import TEXT, mark, marks, world
+from tests.statistics.agreement.agreement_studies import MarkTuple
+from tests.statistics.gold.gold_studies import TEXT, make_gold_mark, make_gold_study, mark_lists
 
 THREE = ("p", "q", "r")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def found(*given: Sequence[Mark | Marked], align: str = "auto") -> tuple[Dispute, ...]:
+def found(*given: Sequence[Mark | MarkTuple], align: str = "auto") -> tuple[Dispute, ...]:
     """The places of one text that so many people read."""
-    return find_disputes(view(world({"d": TEXT}, {("d", f"p{at}"): own for at, own in enumerate(given)})), align)["d"]
+    return find_disputes(
+        view(make_gold_study({"d": TEXT}, {("d", f"p{at}"): own for at, own in enumerate(given)})), align
+    )["d"]
 
 
 def ids(place: Dispute) -> set[str]:
@@ -50,9 +52,9 @@ def test_places_say_who_agrees() -> None:
     one, two, three = found(
         [(0, 3, "red"), (4, 7, "red")], [(0, 3, "red"), (4, 7, "blue")], [(0, 3, "red"), (8, 13, None)]
     )
-    assert (one.votes, one.readers, one.agreed) == (3, 3, True)
-    assert (two.votes, two.agreed, two.merged and two.merged.label_votes) == (2, False, {"red": 1, "blue": 1})
-    assert (three.votes, three.agreed, three.opinions[0].mark.label) == (1, False, None)
+    assert (one.vote_count, one.readers, one.agreed) == (3, 3, True)
+    assert (two.vote_count, two.agreed, two.merged and two.merged.label_votes) == (2, False, {"red": 1, "blue": 1})
+    assert (three.vote_count, three.agreed, three.opinions[0].mark.label) == (1, False, None)
 
 
 def test_one_reader_agrees_with_nobody() -> None:
@@ -64,12 +66,12 @@ def test_words_have_to_agree_too() -> None:
 
 
 def test_items_align_where_a_text_has_them() -> None:
-    tied = [[mark(f"m{at}", TEXT, *place, "red", item="i")] for at, place in enumerate([(0, 3), (8, 13)])]
-    study = world(
+    tied = [[make_gold_mark(f"m{at}", TEXT, *place, "red", item="i")] for at, place in enumerate([(0, 3), (8, 13)])]
+    study = make_gold_study(
         {"d": TEXT, "e": TEXT},
         {("d", "p"): tied[0], ("d", "q"): tied[1], ("e", "p"): [(0, 3, "red")], ("e", "q"): [(0, 3, "red")]},
     )
-    assert [place.votes for own in find_disputes(view(study)).values() for place in own] == [2, 2]
+    assert [place.vote_count for own in find_disputes(view(study)).values() for place in own] == [2, 2]
     with pytest.raises(FinecombError, match="no mark has an `item`"):
         found([(0, 3, "red")], align="item")
 
@@ -83,9 +85,11 @@ def counted(own: Sequence[Dispute]) -> DisputeCount:
     return DisputeCount(len(own), sum(dispute.agreed for dispute in own))
 
 
-@given(st.lists(marks(), min_size=1, max_size=4), st.sampled_from(["auto", "overlap", "overlap-label"]))
-def test_disputes_are_counted_without_being_made(given: list[list[Marked]], align: str) -> None:
-    study = world({"d": TEXT, "e": TEXT}, {("d", f"p{at}"): each for at, each in enumerate(given)} | {("e", "p0"): []})
+@given(st.lists(mark_lists(), min_size=1, max_size=4), st.sampled_from(["auto", "overlap", "overlap-label"]))
+def test_disputes_are_counted_without_being_made(given: list[list[MarkTuple]], align: str) -> None:
+    study = make_gold_study(
+        {"d": TEXT, "e": TEXT}, {("d", f"p{at}"): each for at, each in enumerate(given)} | {("e", "p0"): []}
+    )
     every = find_disputes(view(study), align)
     assert dispute_counts(view(study), align) == {document: counted(own) for document, own in every.items()}
 
@@ -99,9 +103,9 @@ def test_counts_are_those_of_disputes_under_shipped_protocols(name: str, items: 
         Document(id=f"t{at}", text=f"The Hawks won {at + 90}-80 on a Monday. They ran, they ran. " * 4)
         for at in range(6)
     ]
-    truth = {one.document: one for one in plant(texts, protocol, 4.0, 1)}
-    people = crowd(3, Simulated("reader", recall=0.9, precision=0.9, jitter=0.3), 0.0, 1)
-    annotations = list(simulate(texts, truth, people, protocol, 1))
+    truth = {one.document: one for one in plant_errors(texts, protocol, 4.0, 1)}
+    people = make_crowd(3, SimulatedAnnotator("reader", recall=0.9, precision=0.9, jitter=0.3), 0.0, 1)
+    annotations = list(simulate_annotations(texts, truth, people, protocol, 1))
     if items:
         annotations = [tied(one) if isinstance(one, Annotation) else one for one in annotations]
     planted: list[StudyItem] = [
@@ -110,7 +114,7 @@ def test_counts_are_those_of_disputes_under_shipped_protocols(name: str, items: 
         *texts,
         Annotator(id="truth", kind="gold"),
     ]
-    study = Study.from_items([*planted, *(person.annotator() for person in people), *annotations])
+    study = Study.from_items([*planted, *(person.to_annotator() for person in people), *annotations])
     seen = view(study, Filters(kinds=("human",)))
     every = find_disputes(seen)
     assert dispute_counts(seen) == {document: counted(own) for document, own in every.items()}
@@ -125,11 +129,11 @@ def tied(annotation: Annotation) -> Annotation:
     return annotation.model_copy(update={"marks": tuple(marks)})
 
 
-@given(st.lists(marks(), min_size=1, max_size=4))
-def test_places_are_what_gold_merges(given: list[list[Marked]]) -> None:
+@given(st.lists(mark_lists(), min_size=1, max_size=4))
+def test_places_are_what_gold_merges(given: list[list[MarkTuple]]) -> None:
     """Every mark is in one place, keys differ, and merging gives what `gold` gives with one vote."""
     own = found(*given)
-    study = world({"d": TEXT}, {("d", f"p{at}"): each for at, each in enumerate(given)})
+    study = make_gold_study({"d": TEXT}, {("d", f"p{at}"): each for at, each in enumerate(given)})
     assert sorted(id for place in own for id in ids(place)) == sorted(study.marks["id"])
     assert len({place.key for place in own}) == len(own)
     made = gold(view(study), min_votes=1, align="overlap")
@@ -137,7 +141,7 @@ def test_places_are_what_gold_merges(given: list[list[Marked]]) -> None:
     assert [place.merged for place in own] == merged
     for place in own:
         same = {(opinion.mark.label, tuple(merge_spans(opinion.mark.spans))) for opinion in place.opinions}
-        assert place.agreed == (len(given) >= 2 and len(same) == 1 and place.votes == len(given))
+        assert place.agreed == (len(given) >= 2 and len(same) == 1 and place.vote_count == len(given))
 
 
 # --- decisions ----------------------------------------------------------------------------------------------------
@@ -154,9 +158,9 @@ def slow_decisions(own: Sequence[Dispute], decisions: Mapping[str, Decision]) ->
     return result
 
 
-@given(st.lists(marks(), min_size=2, max_size=3), marks(), st.data())
+@given(st.lists(mark_lists(), min_size=2, max_size=3), mark_lists(), st.data())
 def test_decided_places_stay_and_nothing_is_lost(
-    given: list[list[Marked]], late: list[Marked], data: st.DataObject
+    given: list[list[MarkTuple]], late: list[MarkTuple], data: st.DataObject
 ) -> None:
     before, after = found(*given), found(*given, late)
     decided = data.draw(st.lists(st.sampled_from(before), unique_by=lambda place: place.key)) if before else []
@@ -175,7 +179,7 @@ def test_decided_places_stay_and_nothing_is_lost(
 
 def test_marks_of_a_second_pass_stay_with_what_they_were_made_from() -> None:
     (before,) = found([(0, 3, "red")], [(0, 3, "blue")])
-    again = mark("new", TEXT, 8, 13, "blue", made_from=("d/p0/0",))
+    again = make_gold_mark("new", TEXT, 8, 13, "blue", made_from=("d/p0/0",))
     standing = dispute_decisions(found([again], [(0, 3, "blue")]), {before.key: decision(before, "discuss")})
     assert [(ids(each.dispute), each.later) for each in standing] == [({"new", "d/p1/0"}, 0)]
 
@@ -183,7 +187,7 @@ def test_marks_of_a_second_pass_stay_with_what_they_were_made_from() -> None:
 def test_a_decision_outlives_its_readings() -> None:
     (before,) = found([(0, 3, "red")], [])
     (standing,) = dispute_decisions(found([], []), {before.key: decision(before)})
-    assert (standing.dispute.opinions, standing.settled) == ((), True)
+    assert (standing.dispute.opinions, standing.is_settled) == ((), True)
 
 
 def test_discussion_settles_nothing() -> None:
@@ -197,7 +201,7 @@ def test_discussion_settles_nothing() -> None:
 def test_gold_marks_say_where_they_come_from() -> None:
     (place,) = found([(0, 3, "red")], [(0, 3, "blue")], [])
     assert place.merged is not None
-    one, two = gold_marks("d", place, [place.merged, mark("x", TEXT, 4, 7, "green")])
+    one, two = gold_marks("d", place, [place.merged, make_gold_mark("x", TEXT, 4, 7, "green")])
     assert (one.id, two.id) == (f"d/adjudicated/{place.key}", f"d/adjudicated/{place.key}.2")
     for each in (one, two):
         assert (each.votes, each.label_votes) == (2, {"red": 1, "blue": 1})

@@ -17,14 +17,14 @@ from finecomb.statistics.gold import merge_tables
 from finecomb.statistics.gold.decisions import decision_notes
 from finecomb.statistics.gold.gold_merge import Gold, SpanSize, gold, merge_answers
 from finecomb.statistics.selection.view import Filters, view
-from tests.statistics.agreement.worlds import PROTOCOL, Marked, studies
-from tests.statistics.gold.worlds import TEXT, alternative, mark, world
+from tests.statistics.agreement.agreement_studies import PROTOCOL, MarkTuple, studies
+from tests.statistics.gold.gold_studies import TEXT, make_alternative, make_gold_mark, make_gold_study
 
 THREE = ("p", "q", "r")
 
 
-def three(*given: Sequence[Mark | Marked], text: str = TEXT) -> Study:
-    return world({"d": text}, {("d", name): own for name, own in zip(THREE, given, strict=True)})
+def three(*given: Sequence[Mark | MarkTuple], text: str = TEXT) -> Study:
+    return make_gold_study({"d": text}, {("d", name): own for name, own in zip(THREE, given, strict=True)})
 
 
 def only(merged: Gold) -> list[Mark]:
@@ -55,7 +55,7 @@ def test_no_majority_is_null_with_the_votes(
     merged = gold(three(*([(0, 3, each)] for each in labels)))
     assert [(m.label, m.label_votes) for m in only(merged)] == [(label, votes)]
     shown = "split" if votes else label or "no type"
-    assert merged.kept["label"].to_list() == [shown]
+    assert merged.kept_errors["label"].to_list() == [shown]
     assert fc.check(merged.study) == []
 
 
@@ -84,7 +84,9 @@ def test_the_majority_of_tokens_may_leave_a_gap() -> None:
 
 
 def test_no_common_token_falls_back_to_the_widest_reading() -> None:
-    given = [mark(name, TEXT, start, end, "red", item="1") for name, start, end in (("x", 0, 3), ("y", 4, 13))]
+    given = [
+        make_gold_mark(name, TEXT, start, end, "red", item="1") for name, start, end in (("x", 0, 3), ("y", 4, 13))
+    ]
     assert only(gold(three(given[:1], given[1:], [])))[0].quotes == ("two three",)
 
 
@@ -100,8 +102,8 @@ def test_given_items_are_taken_as_they_are() -> None:
 
     def reading(name: str, label: str) -> Annotation:
         own = (
-            mark(f"{name}/1", text, 4, 9, "number", item="1"),
-            mark(f"{name}/2", text, 13, 19, label, item="2"),
+            make_gold_mark(f"{name}/1", text, 4, 9, "number", item="1"),
+            make_gold_mark(f"{name}/2", text, 13, 19, label, item="2"),
         )
         return Annotation(id=name, document="d", annotator=name, protocol=protocol.id, marks=own)
 
@@ -120,15 +122,15 @@ def test_given_items_are_taken_as_they_are() -> None:
 
 def test_texts_with_too_few_readers_get_no_gold() -> None:
     read = {("d0", "p"): [(0, 3, "red")], ("d1", "p"): [(0, 3, "red")], ("d1", "q"): [(0, 3, "red")]}
-    merged = gold(world({"d0": TEXT, "d1": TEXT}, read))
+    merged = gold(make_gold_study({"d0": TEXT, "d1": TEXT}, read))
     assert "1 texts have fewer than 2 readers and get no gold (d0)" in merged.notes[0]
-    assert merged.study.work().annotations["document"].to_list() == ["d1"]
+    assert merged.study.submitted_work().annotations["document"].to_list() == ["d1"]
     assert fc.check(merged.study) == []
 
 
 def test_pooled_votes_are_votes() -> None:
-    pooled = [mark("m0", TEXT, 0, 3, "red", votes=2), mark("m1", TEXT, 4, 7, "red", votes=1)]
-    items = world({"d": TEXT}, {("d", "p"): pooled}).items()
+    pooled = [make_gold_mark("m0", TEXT, 0, 3, "red", votes=2), make_gold_mark("m1", TEXT, 4, 7, "red", votes=1)]
+    items = make_gold_study({"d": TEXT}, {("d", "p"): pooled}).items()
     study = Study.from_items(
         each.model_copy(update={"kind": "pooled"}) if isinstance(each, fc.Annotator)
         else each.model_copy(update={"readers": 3}) if isinstance(each, Annotation) else each
@@ -195,7 +197,8 @@ def basketball(*people: Sequence[tuple[str, str, dict[str, Any]]]) -> Study:
         Annotation(
             id=f"a{number}", document="d", annotator=f"p{number}", protocol=protocol.id,
             marks=tuple(
-                mark(f"{number}/{at}", BOSTON, BOSTON.index(quote), BOSTON.index(quote) + len(quote), label, **more)
+                make_gold_mark(f"{number}/{at}", BOSTON, BOSTON.index(quote), BOSTON.index(quote) + len(quote), label,
+                **more)
                 for at, (quote, label, more) in enumerate(own)
             ),
         )
@@ -282,30 +285,30 @@ def test_marks_on_a_prompt_merge_like_any_other() -> None:
 @pytest.mark.parametrize(("readers", "votes", "kept"), [(5, 2, False), (5, 3, True), (4, 2, False), (2, 2, True)])
 def test_a_majority_of_any_number_of_readers(readers: int, votes: int, kept: bool) -> None:
     given = {("d", f"p{at}"): [(0, 3, "red")] if at < votes else [] for at in range(readers)}
-    merged = gold(world({"d": TEXT}, given), "majority")
+    merged = gold(make_gold_study({"d": TEXT}, given), "majority")
     assert [bool(len(only(merged))), merged.signature["min_votes"]] == [kept, "majority"]
 
 
 def test_one_reader_is_no_majority() -> None:
-    merged = gold(world({"d": TEXT}, {("d", "p"): [(0, 3, "red")]}), "majority")
-    assert merged.study.work().annotations.is_empty()
+    merged = gold(make_gold_study({"d": TEXT}, {("d", "p"): [(0, 3, "red")]}), "majority")
+    assert merged.study.submitted_work().annotations.is_empty()
 
 
 def test_each_gold_of_fewer_readers_has_its_own_majority() -> None:
     """Gold of three against gold of five: by two votes and by three; before, both by the same number."""
     given = {("d", f"p{at}"): [(0, 3, "red")] if at < 2 else [] for at in range(5)}
-    rows = merge_tables.subsets_table(world({"d": TEXT}, given), 3, draws=0)
+    rows = merge_tables.subsets_table(make_gold_study({"d": TEXT}, given), 3, draws=0)
     assert [row.gold for row in rows[:-1]] == [0] * 10
     assert sum(row.predicted for row in rows[:-1]) == 3  # both who marked it and one of three others
-    same_votes = merge_tables.subsets_table(world({"d": TEXT}, given), 3, 2, draws=0)
+    same_votes = merge_tables.subsets_table(make_gold_study({"d": TEXT}, given), 3, 2, draws=0)
     assert {row.gold for row in same_votes[:-1]} == {1}
 
 
 def test_two_readings_of_one_error_merge_into_one() -> None:
     """A name, or two numbers: the first reader says that both would do, the others marked the numbers."""
-    sets = ((alternative(TEXT, 4, 7, "blue"), alternative(TEXT, 14, 18, "blue")),)
-    name = mark("d/p/0", TEXT, 0, 3, "red", alternatives=sets)
-    numbers: list[Marked] = [(4, 7, "blue"), (14, 18, "blue")]
+    sets = ((make_alternative(TEXT, 4, 7, "blue"), make_alternative(TEXT, 14, 18, "blue")),)
+    name = make_gold_mark("d/p/0", TEXT, 0, 3, "red", alternatives=sets)
+    numbers: list[MarkTuple] = [(4, 7, "blue"), (14, 18, "blue")]
     (merged,) = only(gold(three([name], numbers, numbers)))
     assert (merged.quotes, merged.label, merged.votes) == (("one",), "red", 3)
     assert merged.made_from == ("d/p/0", "d/q/0", "d/r/0", "d/q/1", "d/r/1")
@@ -324,7 +327,10 @@ def decided(what: str, readings: Sequence[str], gold_marks: Sequence[str]) -> di
 def test_decisions_of_an_adjudicator_are_gold() -> None:
     """`gold` merged by votes as if nobody had decided anything."""
     study = three([(0, 3, "red"), (8, 13, "red")], [(0, 3, "red")], [(4, 7, "blue")])
-    kept, added = mark("d/adjudicated/k", TEXT, 4, 7, "green"), mark("d/adjudicated/x", TEXT, 14, 18, "red")
+    kept, added = (
+        make_gold_mark("d/adjudicated/k", TEXT, 4, 7, "green"),
+        make_gold_mark("d/adjudicated/x", TEXT, 14, 18, "red"),
+    )
     meta = {
         "adjudication": {
             "k": decided("changed", ["d/r/0"], ["d/adjudicated/k"]),
@@ -342,7 +348,7 @@ def test_decisions_of_an_adjudicator_are_gold() -> None:
     merged = gold(whole)
     assert [(m.quotes[0], m.label) for m in only(merged)] == [("two", "green"), ("four", "red")]
     assert merged.notes[-1].startswith("3 errors in 1 texts were decided by an adjudicator")
-    assert len(merged.rest) == 1  # what was left for discussion
+    assert len(merged.undecided_errors) == 1  # what was left for discussion
     assert merge_tables.errors_table(merged)[-1]["errors"] == 2
     assert fc.check(merged.study) == []
     assert [m.quotes[0] for m in only(gold(view(whole)))] == ["one"]  # by votes only

@@ -26,7 +26,7 @@ def texts_of(people: View) -> list[str]:
 def test_it_is_every_person_scored_against_the_others(people: View) -> None:
     counts = [0.0, 0.0, 0.0, 0.0]
     for reader in people.study.annotations["annotator"].unique():
-        others = gold(replace(people, study=people.study.only(pl.col("annotator") != reader))).study
+        others = gold(replace(people, study=people.study.filter_annotations(pl.col("annotator") != reader))).study
         row = score(others, people.study, by=(), judges=(reader,), draws=0).rows[0]
         counts = [
             total + new for total, new in zip(counts, (row.gold, row.predicted, row.matched, row.right), strict=True)
@@ -41,7 +41,7 @@ def test_it_is_every_person_scored_against_the_others(people: View) -> None:
 
 def test_against_a_standard_everybody_is_measured_by_that(people: View) -> None:
     whole = fc.demo()
-    standard = whole.only(pl.col("annotator") == "truth")
+    standard = whole.filter_annotations(pl.col("annotator") == "truth")
     standard = replace(standard, annotators=whole.annotators.filter(kind="gold"))
     readers = people.study.annotations["annotator"].unique().to_list()
     rows = [row for row in score(standard, whole, by=(), judges=readers, draws=0).rows if row.columns["label"] == "any"]
@@ -57,7 +57,7 @@ def test_only_the_texts_asked_for_count(people: View) -> None:
 
 
 def test_two_readers_are_no_yardstick(people: View) -> None:
-    pair = people.study.only(pl.col("annotator").is_in(["reader-1", "reader-2"]))
+    pair = people.study.filter_annotations(pl.col("annotator").is_in(["reader-1", "reader-2"]))
     assert single_annotator_baseline(replace(people, study=pair), texts_of(people), draws=20) is None
     nobody = Study.from_items([fc.demo().protocol(), Annotator(id="a", kind="human")])
     assert single_annotator_baseline(view(nobody), [], draws=20) is None

@@ -30,7 +30,7 @@ TRIM = Trim(leading=("a", "an", "the"), trailing=".,;:!?")
     ],
 )
 def test_determiners_before_and_punctuation_after_are_no_part_of_an_error(quote: str, left: str) -> None:
-    assert trim_span(Span(0, len(quote)), quote, TRIM).of(quote) == left
+    assert trim_span(Span(0, len(quote)), quote, TRIM).extract(quote) == left
 
 
 @given(st.text("the a.,b", min_size=1, max_size=14), st.data())

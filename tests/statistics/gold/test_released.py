@@ -19,7 +19,7 @@ from finecomb.statistics.gold.scores import Match, Scores, score
 from tests.golden import gold as golden
 from tests.golden.agreement import THOMSON_REITER_2020
 from tests.golden.measures import FRANK_CORRELATIONS
-from tests.statistics.gold.worlds import row
+from tests.statistics.gold.gold_studies import score_row
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def test_table_1_of_thomson_and_reiter(merged: Gold) -> None:
     whole = merge_tables.errors_table(merged)[-1]
     assert (whole["errors"], whole["marked by all"]) == (418, 301)
     assert len(merged.errors) == 536
-    assert len(merged.rest) == 118 + 21
+    assert len(merged.undecided_errors) == 118 + 21
 
 
 def test_table_2_as_counts(merged: Gold) -> None:
@@ -80,7 +80,7 @@ def test_our_own_alignment_recovers_nearly_all_errors(basketball: Study, merged:
     ours = gold(basketball, align="overlap")
     both, total = merge_tables.count_recovered_errors(merged, ours)
     assert (both, total) == (415, 418)
-    assert len(ours.kept) == 420
+    assert len(ours.kept_errors) == 420
     assert "415 of the 418 errors" in merge_tables.recovered_error_notes(ours, basketball)[0]
     assert merge_tables.recovered_error_notes(merged, basketball) == []
 
@@ -126,13 +126,13 @@ def test_the_example_submission(name: str, gsml: Study, task: Path) -> None:
     marks = scored(gsml, task / "example_submissions" / name)
     words = scored(gsml, task / "example_submissions" / name, "token")
     for label, (*mistakes, matched, in_gold, predicted) in golden.SUBMISSION.items():
-        found = row(marks, label)
+        found = score_row(marks, label)
         assert [found.matched, found.gold, found.predicted] == mistakes
-        found = row(words, label)
+        found = score_row(words, label)
         assert (found.matched, found.gold, found.predicted) == (matched, in_gold, predicted)
     for label in ("word", "context", "not-checkable", "other"):
-        assert row(marks, label).recall.value == 0
-        assert math.isnan(row(marks, label).precision.value)
+        assert score_row(marks, label).recall.value == 0
+        assert math.isnan(score_row(marks, label).precision.value)
 
 
 def test_where_the_matches_fall_and_looser_rules(gsml: Study, task: Path) -> None:
@@ -140,8 +140,8 @@ def test_where_the_matches_fall_and_looser_rules(gsml: Study, task: Path) -> Non
     found = scored(gsml, path).judged[0]
     labels = found.gold["label"].to_numpy()[found.matching.partner >= 0].tolist()
     assert {label: labels.count(label) for label in set(labels)} == golden.SUBMISSION_FOUND
-    assert row(scored(gsml, path, "overlap"), "any").right == 395
-    assert row(scored(gsml, path, "optimal"), "any").matched == 350
+    assert score_row(scored(gsml, path, "overlap"), "any").right == 395
+    assert score_row(scored(gsml, path, "optimal"), "any").matched == 350
 
 
 @pytest.mark.long
@@ -156,7 +156,7 @@ def test_the_sample_of_one_text(task: Path) -> None:
     gold_ = fc.read(folder / "test_gsml.csv")
     marks, words = (scored(gold_, folder / "test_sample.csv", match) for match in MATCHES)
     for label, figures in golden.SAMPLE.items():
-        both = [(own.matched, own.gold, own.predicted) for own in (row(marks, label), row(words, label))]
+        both = [(own.matched, own.gold, own.predicted) for own in (score_row(marks, label), score_row(words, label))]
         assert both == [figures[:3], figures[3:]]
 
 
@@ -164,9 +164,9 @@ def test_a_teams_submission(gsml: Study, task: Path) -> None:
     path = task / "laval_algorithm_train" / "submission.csv"
     found = scored(gsml, path)
     for label, figures in golden.LAVAL.items():
-        own = row(found, label)
+        own = score_row(found, label)
         assert (own.matched, own.gold, own.predicted) == figures
-    tokens = row(scored(gsml, path, "token"), "any")
+    tokens = score_row(scored(gsml, path, "token"), "any")
     assert (tokens.matched, tokens.gold, tokens.predicted) == golden.LAVAL_TOKENS
 
 
@@ -194,7 +194,7 @@ def test_language_models_against_a_person_by_characters(name: str, figures: tupl
     place = data / "span_annotation" / "annotations"
     gold_ = fc.read(place / "human" / "d2t-eval" / "dev")
     found = score(gold_, fc.read(place / "model" / "d2t-eval" / "dev" / f"zeroshot-{name}"), "char", by=(), draws=0)
-    hard, soft = row(found, "typed"), row(found, "any")
+    hard, soft = score_row(found, "typed"), score_row(found, "any")
     values = [each.value for own in (hard, soft) for each in (own.precision, own.recall, own.f1)]
     assert values == pytest.approx(figures, abs=5e-5)
 
@@ -215,4 +215,4 @@ def test_frank_through_score(data: Path) -> None:
 
 def test_pooled_votes_of_snac(data: Path) -> None:
     crowd = fc.read(data / "snac" / "SNaC_data.json", options=Options())
-    assert len(gold(crowd).kept) == 1205 + 936 + 21
+    assert len(gold(crowd).kept_errors) == 1205 + 936 + 21

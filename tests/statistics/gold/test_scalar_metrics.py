@@ -6,16 +6,16 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator
 from finecomb.core.study import Study
 from finecomb.statistics.gold.scalar_metrics import has_only_scalar_scores, scalar_metric_correlations
-from tests.statistics.agreement.worlds import PROTOCOL, Marked
-from tests.statistics.gold.worlds import TEXT, world
+from tests.statistics.agreement.agreement_studies import PROTOCOL, MarkTuple
+from tests.statistics.gold.gold_studies import TEXT, make_gold_study
 
-WORDS: list[Marked] = [(0, 3, "red"), (4, 7, "red"), (8, 13, "blue"), (14, 18, "blue")]
+WORDS: list[MarkTuple] = [(0, 3, "red"), (4, 7, "red"), (8, 13, "blue"), (14, 18, "blue")]
 
 
 def gold(counts: list[int]) -> Study:
     texts = {f"d{at}": TEXT for at in range(len(counts))}
     meta = {id: {"model": "ab"[at % 2]} for at, id in enumerate(texts)}
-    return world(texts, {(f"d{at}", "gold"): WORDS[:count] for at, count in enumerate(counts)}, meta)
+    return make_gold_study(texts, {(f"d{at}", "gold"): WORDS[:count] for at, count in enumerate(counts)}, meta)
 
 
 def metric(scores: list[float]) -> Study:
@@ -46,7 +46,7 @@ def test_one_study_or_two_give_the_same() -> None:
 def test_only_scores_without_marks_are_scalar() -> None:
     assert has_only_scalar_scores(metric([1.0]))
     assert not has_only_scalar_scores(gold([1]))
-    marked = world({"d0": TEXT}, {("d0", "p"): WORDS})
+    marked = make_gold_study({"d0": TEXT}, {("d0", "p"): WORDS})
     assert not has_only_scalar_scores(Study.from_items([*marked.items(), *metric([1.0]).iter_annotations()]))
 
 

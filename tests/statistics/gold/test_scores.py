@@ -11,29 +11,36 @@ from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.study import Study
 from finecomb.core.text_hash import text_hash
 from finecomb.statistics.gold.scores import MATCHES, Average, Match, score, score_by_rules, score_ratios
-from tests.statistics.agreement.worlds import PROTOCOL, Marked
-from tests.statistics.gold.worlds import TEXT, TEXTS, mark, pairs, row, world
+from tests.statistics.agreement.agreement_studies import PROTOCOL, MarkTuple
+from tests.statistics.gold.gold_studies import (
+    TEXT,
+    TEXTS,
+    gold_and_judge_marks,
+    make_gold_mark,
+    make_gold_study,
+    score_row,
+)
 
-RED: Marked = (0, 3, "red")
+RED: MarkTuple = (0, 3, "red")
 BY_SHARE: tuple[Match, Match] = ("partial", "mpp")
 AVERAGES: tuple[Average, Average] = ("micro", "macro")
 
 
 def test_two_studies_or_one_give_the_same() -> None:
-    gold: dict[tuple[str, str], list[Marked]] = {("d", "gold"): [RED]}
-    judge: dict[tuple[str, str], list[Marked]] = {("d", "judge"): [(0, 7, "blue")]}
-    apart = score(world({"d": TEXT}, gold), world({"d": TEXT}, judge), draws=0)
-    whole = score(world({"d": TEXT}, gold | judge), draws=0)
+    gold: dict[tuple[str, str], list[MarkTuple]] = {("d", "gold"): [RED]}
+    judge: dict[tuple[str, str], list[MarkTuple]] = {("d", "judge"): [(0, 7, "blue")]}
+    apart = score(make_gold_study({"d": TEXT}, gold), make_gold_study({"d": TEXT}, judge), draws=0)
+    whole = score(make_gold_study({"d": TEXT}, gold | judge), draws=0)
     assert [str(each.row()) for each in apart.rows] == [str(each.row()) for each in whole.rows]
 
 
 def test_nothing_submitted_is_undefined_and_says_why() -> None:
-    found = row(score(world({"d": TEXT}, {("d", "gold"): [RED], ("d", "judge"): []}), draws=0), "any")
+    found = score_row(score(make_gold_study({"d": TEXT}, {("d", "gold"): [RED], ("d", "judge"): []}), draws=0), "any")
     assert found.recall.value == 0
     assert math.isnan(found.precision.value)
     assert found.precision.why == "nothing was submitted here"
     assert math.isnan(found.f1.value)
-    empty = row(score(world({"d": TEXT}, {("d", "gold"): [], ("d", "judge"): [RED]}), draws=0), "any")
+    empty = score_row(score(make_gold_study({"d": TEXT}, {("d", "gold"): [], ("d", "judge"): [RED]}), draws=0), "any")
     assert empty.recall.why == "gold marks nothing here"
     assert empty.precision.value == 0
 
@@ -41,20 +48,20 @@ def test_nothing_submitted_is_undefined_and_says_why() -> None:
 def test_a_text_that_only_one_side_marked_counts() -> None:
     """A popular tool leaves such texts out and reports 1.0 here."""
     texts = {f"d{at}": TEXT for at in range(11)}
-    given: dict[tuple[str, str], list[Marked]] = {(id, "gold"): [RED] for id in texts}
+    given: dict[tuple[str, str], list[MarkTuple]] = {(id, "gold"): [RED] for id in texts}
     given |= {(id, "judge"): [RED] if id == "d0" else [] for id in texts}
-    assert row(score(world(texts, given), draws=0), "any").recall.value == pytest.approx(1 / 11)
+    assert score_row(score(make_gold_study(texts, given), draws=0), "any").recall.value == pytest.approx(1 / 11)
     bare = {key: own for key, own in given.items() if key[1] == "gold" or own}
-    found = score(world(texts, bare), draws=0)
-    assert row(found, "any").recall.value == pytest.approx(1 / 11)
+    found = score(make_gold_study(texts, bare), draws=0)
+    assert score_row(found, "any").recall.value == pytest.approx(1 / 11)
     assert "judge has no annotation on 10 of 11 texts with gold" in found.notes[0]
-    left = score(world(texts, bare), unread="leave-out", draws=0)
-    assert row(left, "any").recall.value == 1
+    left = score(make_gold_study(texts, bare), unread="leave-out", draws=0)
+    assert score_row(left, "any").recall.value == 1
     assert "left out" in left.notes[0]
 
 
 def test_work_that_was_set_aside_does_not_count() -> None:
-    study = world(TEXTS, {(id, name): [RED] for id in TEXTS for name in ("gold", "judge")})
+    study = make_gold_study(TEXTS, {(id, name): [RED] for id in TEXTS for name in ("gold", "judge")})
     items = [
         each.model_copy(update={"status": "excluded"})
         if isinstance(each, Annotation) and each.id == "d1/gold"
@@ -62,100 +69,106 @@ def test_work_that_was_set_aside_does_not_count() -> None:
         for each in study.items()
     ]
     found = score(Study.from_items(items), draws=0)
-    assert row(found, "any").gold == 1
+    assert score_row(found, "any").gold == 1
     assert found.judged[0].judge.documents == ("d0",)
     assert "set aside" in found.notes[0]
 
 
 def test_predictions_on_unknown_documents_and_other_texts_are_refused() -> None:
-    gold = world({"S001": TEXT}, {("S001", "gold"): [RED]})
+    gold = make_gold_study({"S001": TEXT}, {("S001", "gold"): [RED]})
     with pytest.raises(FinecombError, match=r"'S01' is annotated, but gold does not have it; did you mean 'S001'"):
-        score(gold, world({"S01": TEXT}, {("S01", "judge"): [RED]}))
+        score(gold, make_gold_study({"S01": TEXT}, {("S01", "judge"): [RED]}))
     with pytest.raises(FinecombError, match="has another text than in gold: 'one two three for' where gold has"):
-        score(gold, world({"S001": "one two three for"}, {("S001", "judge"): [RED]}))
+        score(gold, make_gold_study({"S001": "one two three for"}, {("S001", "judge"): [RED]}))
 
 
 def test_overlapping_marks_are_refused_by_the_tasks_rule_only() -> None:
-    study = world({"d": TEXT}, {("d", "gold"): [RED], ("d", "judge"): [(0, 7, "red"), (4, 13, "red")]})
+    study = make_gold_study({"d": TEXT}, {("d", "gold"): [RED], ("d", "judge"): [(0, 7, "red"), (4, 13, "red")]})
     with pytest.raises(FinecombError, match=r"'one two'.*'two three'.*overlap; .*use --match optimal"):
         score(study, match="task")
-    assert row(score(study, match="optimal", draws=0), "any").predicted == 2
+    assert score_row(score(study, match="optimal", draws=0), "any").predicted == 2
 
 
 def test_who_is_gold_must_be_clear() -> None:
-    nobody = world({"d": TEXT}, {("d", "p"): [RED], ("d", "q"): [RED]})
+    nobody = make_gold_study({"d": TEXT}, {("d", "p"): [RED], ("d", "q"): [RED]})
     with pytest.raises(FinecombError, match=r"no annotator of kind gold; say who is gold with --gold \(p, q\)"):
         score(nobody)
     found = score(nobody, gold_annotator="p", draws=0)
     assert [each.judge.name for each in found.judged] == ["q"]
     with pytest.raises(FinecombError, match="nobody to score"):
-        score(world({"d": TEXT}, {("d", "gold"): [RED]}))
+        score(make_gold_study({"d": TEXT}, {("d", "gold"): [RED]}))
     with pytest.raises(FinecombError, match="match cannot be 'exakt'; did you mean 'exact'"):
         score(nobody, match="exakt")  # type: ignore[arg-type]
 
 
 def test_a_judge_of_other_texts_cannot_be_compared() -> None:
-    study = world(TEXTS, {("d0", "gold"): [RED], ("d1", "judge"): [RED]})
+    study = make_gold_study(TEXTS, {("d0", "gold"): [RED], ("d1", "judge"): [RED]})
     with pytest.raises(FinecombError, match="judge has no annotation on any text that gold has"):
         score(study)
 
 
 def test_gold_without_a_majority_label_counts_in_any_only() -> None:
-    split = mark("g", TEXT, 0, 3, None, label_votes={"red": 1, "blue": 1}, votes=2)
-    study = world({"d": TEXT}, {("d", "gold"): [split, mark("h", TEXT, 4, 7, "red")], ("d", "judge"): [RED]})
+    split = make_gold_mark("g", TEXT, 0, 3, None, label_votes={"red": 1, "blue": 1}, votes=2)
+    study = make_gold_study(
+        {"d": TEXT}, {("d", "gold"): [split, make_gold_mark("h", TEXT, 4, 7, "red")], ("d", "judge"): [RED]}
+    )
     found = score(study, draws=0)
-    assert row(found, "any").matched == 1
-    assert (row(found, "red").gold, row(found, "red").matched, row(found, "red").predicted) == (1, 0, 1)
-    assert row(found, "typed").gold == 1
+    assert score_row(found, "any").matched == 1
+    assert (score_row(found, "red").gold, score_row(found, "red").matched, score_row(found, "red").predicted) == (
+        1,
+        0,
+        1,
+    )
+    assert score_row(found, "typed").gold == 1
     assert "1 gold marks have no label that counts" in found.notes[0]
 
 
 def test_rows_by_document_meta_add_up() -> None:
     given = {(id, name): [RED, (4, 7, "blue")][: 1 + at] for at, id in enumerate(TEXTS) for name in ("gold", "judge")}
     meta = {"d0": {"model": "a"}, "d1": {"model": "b"}}
-    found = score(world(TEXTS, given, meta), by=("label", "model"), draws=0)
+    found = score(make_gold_study(TEXTS, given, meta), by=("label", "model"), draws=0)
     rows = [each for each in found.rows if each.columns["label"] == "any"]
     assert [(each.columns["model"], each.gold) for each in rows] == [("a", 1), ("b", 2)]
     with pytest.raises(FinecombError, match="--by modle: documents have no meta of that name; did you mean 'model'"):
-        score(world(TEXTS, given, meta), by=("modle",))
+        score(make_gold_study(TEXTS, given, meta), by=("modle",))
 
 
 def test_the_same_seed_gives_the_same_interval_around_the_value() -> None:
     texts = {f"d{at}": TEXT for at in range(8)}
-    given: dict[tuple[str, str], list[Marked]] = {}
+    given: dict[tuple[str, str], list[MarkTuple]] = {}
     for at, id in enumerate(texts):
         given[id, "gold"] = [RED, (8, 13, "blue")]
         given[id, "judge"] = [RED] if at % 3 else [(4, 7, "red")]
-    first, again = (row(score(world(texts, given), seed=3), "any") for _ in range(2))
+    first, again = (score_row(score(make_gold_study(texts, given), seed=3), "any") for _ in range(2))
     assert first == again
     assert first.recall.low < first.recall.value < first.recall.high
 
 
 def test_an_interval_without_spread_says_so() -> None:
-    found = row(score(world(TEXTS, {(id, n): [RED] for id in TEXTS for n in ("gold", "judge")})), "any")
+    found = score_row(score(make_gold_study(TEXTS, {(id, n): [RED] for id in TEXTS for n in ("gold", "judge")})), "any")
     assert found.recall.value == 1
     assert math.isnan(found.recall.low)
     assert found.recall.why == "all resamples give the same value, so no interval"
 
 
-@given(pairs(apart=True))
-def test_intervals_resample_the_sums_of_documents(both: dict[tuple[str, str], list[Marked]]) -> None:
-    found = score(world(TEXTS, both), draws=0)
+@given(gold_and_judge_marks(apart=True))
+def test_intervals_resample_the_sums_of_documents(both: dict[tuple[str, str], list[MarkTuple]]) -> None:
+    found = score(make_gold_study(TEXTS, both), draws=0)
     sums = found.judged[0].sums[0]
-    assert score_ratios(sums.sum(axis=0))[0] == pytest.approx(row(found, "any").recall.value, nan_ok=True)
+    assert score_ratios(sums.sum(axis=0))[0] == pytest.approx(score_row(found, "any").recall.value, nan_ok=True)
     assert np.all(sums[:, 2] <= sums[:, 0])
     assert np.all(sums[:, 3] <= sums[:, 1])
 
 
 def test_unplaced_marks_count_and_match_nothing() -> None:
-    lost = mark("g", TEXT, 0, 3, "red").model_copy(update={"spans": (), "unlocated": "not there"})
-    found = score(world({"d": TEXT}, {("d", "gold"): [lost], ("d", "judge"): [RED]}), draws=0)
-    assert (row(found, "any").gold, row(found, "any").matched) == (1, 0)
+    lost = make_gold_mark("g", TEXT, 0, 3, "red").model_copy(update={"spans": (), "unlocated": "not there"})
+    found = score(make_gold_study({"d": TEXT}, {("d", "gold"): [lost], ("d", "judge"): [RED]}), draws=0)
+    assert (score_row(found, "any").gold, score_row(found, "any").matched) == (1, 0)
     assert "1 marks of gold have no place in their text" in found.notes[0]
 
 
 def test_scalar_metrics_are_no_judges_of_marks() -> None:
-    study = world({"d": TEXT}, {("d", "gold"): [RED], ("d", "judge"): [RED]})
+    study = make_gold_study({"d": TEXT}, {("d", "gold"): [RED], ("d", "judge"): [RED]})
     metric = Annotation(id="d/m", document="d", annotator="m", protocol=PROTOCOL.id, answers={"score": 0.5})
     whole = Study.from_items([*study.items(), Annotator(id="m", kind="detector"), metric])
     assert [each.judge.name for each in score(whole, draws=0).judged] == ["judge"]
@@ -170,12 +183,16 @@ def test_marks_on_a_context_match_marks_there_only() -> None:
     annotations = [
         Annotation(id="d/gold", document="d", annotator="gold", protocol=PROTOCOL.id, marks=(prompt,)),
         Annotation(
-            id="d/judge", document="d", annotator="judge", protocol=PROTOCOL.id, marks=(mark("j", TEXT, 0, 3, "red"),)
+            id="d/judge",
+            document="d",
+            annotator="judge",
+            protocol=PROTOCOL.id,
+            marks=(make_gold_mark("j", TEXT, 0, 3, "red"),),
         ),
     ]
     who = [Annotator(id="gold", kind="gold"), Annotator(id="judge", kind="llm")]
     found = score(Study.from_items([PROTOCOL, document, *who, *annotations]), draws=0)
-    assert row(found, "any").matched == 0
+    assert score_row(found, "any").matched == 0
 
 
 # --- rules beside ours -------------------------------------------------------------------------------------------
@@ -183,8 +200,10 @@ def test_marks_on_a_context_match_marks_there_only() -> None:
 
 def test_overlapping_marks_are_scored_unless_the_task_is_asked_for() -> None:
     """The default was the task's rule, which refuses them."""
-    study = world({"d": TEXT}, {("d", "gold"): [(0, 3, "red")], ("d", "judge"): [(0, 7, "red"), (4, 13, "red")]})
-    assert row(score(study, draws=0), "any").matched == 1
+    study = make_gold_study(
+        {"d": TEXT}, {("d", "gold"): [(0, 3, "red")], ("d", "judge"): [(0, 7, "red"), (4, 13, "red")]}
+    )
+    assert score_row(score(study, draws=0), "any").matched == 1
     with pytest.raises(FinecombError, match="use --match optimal"):
         score(study, match="task", draws=0)
 
@@ -192,15 +211,15 @@ def test_overlapping_marks_are_scored_unless_the_task_is_asked_for() -> None:
 def test_gold_in_the_predicted_study_is_not_scored_against_itself() -> None:
     """A study that keeps its gold beside the judges gave gold a perfect score among them."""
     given = {("d", "reader"): [(0, 3, "red")], ("d", "judge"): [(0, 3, "red")]}
-    study = world({"d": TEXT}, given)
+    study = make_gold_study({"d": TEXT}, given)
     rows = score(study, study, gold_annotator="reader", draws=0).rows
     assert {each.columns["judge"] for each in rows} == {"judge"}
-    alone = world({"d": TEXT}, {("d", "gold"): [(0, 3, "red")]})
-    assert row(score(alone, alone, draws=0), "any").f1.value == 1  # nobody else is there
+    alone = make_gold_study({"d": TEXT}, {("d", "gold"): [(0, 3, "red")]})
+    assert score_row(score(alone, alone, draws=0), "any").f1.value == 1  # nobody else is there
 
 
 def test_decisions_of_an_adjudicator_are_said() -> None:
-    study = world({"d": TEXT}, {("d", "gold"): [RED], ("d", "judge"): [RED]})
+    study = make_gold_study({"d": TEXT}, {("d", "gold"): [RED], ("d", "judge"): [RED]})
     decision = {"what": "taken", "by": "ann", "when": "2026-01-31T09:30:00Z", "gold": ["d/gold/0"]}
     meta = {"adjudication": {"k": decision}}
     items = [
@@ -214,45 +233,47 @@ def test_decisions_of_an_adjudicator_are_said() -> None:
 
 def test_a_sentence_is_found_when_both_mark_something_in_it() -> None:
     text = "One two. Three four. Five six."
-    study = world(
+    study = make_gold_study(
         {"d": text}, {("d", "gold"): [(0, 3, "red"), (9, 14, "red")], ("d", "judge"): [(4, 7, "blue"), (21, 25, "red")]}
     )
-    any_, typed = (row(score(study, match="sentence", draws=0), label) for label in ("any", "typed"))
+    any_, typed = (score_row(score(study, match="sentence", draws=0), label) for label in ("any", "typed"))
     assert (any_.gold, any_.predicted, any_.matched) == (2, 2, 1)
     assert (typed.gold, typed.predicted, typed.matched) == (2, 2, 0)
 
 
 def test_another_severity_is_worth_half_under_the_rule_of_wmt25() -> None:
     def severe(id: str, start: int, end: int, severity: str) -> Mark:
-        return mark(id, TEXT, start, end, "red", answers={"severity": severity})
+        return make_gold_mark(id, TEXT, start, end, "red", answers={"severity": severity})
 
-    study = world(
+    study = make_gold_study(
         {"d": TEXT},
         {
             ("d", "gold"): [severe("g0", 0, 3, "major"), severe("g1", 8, 13, "minor")],
             ("d", "judge"): [severe("j0", 0, 3, "minor"), severe("j1", 8, 12, "minor")],
         },
     )
-    found = row(score(study, match="wmt25", draws=0), "any")
+    found = score_row(score(study, match="wmt25", draws=0), "any")
     assert (found.gold, found.predicted, found.matched) == (8, 7, 1.5 + 4)
-    assert row(score(study, match="char", draws=0), "any").matched == 7
+    assert score_row(score(study, match="char", draws=0), "any").matched == 7
 
 
 def test_the_greatest_credit_may_need_fewer_pairs() -> None:
     """`partial` makes as many pairs as it can, `mpp` as much credit."""
-    both: dict[tuple[str, str], list[Marked]] = {
+    both: dict[tuple[str, str], list[MarkTuple]] = {
         ("d", "gold"): [(0, 10, "red"), (10, 18, "red")],
         ("d", "judge"): [(0, 1, "red"), (1, 11, "red")],
     }
-    shares = {match: row(score(world({"d": TEXT}, both), match=match, draws=0), "any") for match in BY_SHARE}
+    shares = {
+        match: score_row(score(make_gold_study({"d": TEXT}, both), match=match, draws=0), "any") for match in BY_SHARE
+    }
     assert (shares["partial"].matched, shares["partial"].right) == pytest.approx((1 / 10 + 1 / 8, 1 + 1 / 10))
     assert (shares["mpp"].matched, shares["mpp"].right) == pytest.approx((0.9, 0.9))
 
 
-@given(pairs())
-def test_mpp_is_never_worth_less_than_partial(both: dict[tuple[str, str], list[Marked]]) -> None:
-    study = world(TEXTS, both)
-    partial, mpp = (row(score(study, match=match, draws=0), "any") for match in BY_SHARE)
+@given(gold_and_judge_marks())
+def test_mpp_is_never_worth_less_than_partial(both: dict[tuple[str, str], list[MarkTuple]]) -> None:
+    study = make_gold_study(TEXTS, both)
+    partial, mpp = (score_row(score(study, match=match, draws=0), "any") for match in BY_SHARE)
     assert mpp.matched + mpp.right >= partial.matched + partial.right - 1e-9
 
 
@@ -264,7 +285,9 @@ def test_macro_is_the_mean_over_texts() -> None:
         ("b", "gold"): [(0, 3, "red"), (4, 7, "red"), (8, 13, "red")], ("b", "judge"): [(0, 3, "red")],
         ("c", "gold"): [], ("c", "judge"): [],
     }  # fmt: skip
-    micro, macro = (row(score(world(texts, given), average=each, draws=100), "any") for each in AVERAGES)
+    micro, macro = (
+        score_row(score(make_gold_study(texts, given), average=each, draws=100), "any") for each in AVERAGES
+    )
     assert (micro.recall.value, macro.recall.value) == pytest.approx((2 / 4, (1 + 1 / 3 + 1) / 3))
     assert macro.recall.signature["average"] == "macro"
     assert macro.recall.low <= macro.recall.value <= macro.recall.high
@@ -277,7 +300,7 @@ def test_every_rule_in_one_table_with_ranks() -> None:
         ("d", "long"): [(0, 7, "red"), (4, 18, "red")],
         ("d", "short"): [(0, 3, "red")],
     }
-    by_rule = score_by_rules(world({"d": TEXT}, given))
+    by_rule = score_by_rules(make_gold_study({"d": TEXT}, given))
     ranks = {each["judge"]: each for each in by_rule.ranks}
     assert (ranks["long"]["optimal"], ranks["short"]["optimal"]) == (1, 2)
     assert (ranks["long"]["exact"], ranks["short"]["exact"]) == (2, 1)
@@ -287,7 +310,9 @@ def test_every_rule_in_one_table_with_ranks() -> None:
 
 
 def test_a_judge_that_was_fitted_on_the_texts_is_warned_about() -> None:
-    study = world({"a": TEXT, "b": "another text"}, {(id, n): [RED] for id in "ab" for n in ("gold", "judge")})
+    study = make_gold_study(
+        {"a": TEXT, "b": "another text"}, {(id, n): [RED] for id in "ab" for n in ("gold", "judge")}
+    )
     fitted = {"fitted_texts": [text_hash(TEXT)]}
     items = [
         each.model_copy(update={"meta": fitted}) if isinstance(each, Annotator) and each.id == "judge" else each

@@ -47,7 +47,7 @@ def test_counts_start_at_thirty_texts_and_say_so() -> None:
     assert monitored_mean(counts[:29]).why == "starts at 30 texts; there are 29"
     watched = monitored_mean(counts)
     assert watched.low < counts.mean() < watched.high
-    assert "approximately" in watched.says
+    assert "approximately" in watched.description
     assert monitored_mean(np.zeros(40)).why
 
 

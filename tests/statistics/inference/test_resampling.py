@@ -13,7 +13,7 @@ import finecomb
 from finecomb.core.estimate import Signature
 from finecomb.statistics.inference import resampling
 
-SIGNATURE = Signature.of(statistic="toy")
+SIGNATURE = Signature.from_fields(statistic="toy")
 ROOT = Path(finecomb.__file__).parent
 
 
@@ -58,7 +58,7 @@ def test_an_interval_of_the_mean_is_close_to_that_of_the_normal() -> None:
     ],
 )
 def test_an_estimate_without_an_interval_says_why(values: list[float], without: str, reason: str) -> None:
-    estimate = resampling.estimate_with_interval(0.5, np.array(values), SIGNATURE, without=without)
+    estimate = resampling.estimate_with_interval(0.5, np.array(values), SIGNATURE, missing_interval_reason=without)
     assert (estimate.value, estimate.why) == (0.5, reason)
     assert math.isnan(estimate.low)
     assert math.isnan(estimate.high)

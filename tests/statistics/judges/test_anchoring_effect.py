@@ -5,7 +5,7 @@ import pytest
 
 from finecomb.core.errors import FinecombError
 from finecomb.statistics.judges.anchoring_effect import anchoring_findings, estimate_anchoring_effect
-from tests.statistics.judges.worlds import reader, study
+from tests.statistics.judges.judge_studies import make_judge_study, simulate_annotator
 
 
 def simulated(
@@ -47,17 +47,17 @@ def test_help_for_everybody_cannot_be_measured() -> None:
 
 
 def test_people_who_follow_the_machine_are_seen() -> None:
-    machine = reader(60, 50, finds=0.5, alarms=0.3)
+    machine = simulate_annotator(60, 50, finds=0.5, alarms=0.3)
     marks, metas = {"machine": machine}, {}
     for at in range(3):
-        person = reader(60, at)
+        person = simulate_annotator(60, at)
         for number, name in enumerate(sorted(person)):
             blind = (number + at) % 3 == 0
             metas[f"p{at}", name] = {"blind": True} if blind else {"offered": ["m"]}
             if not blind:
                 person[name] = sorted({*person[name], *machine[name]})
         marks[f"p{at}"] = person
-    whole = study(marks, {"machine": "llm"}, annotation_meta=metas)
+    whole = make_judge_study(marks, {"machine": "llm"}, annotation_meta=metas)
     rows = {
         (each.columns["measure"], each.columns["tasks"]): each.estimate for each in anchoring_findings(whole, "machine")
     }

@@ -19,26 +19,28 @@ from finecomb.statistics.judges.judge_agreement import (
 from finecomb.statistics.judges.text_values import select_people_and_judges
 from finecomb.statistics.judges.validity import stale_conditions, stale_warning
 from finecomb.statistics.selection.view import Filters, view
-from tests.statistics.judges.worlds import Marked, crowd, reader, study
+from tests.statistics.judges.judge_studies import MarkTuples, make_crowd_study, make_judge_study, simulate_annotator
 
 FAST = CalibrationOptions(draws=200, levels=("token",), gamma=False)
 
 
 def test_a_judge_like_a_person_may_stand_in() -> None:
-    result = calibrate(crowd(150), "judge", CalibrationOptions(epsilon=0.2, draws=200, levels=("token",), gamma=False))
+    result = calibrate(
+        make_crowd_study(150), "judge", CalibrationOptions(epsilon=0.2, draws=200, levels=("token",), gamma=False)
+    )
     assert result.verdict == "may stand in"
     assert "may stand in" in result.paragraph
     assert "name" in result.labels
 
 
 def test_a_judge_who_guesses_may_not_be_used() -> None:
-    result = calibrate(crowd(60, judge=reader(60, 5, finds=0.3, alarms=0.3)), "judge", FAST)
+    result = calibrate(make_crowd_study(60, judge=simulate_annotator(60, 5, finds=0.3, alarms=0.3)), "judge", FAST)
     assert result.verdict == "may not be used for this"
     assert not result.test.passes
 
 
 def test_a_judge_who_finds_less_may_help() -> None:
-    result = calibrate(crowd(120, judge=reader(120, 5, finds=0.45, alarms=0.02)), "judge", FAST)
+    result = calibrate(make_crowd_study(120, judge=simulate_annotator(120, 5, finds=0.45, alarms=0.02)), "judge", FAST)
     assert result.verdict == "may help, may not stand in"
     found = next(each.estimate for each in result.found if each.columns["part"] == "all")
     assert 0.35 < found.value < 0.6
@@ -47,7 +49,7 @@ def test_a_judge_who_finds_less_may_help() -> None:
 
 
 def test_alpha_of_people_is_krippendorffs_where_all_read_everything() -> None:
-    whole = crowd(30)
+    whole = make_crowd_study(30)
     result = calibrate(whole, "judge", FAST)
     people = [f"p{at}" for at in range(4)]
     alphas = agree(view(whole, Filters(annotators=tuple(people))), ["alpha"], draws=0)
@@ -62,8 +64,8 @@ def test_alpha_of_people_is_krippendorffs_where_all_read_everything() -> None:
 
 def test_judge_and_one_person_have_the_alpha_of_two() -> None:
     """The judge's alpha with two equal people is Krippendorff's of judge and person."""
-    one = reader(30, 0)
-    whole = study({"a": one, "b": one, "judge": reader(30, 7)}, {"judge": "llm"})
+    one = simulate_annotator(30, 0)
+    whole = make_judge_study({"a": one, "b": one, "judge": simulate_annotator(30, 7)}, {"judge": "llm"})
     result = calibrate(whole, "judge", FAST)
     alphas = agree(view(whole, Filters(annotators=("a", "judge"))), ["alpha", "f1"], draws=0)
     for measure in ("alpha", "f1"):
@@ -75,7 +77,7 @@ def test_judge_and_one_person_have_the_alpha_of_two() -> None:
 
 
 def test_one_against_the_rest_equals_its_definition() -> None:
-    whole = crowd(12, people=3)
+    whole = make_crowd_study(12, people=3)
     sums = compute_agreement_sums(select_people_and_judges(whole, ["judge"]), "judge", "document")
     marked = {name: np.array([bool(own[text]) for text in sorted(own)]) for name, own in _marks(whole).items()}
     people = ["p0", "p1", "p2"]
@@ -112,7 +114,7 @@ def test_the_verdict_is_that_of_the_difference(low: float, high: float, expected
 
 
 def test_the_page_and_the_tables_hold_the_answer() -> None:
-    result = calibrate(crowd(20), "judge", FAST)
+    result = calibrate(make_crowd_study(20), "judge", FAST)
     page = calibration_page(result)
     assert result.verdict in page
     assert "<svg" in page
@@ -121,9 +123,11 @@ def test_the_page_and_the_tables_hold_the_answer() -> None:
 
 
 def test_a_contract_is_stale_when_the_judge_or_time_changes() -> None:
-    result = calibrate(crowd(20, annotator_meta={"judge": {"model": "m-1", "prompt_hash": "ab"}}), "judge", FAST)
+    result = calibrate(
+        make_crowd_study(20, annotator_meta={"judge": {"model": "m-1", "prompt_hash": "ab"}}), "judge", FAST
+    )
     made = datetime(2026, 1, 1, tzinfo=UTC)
-    contract = result.contract(made)
+    contract = result.build_contract(made)
     assert contract.binding.model == "m-1"
     assert stale_warning(contract, result.binding, made + timedelta(days=29), {}) == ""
     assert "30 days" in stale_warning(contract, result.binding, made + timedelta(days=31), {})
@@ -135,7 +139,7 @@ def test_a_contract_is_stale_when_the_judge_or_time_changes() -> None:
 
 def test_a_question_is_compared_instead_of_marks() -> None:
     with pytest.raises(FinecombError, match="nobody answered"):
-        calibrate(crowd(20), "judge", CalibrationOptions(question="rating"))
+        calibrate(make_crowd_study(20), "judge", CalibrationOptions(question="rating"))
 
 
 @pytest.mark.parametrize(
@@ -144,31 +148,33 @@ def test_a_question_is_compared_instead_of_marks() -> None:
 )
 def test_what_says_nothing_is_refused(texts: int, people: int, message: str) -> None:
     with pytest.raises(FinecombError, match=message):
-        calibrate(crowd(texts, people), "judge", FAST)
+        calibrate(make_crowd_study(texts, people), "judge", FAST)
 
 
 def test_no_text_in_common_is_refused() -> None:
-    people = {f"p{at}": reader(10, at) for at in range(2)}
-    other = {f"x{name}": marks for name, marks in reader(10, 5).items()}
+    people = {f"p{at}": simulate_annotator(10, at) for at in range(2)}
+    other = {f"x{name}": marks for name, marks in simulate_annotator(10, 5).items()}
     with pytest.raises(FinecombError, match="no text in common"):
-        calibrate(study({**people, "judge": other}, {"judge": "llm"}), "judge", FAST)
+        calibrate(make_judge_study({**people, "judge": other}, {"judge": "llm"}), "judge", FAST)
 
 
 def test_a_judge_is_not_judged_on_what_it_was_fitted_on() -> None:
-    whole = crowd(20, annotator_meta={"judge": {"trained_on": ["d003", "elsewhere"]}})
+    whole = make_crowd_study(20, annotator_meta={"judge": {"trained_on": ["d003", "elsewhere"]}})
     with pytest.raises(FinecombError, match="fitted on 1 of the 20 texts"):
         calibrate(whole, "judge", FAST)
 
 
 def test_a_constant_judge_is_told() -> None:
-    silent: dict[str, Marked] = {f"d{at:03}": [] for at in range(40)}
-    result = calibrate(crowd(40, judge=silent), "judge", FAST)
+    silent: dict[str, MarkTuples] = {f"d{at:03}": [] for at in range(40)}
+    result = calibrate(make_crowd_study(40, judge=silent), "judge", FAST)
     assert result.verdict == "may not be used for this"
     assert "the judge gives the same answer to every item" in result.notes
 
 
 def test_winning_against_people_is_not_enough_where_agreement_is_less() -> None:
-    result = calibrate(crowd(150), "judge", CalibrationOptions(epsilon=0.2, draws=200, levels=("token",), gamma=False))
+    result = calibrate(
+        make_crowd_study(150), "judge", CalibrationOptions(epsilon=0.2, draws=200, levels=("token",), gamma=False)
+    )
     less = [
         each
         if each.columns["who"] != "difference"

@@ -6,7 +6,7 @@ import pytest
 
 from finecomb.statistics.judges.calibration import CalibrationOptions, calibrate, find_alpha
 from finecomb.statistics.judges.calibration_record import CalibrationRecord, RecordedEstimate, calibration_record
-from tests.statistics.judges.worlds import crowd, reader, study
+from tests.statistics.judges.judge_studies import make_crowd_study, make_judge_study, simulate_annotator
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 PROBE = {"judge~repeat": {"probe": "repeat", "probe_of": "judge"}, "judge": {"model": "mine"}}
@@ -14,10 +14,10 @@ PROBE = {"judge~repeat": {"probe": "repeat", "probe_of": "judge"}, "judge": {"mo
 
 @pytest.fixture(scope="module")
 def record() -> CalibrationRecord:
-    people = {f"p{at}": reader(16, at) for at in range(3)}
-    metas = {name: {"model": "mine" if at % 2 else "other"} for at, name in enumerate(reader(16, 0))}
-    whole = study(
-        {**people, "judge": reader(16, 77), "judge~repeat": reader(16, 78)},
+    people = {f"p{at}": simulate_annotator(16, at) for at in range(3)}
+    metas = {name: {"model": "mine" if at % 2 else "other"} for at, name in enumerate(simulate_annotator(16, 0))}
+    whole = make_judge_study(
+        {**people, "judge": simulate_annotator(16, 77), "judge~repeat": simulate_annotator(16, 78)},
         {"judge": "llm", "judge~repeat": "llm"}, metas, PROBE,
     )  # fmt: skip
     return calibration_record(calibrate(whole, "judge", CalibrationOptions(draws=20)), NOW, 14)
@@ -40,9 +40,11 @@ def test_a_record_says_what_the_page_shows(record: CalibrationRecord) -> None:
 
 
 def test_undefined_numbers_are_null_with_a_reason() -> None:
-    result = calibrate(crowd(9, judge={f"d{n:03}": [] for n in range(9)}), "judge", CalibrationOptions(draws=20))
+    result = calibrate(
+        make_crowd_study(9, judge={f"d{n:03}": [] for n in range(9)}), "judge", CalibrationOptions(draws=20)
+    )
     record = calibration_record(result, NOW)
     share = next(row for row in record.agreement if row.label == "name" and row.measure == "one-vs-rest-precision")
     assert share.judge.value is None
     assert share.judge.why == "the judge never used this label"
-    assert RecordedEstimate.of(find_alpha(result.agreement, "judge")).signature.startswith("statistic:alpha")  # type: ignore[arg-type]
+    assert RecordedEstimate.from_estimate(find_alpha(result.agreement, "judge")).signature.startswith("statistic:alpha")  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 from finecomb.statistics.judges.counterfactual_validation import Correction, corrected_text, validate
-from tests.statistics.judges.worlds import PROTOCOL
+from tests.statistics.judges.judge_studies import PROTOCOL
 
 TEXT = "Ten gulls and nine terns."
 

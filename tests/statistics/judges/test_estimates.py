@@ -7,18 +7,21 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.study import Study
 from finecomb.statistics.judges.estimates import FIXED_SHARES, PEOPLE_ALONE, WITH_JUDGES, estimate_means
 from finecomb.statistics.judges.ppi import TextValues, ppi_mean
-from tests.statistics.judges.worlds import Marked, reader, study
+from tests.statistics.judges.judge_studies import MarkTuples, make_judge_study, simulate_annotator
 
 
-def some(marks: dict[str, Marked], count: int, seed: int = 0) -> dict[str, Marked]:
+def some(marks: dict[str, MarkTuples], count: int, seed: int = 0) -> dict[str, MarkTuples]:
     chosen = np.random.default_rng(seed).permutation(sorted(marks))[:count]
     return {name: marks[name] for name in sorted(chosen)}
 
 
 def world(read: int = 30, texts: int = 120, **more: object) -> Study:
-    person, judge = reader(texts, 0, finds=0.95, alarms=0.02), reader(texts, 1, finds=0.9, alarms=0.05)
+    person, judge = (
+        simulate_annotator(texts, 0, finds=0.95, alarms=0.02),
+        simulate_annotator(texts, 1, finds=0.9, alarms=0.05),
+    )
     metas = {name: {"model": "big" if at % 3 else "small"} for at, name in enumerate(sorted(person))}
-    return study({"p0": some(person, read), "judge": judge}, {"judge": "llm"}, metas=metas, **more)  # type: ignore[arg-type]
+    return make_judge_study({"p0": some(person, read), "judge": judge}, {"judge": "llm"}, metas=metas, **more)  # type: ignore[arg-type]
 
 
 def counts(whole: Study, name: str) -> dict[str, int]:
@@ -48,13 +51,13 @@ def test_a_good_judge_is_worth_texts_and_noise_is_worth_none() -> None:
     good = estimate_means(world(60, 400), ["judge"], strata=()).findings[-1]
     assert float(str(good.columns["worth"])) > 90
     assert good.columns["advice"] == "the judges help"
-    person, noise = reader(120, 0), reader(120, 1)
+    person, noise = simulate_annotator(120, 0), simulate_annotator(120, 1)
     shuffled = dict(
         zip(sorted(noise), [noise[name] for name in np.random.default_rng(3).permutation(sorted(noise))], strict=True)
     )
-    useless = estimate_means(study({"p0": some(person, 30), "judge": shuffled}, {"judge": "llm"}), ["judge"]).findings[
-        -1
-    ]
+    useless = estimate_means(
+        make_judge_study({"p0": some(person, 30), "judge": shuffled}, {"judge": "llm"}), ["judge"]
+    ).findings[-1]
     assert useless.columns["advice"] in ("the judges add nothing; use people alone", "the judges help, or not")
     assert float(str(useless.columns["added_low"])) <= 0
 
@@ -68,9 +71,9 @@ def test_systems_have_their_rows_and_differences() -> None:
 
 
 def test_differences_are_paired_by_prompt() -> None:
-    marks = reader(60, 0)
+    marks = simulate_annotator(60, 0)
     metas = {name: {"model": "ab"[at % 2], "prompt_id": str(at // 2)} for at, name in enumerate(sorted(marks))}
-    whole = study({"p0": marks}, metas=metas)
+    whole = make_judge_study({"p0": marks}, metas=metas)
     difference = estimate_means(whole, by="model").find(model="a - b", method=PEOPLE_ALONE)
     own = counts(whole, "p0")
     names = sorted(own)
@@ -94,49 +97,49 @@ def test_every_measure_has_an_interval_around_the_plain_value(measure: str) -> N
 
 
 def test_chances_of_being_drawn_are_used() -> None:
-    person = reader(60, 0)
+    person = simulate_annotator(60, 0)
     names = sorted(person)[:20]
     chances = {("p0", name): {"inclusion": 0.5 if person[name] else 0.1} for name in names}
-    whole = study({"p0": {name: person[name] for name in names}}, annotation_meta=chances)
+    whole = make_judge_study({"p0": {name: person[name] for name in names}}, annotation_meta=chances)
     weights = np.array([1 / chances["p0", name]["inclusion"] for name in names])
     values = np.array([len(person[name]) for name in names])
     assert estimate_means(whole, strata=()).find(method=PEOPLE_ALONE).value == pytest.approx(
         weights @ values / weights.sum()
     )
-    partly = study({"p0": person}, annotation_meta=chances)
+    partly = make_judge_study({"p0": person}, annotation_meta=chances)
     with pytest.raises(FinecombError, match="40 of 60 texts"):
         estimate_means(partly)
 
 
 def test_texts_chosen_by_hand_are_told() -> None:
-    person, judge = reader(120, 0), reader(120, 1, finds=1, alarms=0)
+    person, judge = simulate_annotator(120, 0), simulate_annotator(120, 1, finds=1, alarms=0)
     worst = sorted(person, key=lambda name: -len(judge[name]))[:30]
-    whole = study({"p0": {name: person[name] for name in worst}, "judge": judge}, {"judge": "llm"})
+    whole = make_judge_study({"p0": {name: person[name] for name in worst}, "judge": judge}, {"judge": "llm"})
     assert "not a random sample" in " ".join(estimate_means(whole, ["judge"]).notes)
     assert not estimate_means(world(), ["judge"]).notes
 
 
 def test_a_judge_that_saw_a_part_is_told_or_refused() -> None:
-    person, judge = reader(60, 0), reader(60, 1)
+    person, judge = simulate_annotator(60, 0), simulate_annotator(60, 1)
     part = {name: judge[name] for name in sorted(judge)[:50]}
     with pytest.raises(FinecombError, match="judge has not read 10 of the 60 texts"):
-        estimate_means(study({"p0": person, "judge": part}, {"judge": "llm"}), ["judge"])
+        estimate_means(make_judge_study({"p0": person, "judge": part}, {"judge": "llm"}), ["judge"])
     first = {name: person[name] for name in sorted(person)[:20]}
-    other = study({"p0": first, "judge": part, "more": judge}, {"judge": "llm", "more": "llm"})
+    other = make_judge_study({"p0": first, "judge": part, "more": judge}, {"judge": "llm", "more": "llm"})
     assert "judges have not read 10 texts" in " ".join(estimate_means(other, ["judge", "more"]).notes)
 
 
 def test_strata_with_one_text_are_refused_when_asked_for() -> None:
-    person = reader(12, 0)
+    person = simulate_annotator(12, 0)
     metas = {name: {"topic": "rare" if at == 0 else "usual"} for at, name in enumerate(sorted(person))}
-    whole = study({"p0": person}, metas=metas)
+    whole = make_judge_study({"p0": person}, metas=metas)
     with pytest.raises(FinecombError, match="stratum rare has fewer than two"):
         estimate_means(whole, strata=["topic"])
     assert [each.columns["method"] for each in estimate_means(whole).findings] == [PEOPLE_ALONE]
 
 
 def test_all_zeros_have_no_interval_of_width_0() -> None:
-    whole = study({"p0": {f"d{at}": [] for at in range(20)}})
+    whole = make_judge_study({"p0": {f"d{at}": [] for at in range(20)}})
     count, share = estimate_means(whole, (), ["count", "marked-documents"]).findings
     assert count.estimate.value == 0
     assert np.isnan(count.estimate.low)
@@ -145,7 +148,7 @@ def test_all_zeros_have_no_interval_of_width_0() -> None:
 
 
 def test_two_texts_are_too_few() -> None:
-    whole = study({"p0": reader(2, 0)})
+    whole = make_judge_study({"p0": simulate_annotator(2, 0)})
     assert "people read 2 texts" in estimate_means(whole).findings[0].estimate.why
 
 
@@ -157,8 +160,8 @@ def test_a_judge_is_nobody_among_people() -> None:
 
 
 def test_a_judge_that_was_fitted_on_peoples_texts_is_refused() -> None:
-    whole = study(
-        {"p0": reader(20, 0), "judge": reader(40, 1)}, {"judge": "llm"},
+    whole = make_judge_study(
+        {"p0": simulate_annotator(20, 0), "judge": simulate_annotator(40, 1)}, {"judge": "llm"},
         annotator_meta={"judge": {"trained_on": ["d003", "d030"]}},
     )  # fmt: skip
     with pytest.raises(FinecombError, match="judge was fitted on 1 of the 20 texts that people read"):

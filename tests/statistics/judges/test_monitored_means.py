@@ -8,11 +8,11 @@ import pytest
 from finecomb.statistics.judges.monitored_means import monitored_means, stratified_monitored_mean
 from finecomb.statistics.judges.text_allocation import TextStrata, stratum_deviations, stratum_probabilities
 from finecomb.statistics.selection.view import view
-from tests.statistics.judges.worlds import reader, study
+from tests.statistics.judges.judge_studies import make_judge_study, simulate_annotator
 
 
 def test_both_means_say_which_kind_they_are() -> None:
-    seen = view(study({"p0": reader(40, 0), "p1": reader(40, 1)}))
+    seen = view(make_judge_study({"p0": simulate_annotator(40, 0), "p1": simulate_annotator(40, 1)}))
     share, marks = monitored_means(seen)
     assert (share.columns["kind"], marks.columns["kind"]) == ("bounded", "counts")
     assert "at most 5%" in str(share.columns["says"])
@@ -21,7 +21,7 @@ def test_both_means_say_which_kind_they_are() -> None:
 
 
 def test_nothing_handed_in_has_no_mean_but_a_reason() -> None:
-    share, marks = monitored_means(view(study({"p0": {}, "p1": reader(1, 0)})))
+    share, marks = monitored_means(view(make_judge_study({"p0": {}, "p1": simulate_annotator(1, 0)})))
     assert marks.estimate.why.startswith("starts at 30 texts")
     assert math.isnan(marks.estimate.low)
     assert share.estimate.high == 1

@@ -36,7 +36,7 @@ def slow_third(sample: np.ndarray) -> float:
 
 
 def test_people_alone_are_the_plain_mean() -> None:
-    own = values().plain()
+    own = values().without_judges_or_strata()
     mean, plain = ppi_mean(own), mean_error_moments(own.human)
     assert mean.value == pytest.approx(own.human.mean())
     assert mean.spread.variance == pytest.approx(own.human.var(ddof=1) / 20)
@@ -98,13 +98,13 @@ def test_the_estimate_is_prediction_powered_with_tuned_power() -> None:
 def test_a_judge_of_no_use_changes_nothing() -> None:
     own = values(informative=False, seed=3)
     assert not ppi_mean(own).uses_judges
-    assert ppi_mean(own).interval() == pytest.approx(ppi_mean(own.plain()).interval())
+    assert ppi_mean(own).interval() == pytest.approx(ppi_mean(own.without_judges_or_strata()).interval())
 
 
 def test_judges_add_nothing_where_people_have_read_everything() -> None:
     for seed in range(20):
         own = values(60, 60, seed)
-        mean, alone = ppi_mean(own), ppi_mean(own.plain())
+        mean, alone = ppi_mean(own), ppi_mean(own.without_judges_or_strata())
         assert mean.value == pytest.approx(alone.value)
         assert mean.spread.variance > 0.95 * alone.spread.variance
 
@@ -144,7 +144,7 @@ def test_the_same_judge_twice_counts_once() -> None:
 def test_a_constant_judge_is_no_use_and_no_trouble() -> None:
     own = values()
     constant = TextValues(own.human, own.read, np.ones((1, 300)))
-    assert ppi_mean(constant).interval() == pytest.approx(ppi_mean(own.plain()).interval())
+    assert ppi_mean(constant).interval() == pytest.approx(ppi_mean(own.without_judges_or_strata()).interval())
 
 
 def test_equal_values_have_no_interval_rather_than_one_of_width_0() -> None:
@@ -177,7 +177,7 @@ def test_worth_is_the_ratio_of_variances() -> None:
     worth = []
     for seed in range(50):
         own = values(40, seed=seed)
-        before, after = ppi_mean(own.plain()), ppi_mean(own)
+        before, after = ppi_mean(own.without_judges_or_strata()), ppi_mean(own)
         gain = variance_ratio(before, after)
         assert gain.ratio == pytest.approx(before.spread.variance / after.spread.variance)
         assert gain.low <= gain.ratio <= gain.high

@@ -9,14 +9,16 @@ from finecomb.statistics.agreement.agreement import agree
 from finecomb.statistics.judges.reliability_probes import own_system, paired_effect, probe_findings, self_preference
 from finecomb.statistics.judges.text_values import select_people_and_judges
 from finecomb.statistics.selection.view import Filters, view
-from tests.statistics.judges.worlds import reader, study
+from tests.statistics.judges.judge_studies import make_judge_study, simulate_annotator
 
 PROBE = {"again": {"probe": "repeat", "probe_of": "judge"}}
 
 
 def test_a_probe_is_the_judges_agreement_with_itself() -> None:
-    whole = study(
-        {"judge": reader(40, 1), "again": reader(40, 2)}, {"judge": "llm", "again": "llm"}, annotator_meta=PROBE
+    whole = make_judge_study(
+        {"judge": simulate_annotator(40, 1), "again": simulate_annotator(40, 2)},
+        {"judge": "llm", "again": "llm"},
+        annotator_meta=PROBE,
     )
     alpha, same, change = probe_findings(whole, "judge", draws=100)
     expected = agree(view(whole, Filters(annotators=("judge", "again"))), ["alpha"], draws=0)[0].estimate.value
@@ -33,35 +35,37 @@ def test_planted_effects_are_found() -> None:
         rng = np.random.default_rng(seed)
         base = rng.poisson(3, 100).astype(float)
         difference = rng.normal(0.35, 1, 100)
-        estimate = paired_effect(base, base + difference, Signature.of())
+        estimate = paired_effect(base, base + difference, Signature.from_fields())
         found += estimate.low > 0
     assert found >= 0.88 * 200
 
 
 def test_what_does_not_change_has_no_interval() -> None:
-    same = paired_effect(np.arange(10.0), np.arange(10.0), Signature.of())
+    same = paired_effect(np.arange(10.0), np.arange(10.0), Signature.from_fields())
     assert (same.value, same.why) == (0, "no text changed, so no interval")
-    assert "8 are needed" in paired_effect(np.arange(3.0), np.arange(3.0), Signature.of()).why
+    assert "8 are needed" in paired_effect(np.arange(3.0), np.arange(3.0), Signature.from_fields()).why
 
 
 def test_a_judge_that_spares_its_own_model_is_seen() -> None:
-    person, judge = reader(80, 0, finds=0.9, alarms=0), reader(80, 1, finds=0.9, alarms=0)
+    person, judge = simulate_annotator(80, 0, finds=0.9, alarms=0), simulate_annotator(80, 1, finds=0.9, alarms=0)
     metas = {name: {"model": "mine" if at % 2 else "other"} for at, name in enumerate(sorted(person))}
     judge = {name: marks[:1] if metas[name]["model"] == "mine" else marks for name, marks in judge.items()}
-    sides = select_people_and_judges(study({"p0": person, "judge": judge}, {"judge": "llm"}, metas=metas), ["judge"])
+    sides = select_people_and_judges(
+        make_judge_study({"p0": person, "judge": judge}, {"judge": "llm"}, metas=metas), ["judge"]
+    )
     assert self_preference(sides, "judge", "mine").estimate.high < 0
     with pytest.raises(FinecombError, match="no text has model"):
         self_preference(sides, "judge", "yours")
 
 
 def test_labels_that_change_with_their_order_are_seen() -> None:
-    base = reader(40, 1, finds=1, alarms=0)
+    base = simulate_annotator(40, 1, finds=1, alarms=0)
     swapped = {
         text: [(start, end, "number" if at % 4 == 0 else label) for start, end, label in marks]
         for at, (text, marks) in enumerate(base.items())
     }
     meta = {"other": {"probe": "labels", "probe_of": "judge"}}
-    whole = study({"judge": base, "other": swapped}, {"judge": "llm", "other": "llm"}, annotator_meta=meta)
+    whole = make_judge_study({"judge": base, "other": swapped}, {"judge": "llm", "other": "llm"}, annotator_meta=meta)
     alpha, same, _ = probe_findings(whole, "judge", draws=100)
     assert alpha.estimate.value == 1
     expected = [
@@ -86,7 +90,7 @@ def test_a_spared_model_is_found_at_100_prompts_by_comparing_texts_of_one_prompt
         spared = 0.35 * np.sqrt(4 / 3)
         judged |= {name: count - int(rng.random() < spared) for name, count in judged.items() if name < "n"}
         sides = select_people_and_judges(
-            study(
+            make_judge_study(
                 {
                     "p0": {name: [(*places[at], "name") for at in range(count)] for name, count in counts.items()},
                     "judge": {name: [(*places[at], "name") for at in range(count)] for name, count in judged.items()},
@@ -102,17 +106,20 @@ def test_a_spared_model_is_found_at_100_prompts_by_comparing_texts_of_one_prompt
 
 
 def test_the_judges_own_model_is_known_from_its_annotator() -> None:
-    texts = {name: {"model": "mine"} for name in reader(8, 1)}
-    named = study({"judge": reader(8, 1)}, {"judge": "llm"}, texts, {"judge": {"model": "mine"}})
+    texts = {name: {"model": "mine"} for name in simulate_annotator(8, 1)}
+    named = make_judge_study({"judge": simulate_annotator(8, 1)}, {"judge": "llm"}, texts, {"judge": {"model": "mine"}})
     assert own_system(named, "judge") == "mine"
-    other = study({"judge": reader(8, 1)}, {"judge": "llm"}, texts, {"judge": {"model": "m", "own_system": "mine"}})
+    other = make_judge_study(
+        {"judge": simulate_annotator(8, 1)}, {"judge": "llm"}, texts, {"judge": {"model": "m", "own_system": "mine"}}
+    )
     assert own_system(other, "judge") == "mine"
-    assert own_system(study({"judge": reader(8, 1)}, metas=texts), "judge") == ""
+    assert own_system(make_judge_study({"judge": simulate_annotator(8, 1)}, metas=texts), "judge") == ""
 
 
 def test_an_unknown_probe_is_refused() -> None:
-    whole = study(
-        {"judge": reader(9, 1), "x": reader(9, 2)}, annotator_meta={"x": {"probe": "repat", "probe_of": "judge"}}
+    whole = make_judge_study(
+        {"judge": simulate_annotator(9, 1), "x": simulate_annotator(9, 2)},
+        annotator_meta={"x": {"probe": "repat", "probe_of": "judge"}},
     )
     with pytest.raises(FinecombError, match="did you mean 'repeat'"):
         probe_findings(whole, "judge")

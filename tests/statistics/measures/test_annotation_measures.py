@@ -16,7 +16,15 @@ from finecomb.statistics.inference.resampling import draw_resamples
 from finecomb.statistics.measures.annotation_matrix import build_annotation_matrix
 from finecomb.statistics.measures.annotation_measures import MEASURES, measure
 from finecomb.statistics.selection.view import Filters, view
-from tests.statistics.measures.worlds import LABELS, PROTOCOL, WEIGHED, Words, column, only, world
+from tests.statistics.measures.measure_studies import (
+    LABELS,
+    PROTOCOL,
+    WEIGHTED_PROTOCOL,
+    MarkedWords,
+    make_measure_study,
+    single_column,
+    single_estimate,
+)
 from tests.strategies import studies
 
 TEXT = "one two three four five six seven eight nine ten"
@@ -29,7 +37,7 @@ fewer = settings(max_examples=settings().max_examples // 3)
 def small() -> Study:
     """Two texts, two readers: 3 marks by p in d, 1 by q in e, nothing else."""
     said: dict[str, Answer] = {"severity": 3, "explanation": "It is so."}
-    return world(
+    return make_measure_study(
         {"d": TEXT, "e": TEXT},
         [
             ("d", "p", [("a", 0, 4, said), ("a", 2, 5, {"severity": 1}), ("b", 9, 10, {"severity": 2})]),
@@ -56,8 +64,8 @@ def small() -> Study:
 )
 def test_a_measure_is_what_one_counts_by_hand(name: str, a: float, any_: float) -> None:
     found = measure(view(small()), [name])
-    assert only(found, label="a").value == pytest.approx(a)
-    assert only(found, label="any").value == pytest.approx(any_)
+    assert single_estimate(found, label="a").value == pytest.approx(a)
+    assert single_estimate(found, label="any").value == pytest.approx(any_)
     assert [each.columns["label"] for each in found] == [*LABELS, "any"]
 
 
@@ -67,19 +75,19 @@ def test_fractions_are_shares_of_all_marks_and_add_up_to_one() -> None:
 
 
 def test_the_first_weight_that_fits_a_mark_is_taken() -> None:
-    study = world(
-        {"d": TEXT}, [("d", "p", [("a", 0, 1, {"severity": 3}), ("b", 1, 2, {"severity": 3})])], None, WEIGHED
+    study = make_measure_study(
+        {"d": TEXT}, [("d", "p", [("a", 0, 1, {"severity": 3}), ("b", 1, 2, {"severity": 3})])], None, WEIGHTED_PROTOCOL
     )
     found = measure(view(study), ["score"])
     assert [each.estimate.value for each in found] == [25, 1, 0, 26]
 
 
 def test_weights_go_by_the_label_as_marked_also_when_labels_are_backed_off() -> None:
-    study = world(
-        {"d": TEXT}, [("d", "p", [("a", 0, 1, {"severity": 3}), ("b", 1, 2, {"severity": 3})])], None, WEIGHED
+    study = make_measure_study(
+        {"d": TEXT}, [("d", "p", [("a", 0, 1, {"severity": 3}), ("b", 1, 2, {"severity": 3})])], None, WEIGHTED_PROTOCOL
     )
-    assert only(measure(view(study, Filters(back_off="any")), ["score"]), label="any").value == 26
-    assert only(measure(view(study), ["score"], detail="group"), label="first").value == 26
+    assert single_estimate(measure(view(study, Filters(back_off="any")), ["score"]), label="any").value == 26
+    assert single_estimate(measure(view(study), ["score"], detail="group"), label="first").value == 26
 
 
 def test_weights_of_expressions_equal_those_of_the_protocol() -> None:
@@ -87,13 +95,13 @@ def test_weights_of_expressions_equal_those_of_the_protocol() -> None:
     names = [label.name for label in protocol.labels]
     severities = ["major", "minor", "neutral", "strange"]
     cells = [(name, severity) for name in names for severity in severities]
-    words: list[Words] = [
+    words: list[MarkedWords] = [
         (name, at % 10, at % 10 + 1, {"severity": severity}) for at, (name, severity) in enumerate(cells)
     ]
-    study = world({"d": TEXT}, [("d", "p", [*words, (names[0], 0, 1)])], None, protocol)
+    study = make_measure_study({"d": TEXT}, [("d", "p", [*words, (names[0], 0, 1)])], None, protocol)
     marks = [mark for each in study.iter_annotations() for mark in each.marks]
     expected = [protocol.weight(mark) for mark in marks]
-    found = build_annotation_matrix(view(study)).weights
+    found = build_annotation_matrix(view(study)).mark_weights
     assert found.tolist() == pytest.approx([math.nan if each is None else each for each in expected], nan_ok=True)
     assert len(set(expected)) == 6  # 0, 0.1, 1, 5, 25 and none
 
@@ -104,8 +112,8 @@ def test_groups_and_by_columns_have_their_own_rows() -> None:
         *(("first", "x"), ("second", "x"), ("any", "x")),
         *(("first", "y"), ("second", "y"), ("any", "y")),
     ]
-    assert only(found, label="first", model="x").value == 1.5
-    assert "of:model=x" in str(only(found, label="first", model="x").signature)
+    assert single_estimate(found, label="first", model="x").value == 1.5
+    assert "of:model=x" in str(single_estimate(found, label="first", model="x").signature)
 
 
 def test_level_any_has_one_row() -> None:
@@ -123,25 +131,25 @@ def test_averages_over_annotations_and_over_documents_differ_when_readers_do(
 ) -> None:
     own = [("a", at, at + 1) for at in range(8)]
     read = [("d", "p", own), ("e", "p", own[:0]), ("e", "q", own[:0]), ("e", "r", own[:4])]  # 8; 0, 0, 4
-    found = measure(view(world({"d": TEXT, "e": TEXT}, read)), ["count"], average=average)
-    assert only(found, label="a").value == pytest.approx(expected)
+    found = measure(view(make_measure_study({"d": TEXT, "e": TEXT}, read)), ["count"], average=average)
+    assert single_estimate(found, label="a").value == pytest.approx(expected)
 
 
 def test_pooled_coverage_divides_all_tokens_covered_by_all_tokens() -> None:
-    study = world({"d": TEXT, "e": "one two"}, [("d", "p", [("a", 0, 5)]), ("e", "p", [("a", 0, 2)])])
-    assert only(measure(view(study), average="pooled"), label="a").value == pytest.approx(7 / 12)
-    assert only(measure(view(study), average="document"), label="a").value == pytest.approx(0.75)
+    study = make_measure_study({"d": TEXT, "e": "one two"}, [("d", "p", [("a", 0, 5)]), ("e", "p", [("a", 0, 2)])])
+    assert single_estimate(measure(view(study), average="pooled"), label="a").value == pytest.approx(7 / 12)
+    assert single_estimate(measure(view(study), average="document"), label="a").value == pytest.approx(0.75)
 
 
 def test_spans_back_off_to_sentences_and_whole_texts() -> None:
-    study = world({"d": "One two. Three four. Five six."}, [("d", "p", [("a", 0, 3)])])
-    shares = [only(measure(view(study), level=unit), label="a").value for unit in ("sentence", "document")]
+    study = make_measure_study({"d": "One two. Three four. Five six."}, [("d", "p", [("a", 0, 3)])])
+    shares = [single_estimate(measure(view(study), level=unit), label="a").value for unit in ("sentence", "document")]
     assert shares == pytest.approx([2 / 3, 1])
 
 
 def test_rate_ignores_how_tokens_are_spread_over_texts() -> None:
-    study = world({"d": TEXT, "e": "one two"}, [("d", "p", [("a", 0, 1)]), ("e", "p", [("a", 0, 1)])])
-    assert only(measure(view(study), ["rate-1000"]), label="a").value == pytest.approx(2000 / 12)
+    study = make_measure_study({"d": TEXT, "e": "one two"}, [("d", "p", [("a", 0, 1)]), ("e", "p", [("a", 0, 1)])])
+    assert single_estimate(measure(view(study), ["rate-1000"]), label="a").value == pytest.approx(2000 / 12)
 
 
 def test_antecedents_count_as_covered_only_when_asked() -> None:
@@ -170,9 +178,9 @@ def test_antecedents_count_as_covered_only_when_asked() -> None:
             ),
         ]
     )
-    assert only(measure(view(study)), label="a").value == pytest.approx(0.1)
-    assert only(measure(view(study), antecedents=True), label="a").value == pytest.approx(0.2)
-    assert only(measure(view(study), ["count"]), label="b").value == 1
+    assert single_estimate(measure(view(study)), label="a").value == pytest.approx(0.1)
+    assert single_estimate(measure(view(study), antecedents=True), label="a").value == pytest.approx(0.2)
+    assert single_estimate(measure(view(study), ["count"]), label="b").value == 1
 
 
 # --- slow definitions ---
@@ -188,13 +196,13 @@ def test_counts_and_lengths_equal_a_loop_over_the_records(items: list[StudyItem]
     for label in ("red", "blue", "any"):
         counts = [sum(label in (mark.label, "any") for mark in each.marks) for each in read]
         words = sum(len(texts[each.document]) for each in read)
-        assert only(found, measure="count", label=label).value == pytest.approx(np.mean(counts))
-        assert only(found, measure="marked-documents", label=label).value == pytest.approx(
+        assert single_estimate(found, measure="count", label=label).value == pytest.approx(np.mean(counts))
+        assert single_estimate(found, measure="marked-documents", label=label).value == pytest.approx(
             np.mean(np.array(counts) > 0)
         )
         shown = [n for n, each in zip(counts, read, strict=True) if texts[each.document]]
         rate = 1000 * sum(shown) / words if words else math.nan
-        assert only(found, measure="rate-1000", label=label).value == pytest.approx(rate, nan_ok=True)
+        assert single_estimate(found, measure="rate-1000", label=label).value == pytest.approx(rate, nan_ok=True)
 
 
 # --- two-way and target ---
@@ -211,7 +219,7 @@ def noisy(documents: int = 30, people: int = 6, seed: int = 0) -> Study:
         for person in range(people)
         if rng.random() < 2 / 3
     ]
-    return world(texts, read)
+    return make_measure_study(texts, read)
 
 
 @pytest.mark.parametrize("average", ["annotation", "document"])
@@ -219,8 +227,8 @@ def test_drawing_annotators_too_gives_a_wider_interval_when_they_differ(
     average: Literal["annotation", "document"],
 ) -> None:
     seen = view(noisy())
-    one = only(measure(seen, ["count"], average=average), label="any")
-    both = only(measure(seen, ["count"], average=average, resample="two-way"), label="any")
+    one = single_estimate(measure(seen, ["count"], average=average), label="any")
+    both = single_estimate(measure(seen, ["count"], average=average, resample="two-way"), label="any")
     assert both.value == one.value
     assert both.high - both.low > 3 * (one.high - one.low)
     assert "resample:two-way" in str(both.signature)
@@ -236,7 +244,7 @@ def test_two_way_draws_equal_a_loop_over_annotations() -> None:
     slow = [
         (each * top[0]).sum() / (each * bottom[0]).sum() if (each * bottom[0]).sum() else math.nan for each in weights
     ]
-    assert drawn.values(top, bottom)[:, 0] == pytest.approx(slow, nan_ok=True)
+    assert drawn.resampled_ratios(top, bottom)[:, 0] == pytest.approx(slow, nan_ok=True)
 
 
 def test_a_target_is_tested_by_t_over_document_means() -> None:
@@ -246,19 +254,19 @@ def test_a_target_is_tested_by_t_over_document_means() -> None:
     read = [
         (f"d{n}", who, [("a", at, at + 1) for at in range(count)]) for n, count in enumerate(counts) for who in "pq"
     ]
-    found = measure(view(world(texts, read)), ["count"], target=1.5)
+    found = measure(view(make_measure_study(texts, read)), ["count"], target=1.5)
     expected = stats.ttest_1samp(counts, 1.5)
-    assert column(found, "p", label="a") == pytest.approx(expected.pvalue)
-    assert column(found, "t", label="a") == pytest.approx(expected.statistic)
-    assert column(found, "test", label="a") == "t over documents"
+    assert single_column(found, "p", label="a") == pytest.approx(expected.pvalue)
+    assert single_column(found, "t", label="a") == pytest.approx(expected.statistic)
+    assert single_column(found, "test", label="a") == "t over documents"
 
 
 def test_a_test_without_spread_or_value_is_undefined() -> None:
     found = measure(view(small()), ["count", "score"], target=1.0)
-    assert column(found, "test", measure="score", label="a") == "undefined: protocol p@1 has no weights"
-    one = measure(view(world({"d": TEXT}, [("d", "p", [("a", 0, 1)])])), ["count"], target=1.0)
-    assert column(one, "test", label="a") == "undefined: fewer than two documents"
-    assert math.isnan(column(one, "p", label="a"))
+    assert single_column(found, "test", measure="score", label="a") == "undefined: protocol p@1 has no weights"
+    one = measure(view(make_measure_study({"d": TEXT}, [("d", "p", [("a", 0, 1)])])), ["count"], target=1.0)
+    assert single_column(one, "test", label="a") == "undefined: fewer than two documents"
+    assert math.isnan(single_column(one, "p", label="a"))
 
 
 # --- bad input ---
@@ -273,7 +281,7 @@ def test_no_annotations_is_undefined_for_every_measure() -> None:
 
 
 def test_no_marks_is_zero_errors_but_no_severity_length_or_share() -> None:
-    study = world({"d": TEXT, "e": TEXT}, [("d", "p", []), ("e", "p", [])])
+    study = make_measure_study({"d": TEXT, "e": TEXT}, [("d", "p", []), ("e", "p", [])])
     found = measure(view(study), list(MEASURES))
     zero = {each.columns["measure"] for each in found if each.estimate.value == 0}
     assert zero == {"coverage", "severity-coverage", "count", "score", "rate-1000", "marked-documents"}
@@ -286,52 +294,52 @@ def test_no_marks_is_zero_errors_but_no_severity_length_or_share() -> None:
 
 
 def test_a_label_nobody_used_has_no_false_certainty() -> None:
-    found = only(measure(view(small()), ["severity"]), label="c")
+    found = single_estimate(measure(view(small()), ["severity"]), label="c")
     assert found.value == 2
-    unused = only(measure(view(noisy()), ["count"]), label="b")
+    unused = single_estimate(measure(view(noisy()), ["count"]), label="b")
     assert (unused.value, unused.why) == (0, "all documents give the same value, so no interval")
     assert math.isnan(unused.high)
 
 
 def test_one_document_has_a_value_and_no_interval() -> None:
-    found = only(measure(view(world({"d": TEXT}, [("d", "p", [("a", 0, 1)])]))), label="a")
+    found = single_estimate(measure(view(make_measure_study({"d": TEXT}, [("d", "p", [("a", 0, 1)])]))), label="a")
     assert (found.value, found.why) == (0.1, "fewer than two documents, so no interval")
 
 
 def test_texts_of_length_zero_are_left_out_of_coverage_and_counted_in_counts() -> None:
-    study = world({"d": TEXT, "e": ""}, [("d", "p", [("a", 0, 5)]), ("e", "p", [])])
+    study = make_measure_study({"d": TEXT, "e": ""}, [("d", "p", [("a", 0, 5)]), ("e", "p", [])])
     found = measure(view(study), ["coverage", "count", "rate-1000"])
-    assert [only(found, measure=name, label="a").value for name in ("coverage", "count", "rate-1000")] == [
+    assert [single_estimate(found, measure=name, label="a").value for name in ("coverage", "count", "rate-1000")] == [
         0.5,
         0.5,
         100,
     ]
-    nothing = world({"e": ""}, [("e", "p", [])])
-    assert only(measure(view(nothing)), label="any").why == "no text that was read has a token"
+    nothing = make_measure_study({"e": ""}, [("e", "p", [])])
+    assert single_estimate(measure(view(nothing)), label="any").why == "no text that was read has a token"
 
 
 @pytest.mark.parametrize("name", ["severity-coverage", "score"])
 def test_marks_without_severity_leave_no_value_unless_their_annotations_are_left_out(name: str) -> None:
-    read: list[tuple[str, str, list[Words]]] = [
+    read: list[tuple[str, str, list[MarkedWords]]] = [
         ("d", "p", [("a", 0, 5, {"severity": 2}), ("b", 0, 1)]),
         ("e", "p", [("a", 0, 5, {"severity": 2})]),
         ("f", "p", []),
     ]
-    seen = view(world({"d": TEXT, "e": TEXT, "f": TEXT}, read, None, WEIGHED))
+    seen = view(make_measure_study({"d": TEXT, "e": TEXT, "f": TEXT}, read, None, WEIGHTED_PROTOCOL))
     found = measure(seen, [name])
     per_mark = {"severity-coverage": 1.0, "score": 1.0}[name]
-    assert only(found, label="a").value == pytest.approx(2 * per_mark / 3)
-    assert only(found, label="any").why.startswith("1 mark does not have a ")
-    left = only(measure(seen, [name], missing="leave-out"), label="any")
+    assert single_estimate(found, label="a").value == pytest.approx(2 * per_mark / 3)
+    assert single_estimate(found, label="any").why.startswith("1 mark does not have a ")
+    left = single_estimate(measure(seen, [name], missing="leave-out"), label="any")
     assert left.value == pytest.approx(per_mark / 2)
     assert left.signature["left_out"] == "1"
 
 
 def test_a_severity_in_words_is_no_number() -> None:
-    study = world({"d": TEXT}, [("d", "p", [("a", 0, 1, {"severity": "major"})])])
+    study = make_measure_study({"d": TEXT}, [("d", "p", [("a", 0, 1, {"severity": "major"})])])
     found = measure(view(study), ["severity", "severity-coverage"])
-    assert only(found, measure="severity", label="a").why == "no mark has a severity that is a number"
-    assert "severity that is a number" in only(found, measure="severity-coverage", label="a").why
+    assert single_estimate(found, measure="severity", label="a").why == "no mark has a severity that is a number"
+    assert "severity that is a number" in single_estimate(found, measure="severity-coverage", label="a").why
 
 
 def test_versions_of_a_protocol_are_never_mixed() -> None:
@@ -341,7 +349,7 @@ def test_versions_of_a_protocol_are_never_mixed() -> None:
     study = Study.from_items([*one.items(), second, Annotator(id="z", kind="human"), more])
     with pytest.raises(FinecombError, match="2 protocols"):
         view(study)
-    assert only(measure(view(study, Filters(protocol="p@2")), ["count"]), label="any").value == 0
+    assert single_estimate(measure(view(study, Filters(protocol="p@2")), ["count"]), label="any").value == 0
 
 
 def test_an_unknown_measure_names_the_nearest() -> None:
@@ -350,10 +358,10 @@ def test_an_unknown_measure_names_the_nearest() -> None:
 
 
 def test_marks_without_a_label_have_their_own_row() -> None:
-    study = world({"d": TEXT}, [("d", "p", [(None, 0, 1), ("a", 0, 1)])])
+    study = make_measure_study({"d": TEXT}, [("d", "p", [(None, 0, 1), ("a", 0, 1)])])
     found = measure(view(study), ["count"])
     assert [each.columns["label"] for each in found] == [*LABELS, "no type", "any"]
-    assert only(found, label="no type").value == 1
+    assert single_estimate(found, label="no type").value == 1
 
 
 # --- intervals keep their word ---
@@ -363,12 +371,12 @@ def coverage_holds(run: int, documents: int = 80) -> bool:
     """Whether the interval of one simulated study holds the true coverage, 0.2."""
     rng = np.random.default_rng([run, 1])
     texts = {f"d{number}": " ".join(["w"] * 12) for number in range(documents)}
-    read: list[tuple[str, str, list[Words]]] = []
+    read: list[tuple[str, str, list[MarkedWords]]] = []
     for id in texts:
         rate = rng.beta(2, 8)
         for person in "pqr":
             read.append((id, person, [("a", int(at), int(at) + 1) for at in np.flatnonzero(rng.random(12) < rate)]))
-    found = only(measure(view(world(texts, read)), detail="any", seed=run), label="any")
+    found = single_estimate(measure(view(make_measure_study(texts, read)), detail="any", seed=run), label="any")
     return found.low <= 0.2 <= found.high
 
 

@@ -11,7 +11,7 @@ from finecomb.core.study import Study
 from finecomb.statistics.measures.count_variation import variation
 from finecomb.statistics.selection.view import view
 from tests.golden import measures as golden
-from tests.statistics.measures.worlds import column, only, world
+from tests.statistics.measures.measure_studies import make_measure_study, single_column, single_estimate
 
 TEXT = " ".join(["w"] * 40)
 
@@ -23,7 +23,7 @@ def counted(counts: NDArray[np.int64]) -> Study:
     for id, count in zip(texts, counts, strict=True):
         own = [("a", at, at + 1) for at in range(int(count))]
         read += [(id, "p", own[::2]), (id, "q", own[1::2])]
-    return world(texts, read)
+    return make_measure_study(texts, read)
 
 
 COUNTS = np.random.default_rng(0).poisson(np.random.default_rng(1).gamma(2, 3, 60))
@@ -35,30 +35,30 @@ def test_the_coefficient_is_what_repeated_drawing_gives(replace: bool) -> None:
     rng = np.random.default_rng(2)
     sums = np.array([rng.choice(COUNTS, 20, replace=replace).sum() for _ in range(20_000)])
     found = variation(view(counted(COUNTS)), [20], replace=replace)
-    assert only(found, label="a").value == pytest.approx(sums.std() / sums.mean(), rel=0.03)
-    assert column(found, "mean", label="a") == pytest.approx(sums.mean(), rel=0.01)
-    assert column(found, "sd", label="a") == pytest.approx(sums.std(), rel=0.03)
-    assert only(found, label="a").signature["replace"] == ("yes" if replace else "no")
+    assert single_estimate(found, label="a").value == pytest.approx(sums.std() / sums.mean(), rel=0.03)
+    assert single_column(found, "mean", label="a") == pytest.approx(sums.mean(), rel=0.01)
+    assert single_column(found, "sd", label="a") == pytest.approx(sums.std(), rel=0.03)
+    assert single_estimate(found, label="a").signature["replace"] == ("yes" if replace else "no")
 
 
 def test_it_falls_with_the_root_of_the_number_of_documents() -> None:
     found = variation(view(counted(COUNTS)), [10, 40])
-    few, many = (only(found, label="a", documents=size) for size in (10, 40))
+    few, many = (single_estimate(found, label="a", documents=size) for size in (10, 40))
     assert few.value == pytest.approx(2 * many.value)
     assert few.low < few.value < few.high
 
 
 def test_all_documents_without_replacement_leave_nothing_to_vary() -> None:
-    found = only(variation(view(counted(COUNTS)), [60], replace=False), label="a")
+    found = single_estimate(variation(view(counted(COUNTS)), [60], replace=False), label="a")
     assert math.isnan(found.value)
     assert found.why == "without replacement, 60 of 60 documents leave nothing to vary"
 
 
 def test_a_label_nobody_used_and_a_single_document_are_undefined() -> None:
     found = variation(view(counted(COUNTS)), [5])
-    assert only(found, label="b").why == "no marks"
-    assert only(variation(view(counted(COUNTS[:1]))), label="a").why == "one document cannot vary"
-    assert only(variation(view(world({"d": TEXT}, []))), label="any").why == "no annotations"
+    assert single_estimate(found, label="b").why == "no marks"
+    assert single_estimate(variation(view(counted(COUNTS[:1]))), label="a").why == "one document cannot vary"
+    assert single_estimate(variation(view(make_measure_study({"d": TEXT}, []))), label="any").why == "no annotations"
 
 
 def test_a_size_below_one_is_refused() -> None:

@@ -72,7 +72,7 @@ def mark(id: str, *words: tuple[int, int], label: str = "red") -> Mark:
     spans = tuple(
         Span(start, end + len(TEXT.split()[last])) for (start, end), (_, last) in zip(places, words, strict=True)
     )
-    return Mark(id=id, spans=spans, quotes=tuple(span.of(TEXT) for span in spans), label=label)
+    return Mark(id=id, spans=spans, quotes=tuple(span.extract(TEXT) for span in spans), label=label)
 
 
 def study(*read: tuple[str, str, tuple[Mark, ...]], texts: tuple[str, ...] = ("d1",)) -> Study:

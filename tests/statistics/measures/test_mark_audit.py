@@ -23,7 +23,13 @@ from finecomb.statistics.measures.mark_audit import (
     wilson_interval,
 )
 from finecomb.statistics.selection.view import Filters, view
-from tests.statistics.measures.worlds import LABELS, Words, column, only, world
+from tests.statistics.measures.measure_studies import (
+    LABELS,
+    MarkedWords,
+    make_measure_study,
+    single_column,
+    single_estimate,
+)
 
 TEXT = "one two three four five six seven eight nine ten"
 RATES, RIGHT = np.array([1.2, 0.6, 0.3]), np.array([0.9, 0.5, 0.1])
@@ -33,7 +39,7 @@ def simulated(run: int, documents: int = 60) -> tuple[Study, dict[str, str]]:
     """Marks at known rates, each legitimate at a known chance; the verdict of every mark."""
     rng = np.random.default_rng([run, 2])
     texts = {f"d{number:02}": TEXT for number in range(documents)}
-    read: list[tuple[str, str, list[Words]]] = []
+    read: list[tuple[str, str, list[MarkedWords]]] = []
     for id in texts:
         easy = rng.gamma(4, 0.25)  # texts differ
         for person in "pq":
@@ -41,7 +47,7 @@ def simulated(run: int, documents: int = 60) -> tuple[Study, dict[str, str]]:
             read.append(
                 (id, person, [(label, 0, 1) for label, n in zip(LABELS, counts, strict=True) for _ in range(n)])
             )
-    study = world(texts, read, {id: {"model": "x"} for id in texts})
+    study = make_measure_study(texts, read, {id: {"model": "x"} for id in texts})
     chance = dict(zip(LABELS, RIGHT, strict=True))
     said = {
         mark: "legitimate" if rng.random() < chance[label] else "not-legitimate"
@@ -109,8 +115,8 @@ def test_an_empty_audit_is_refused() -> None:
 
 def by_hand(*said: str, artefacts: Artefacts = "leave-out") -> list[Finding]:
     """Four marks `a` in two annotations, of which some were judged."""
-    read: list[tuple[str, str, list[Words]]] = [("d", "p", [("a", 0, 1)] * 3), ("e", "p", [("a", 0, 1)])]
-    study = world({"d": TEXT, "e": TEXT}, read, {"d": {"model": "x"}, "e": {"model": "x"}})
+    read: list[tuple[str, str, list[MarkedWords]]] = [("d", "p", [("a", 0, 1)] * 3), ("e", "p", [("a", 0, 1)])]
+    study = make_measure_study({"d": TEXT, "e": TEXT}, read, {"d": {"model": "x"}, "e": {"model": "x"}})
     marks = study.marks["id"].to_list()
     judgements = [
         Annotation(
@@ -123,30 +129,30 @@ def by_hand(*said: str, artefacts: Artefacts = "leave-out") -> list[Finding]:
 
 def test_counts_are_multiplied_by_the_share_that_is_legitimate() -> None:
     found = by_hand("legitimate", "not-legitimate")
-    assert only(found, measure="audited-count", label="a").value == pytest.approx(2 * 0.5)
-    assert only(found, measure="legitimate", label="any").value == pytest.approx(0.5)
+    assert single_estimate(found, measure="audited-count", label="a").value == pytest.approx(2 * 0.5)
+    assert single_estimate(found, measure="legitimate", label="any").value == pytest.approx(0.5)
 
 
 def test_artefacts_are_left_out_of_the_share() -> None:
     found = by_hand("legitimate", "not-legitimate", "artefact", "artefact")
-    assert only(found, measure="legitimate", label="a").value == 0.5
-    assert column(found, "artefacts", measure="legitimate", label="a") == 2
+    assert single_estimate(found, measure="legitimate", label="a").value == 0.5
+    assert single_column(found, "artefacts", measure="legitimate", label="a") == 2
     strict = by_hand("legitimate", "not-legitimate", "artefact", "artefact", artefacts="not-legitimate")
-    assert only(strict, measure="legitimate", label="a").value == 0.25
+    assert single_estimate(strict, measure="legitimate", label="a").value == 0.25
 
 
 def test_a_label_without_judged_marks_is_undefined_and_so_is_their_sum() -> None:
     found = by_hand()
-    assert only(found, measure="audited-count", label="a").why == "no judged marks of a"
-    assert only(found, measure="audited-count", label="any").why == "no judged marks of a"
-    unused = only(found, measure="audited-count", label="b")
+    assert single_estimate(found, measure="audited-count", label="a").why == "no judged marks of a"
+    assert single_estimate(found, measure="audited-count", label="any").why == "no judged marks of a"
+    unused = single_estimate(found, measure="audited-count", label="b")
     assert (unused.value, math.isnan(unused.high)) == (0, True)
-    assert only(found, measure="legitimate", label="b").why == "no marks"
+    assert single_estimate(found, measure="legitimate", label="b").why == "no marks"
 
 
 def test_several_judges_share_their_vote() -> None:
-    read: list[tuple[str, str, list[Words]]] = [("d", "p", [("a", 0, 1)]), ("e", "p", [])]
-    study = world({"d": TEXT, "e": TEXT}, read, {"d": {"model": "x"}, "e": {"model": "x"}})
+    read: list[tuple[str, str, list[MarkedWords]]] = [("d", "p", [("a", 0, 1)]), ("e", "p", [])]
+    study = make_measure_study({"d": TEXT, "e": TEXT}, read, {"d": {"model": "x"}, "e": {"model": "x"}})
     said = ["legitimate", "legitimate", "not-legitimate", "artefact"]
     judgements = [
         Annotation(
@@ -159,19 +165,21 @@ def test_several_judges_share_their_vote() -> None:
         )
         for number, each in enumerate(said)
     ]
-    assert only(audited_counts(view(study), judgements), measure="legitimate", label="a").value == pytest.approx(2 / 3)
+    assert single_estimate(
+        audited_counts(view(study), judgements), measure="legitimate", label="a"
+    ).value == pytest.approx(2 / 3)
 
 
 def test_strata_of_the_sample_count_as_often_as_they_have_marks() -> None:
     """A system with many right marks and one with few wrong ones, two of each judged."""
     texts = {"d": TEXT, "e": TEXT}
-    read: list[tuple[str, str, list[Words]]] = [("d", "p", [("a", 0, 1)] * 8), ("e", "p", [("a", 0, 1)] * 2)]
-    study = world(texts, read, {"d": {"model": "x"}, "e": {"model": "y"}})
+    read: list[tuple[str, str, list[MarkedWords]]] = [("d", "p", [("a", 0, 1)] * 8), ("e", "p", [("a", 0, 1)] * 2)]
+    study = make_measure_study(texts, read, {"d": {"model": "x"}, "e": {"model": "y"}})
     said = {mark: "legitimate" if mark.startswith("d") else "not-legitimate" for mark in study.marks["id"]}
     done = judged(audit_sample(view(study), 2), said)
     whole = audited_counts(view(study), done, by=(), strata=("model",))
-    assert only(whole, measure="legitimate", label="any").value == pytest.approx(0.8)
-    assert only(whole, measure="audited-count", label="a").value == pytest.approx(8 / 2)
+    assert single_estimate(whole, measure="legitimate", label="any").value == pytest.approx(0.8)
+    assert single_estimate(whole, measure="audited-count", label="a").value == pytest.approx(8 / 2)
 
 
 def test_wilson_is_that_of_scipy() -> None:
@@ -185,7 +193,7 @@ def test_more_judged_marks_give_a_narrower_interval_but_documents_still_matter()
     widths = []
     for size in (5, 20, 10_000):
         found = audited_counts(view(study), judged(audit_sample(view(study), size), said))
-        one = only(found, measure="audited-count", label="any")
+        one = single_estimate(found, measure="audited-count", label="any")
         widths.append(one.high - one.low)
     assert widths[0] > widths[1] > widths[2] > 0.2
 
@@ -201,7 +209,7 @@ def holds(run: int, documents: int = 100) -> tuple[bool, bool]:
     study, said = simulated(run, documents)
     found = audited_counts(view(study), judged(audit_sample(view(study), 10, seed=run), said), seed=run)
     truth = {"a": float(RATES[0] * RIGHT[0]), "any": float(RATES @ RIGHT)}
-    each = [only(found, measure="audited-count", label=label) for label in truth]
+    each = [single_estimate(found, measure="audited-count", label=label) for label in truth]
     first, second = (one.low <= true <= one.high for one, true in zip(each, truth.values(), strict=True))
     return first, second
 

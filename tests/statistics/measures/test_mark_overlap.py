@@ -18,7 +18,7 @@ from finecomb.statistics.measures.mark_overlap import (
     vote_share_by_severity,
 )
 from finecomb.statistics.selection.view import view
-from tests.statistics.measures.worlds import PROTOCOL, Words, only, world
+from tests.statistics.measures.measure_studies import PROTOCOL, MarkedWords, make_measure_study, single_estimate
 from tests.strategies import studies
 
 TEXT = "one two three four five six seven eight nine ten"
@@ -54,56 +54,62 @@ def test_depth_equals_a_loop_over_tokens(items: list[StudyItem], of: Literal["an
 
 
 def test_depth_by_hand() -> None:
-    study = world(
+    study = make_measure_study(
         {"d": TEXT}, [("d", "p", [("a", 0, 4), ("a", 2, 4), ("b", 3, 4)]), ("d", "q", [("a", 3, 6)]), ("d", "r", [])]
     )
     people, marks = mark_depth_shares(view(study)), mark_depth_shares(view(study), of="marks")
-    assert [only(people, label="a", depth=deep).value for deep in range(3)] == pytest.approx([0.4, 0.5, 0.1])
-    assert [only(marks, label="any", depth=deep).value * 30 for deep in range(4)] == pytest.approx([23, 5, 1, 1])
-    assert only(people, label="c", depth=0).value == 1
+    assert [single_estimate(people, label="a", depth=deep).value for deep in range(3)] == pytest.approx([0.4, 0.5, 0.1])
+    assert [single_estimate(marks, label="any", depth=deep).value * 30 for deep in range(4)] == pytest.approx(
+        [23, 5, 1, 1]
+    )
+    assert single_estimate(people, label="c", depth=0).value == 1
 
 
 # --- how noticeable ---
 
 
 def test_what_others_marked_too_does_not_count_ones_own_vote() -> None:
-    read: list[tuple[str, str, list[Words]]] = [
+    read: list[tuple[str, str, list[MarkedWords]]] = [
         ("d", "p", [("a", 0, 2, {"severity": 3})]),
         ("d", "q", [("a", 0, 1, {"severity": 3}), ("b", 1, 2, {"severity": 1})]),
         ("d", "r", []),
     ]
-    found = vote_share_by_severity(view(world({"d": TEXT}, read)))
-    assert only(found, measure="vote-share", label="a", severity="3").value == pytest.approx((0.5 + 0 + 0.5) / 3)
-    assert only(found, measure="vote-share", label="any", severity="1").value == pytest.approx(0.5)
-    assert only(found, measure="vote-share", label="any", severity="all").value == pytest.approx(0.5)
-    assert only(found, measure="vote-share", label="b", severity="all").value == 0
+    found = vote_share_by_severity(view(make_measure_study({"d": TEXT}, read)))
+    assert single_estimate(found, measure="vote-share", label="a", severity="3").value == pytest.approx(
+        (0.5 + 0 + 0.5) / 3
+    )
+    assert single_estimate(found, measure="vote-share", label="any", severity="1").value == pytest.approx(0.5)
+    assert single_estimate(found, measure="vote-share", label="any", severity="all").value == pytest.approx(0.5)
+    assert single_estimate(found, measure="vote-share", label="b", severity="all").value == 0
 
 
 def test_the_correlation_with_severity_is_pearsons() -> None:
     rng = np.random.default_rng(0)
-    read: list[tuple[str, str, list[Words]]] = []
+    read: list[tuple[str, str, list[MarkedWords]]] = []
     x, y = [], []
     for number in range(40):
         severity = int(rng.integers(1, 4))
         seen = rng.random(5) < severity / 4
         seen[0] = True
         for person, sees in enumerate(seen):
-            own: list[Words] = [("a", 0, 1, {"severity": severity})] if sees else []
+            own: list[MarkedWords] = [("a", 0, 1, {"severity": severity})] if sees else []
             read.append((f"d{number}", f"p{person}", own))
             if sees:
                 x.append(severity)
                 y.append((seen.sum() - 1) / 4)
     texts = {f"d{number}": TEXT for number in range(40)}
-    found = only(vote_share_by_severity(view(world(texts, read))), measure="vote-share-r", label="a")
+    found = single_estimate(
+        vote_share_by_severity(view(make_measure_study(texts, read))), measure="vote-share-r", label="a"
+    )
     assert found.value == pytest.approx(np.corrcoef(x, y)[0, 1])
     assert found.low < found.value < found.high
 
 
 def test_one_reader_says_nothing_about_others() -> None:
-    study = world({"d": TEXT}, [("d", "p", [("a", 0, 1, {"severity": 1})])])
+    study = make_measure_study({"d": TEXT}, [("d", "p", [("a", 0, 1, {"severity": 1})])])
     found = vote_share_by_severity(view(study))
-    assert only(found, measure="vote-share", label="a").why == "no mark on a text that two annotators read"
-    assert only(found, measure="vote-share-r", label="a").why == "fewer than three pairs"
+    assert single_estimate(found, measure="vote-share", label="a").why == "no mark on a text that two annotators read"
+    assert single_estimate(found, measure="vote-share-r", label="a").why == "fewer than three pairs"
 
 
 def test_pooled_readers_are_left_out() -> None:
@@ -111,7 +117,7 @@ def test_pooled_readers_are_left_out() -> None:
     read = Annotation(id="x", document="d", annotator="crowd", protocol="p@1", readers=3, marks=(mark,))
     items: list[StudyItem] = [PROTOCOL, Document(id="d", text=TEXT), Annotator(id="crowd", kind="pooled"), read]
     assert math.isnan(
-        only(vote_share_by_severity(view(Study.from_items(items))), measure="vote-share", label="a").value
+        single_estimate(vote_share_by_severity(view(Study.from_items(items))), measure="vote-share", label="a").value
     )
 
 

@@ -9,7 +9,7 @@ from finecomb.core.study import Study
 from finecomb.protocols import load_shipped
 from finecomb.statistics.measures.rating_correlation import count_rating_correlation
 from finecomb.statistics.selection.view import Filters, view
-from tests.statistics.measures.worlds import Words, column, only, world
+from tests.statistics.measures.measure_studies import MarkedWords, make_measure_study, single_column, single_estimate
 
 TEXT = "one two three four five six seven eight nine ten"
 
@@ -18,7 +18,7 @@ def rated() -> tuple[Study, dict[str, tuple[list[int], list[int]]]]:
     """Two readers; p rates by errors, q does not."""
     rng = np.random.default_rng(0)
     texts = {f"d{number}": TEXT for number in range(30)}
-    read: list[tuple[str, str, list[Words]]] = []
+    read: list[tuple[str, str, list[MarkedWords]]] = []
     answers = {}
     pairs: dict[str, tuple[list[int], list[int]]] = {"p": ([], []), "q": ([], [])}
     for id in texts:
@@ -29,7 +29,7 @@ def rated() -> tuple[Study, dict[str, tuple[list[int], list[int]]]]:
             answers[id, person] = {"coherence": rating}
             pairs[person][0].append(count)
             pairs[person][1].append(rating)
-    return world(texts, read, answers=answers), pairs  # type: ignore[arg-type]
+    return make_measure_study(texts, read, answers=answers), pairs  # type: ignore[arg-type]
 
 
 def test_r_and_p_are_those_of_scipy_for_each_annotator_and_for_all() -> None:
@@ -38,10 +38,10 @@ def test_r_and_p_are_those_of_scipy_for_each_annotator_and_for_all() -> None:
     everybody = tuple(pairs["p"][at] + pairs["q"][at] for at in (0, 1))
     for annotator, (counts, ratings) in {**pairs, "all": everybody}.items():
         expected = stats.pearsonr(counts, ratings)
-        one = only(found, label="a", annotator=annotator)
+        one = single_estimate(found, label="a", annotator=annotator)
         assert one.value == pytest.approx(expected.statistic)
-        assert column(found, "p", label="a", annotator=annotator) == pytest.approx(expected.pvalue, abs=1e-12)
-        assert column(found, "n", label="a", annotator=annotator) == len(counts)
+        assert single_column(found, "p", label="a", annotator=annotator) == pytest.approx(expected.pvalue, abs=1e-12)
+        assert single_column(found, "n", label="a", annotator=annotator) == len(counts)
         assert one.low <= one.value <= one.high or one.why == "all resamples give the same value, so no interval"
 
 
@@ -73,9 +73,10 @@ def test_ratings_can_come_from_another_protocol() -> None:
 def test_what_does_not_vary_has_no_correlation() -> None:
     study, _ = rated()
     assert (
-        only(count_rating_correlation(view(study), "coherence"), label="b", annotator="all").why
+        single_estimate(count_rating_correlation(view(study), "coherence"), label="b", annotator="all").why
         == "one of the two does not vary"
     )
     assert (
-        only(count_rating_correlation(view(study), "mood"), label="a", annotator="all").why == "fewer than three pairs"
+        single_estimate(count_rating_correlation(view(study), "mood"), label="a", annotator="all").why
+        == "fewer than three pairs"
     )

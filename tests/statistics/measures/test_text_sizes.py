@@ -38,10 +38,10 @@ def study() -> Study:
 def test_sentences_segments_and_votes() -> None:
     sizes = text_sizes(study()).row(0, named=True)
     assert (sizes["documents"], sizes["sentences"], sizes["segments"]) == (1, 3, 2)
-    work = work_summary(study().work()).row(0, named=True)
+    work = work_summary(study().submitted_work()).row(0, named=True)
     assert (work["readings"], work["marks"], work["votes"], work["median seconds"]) == (3, 1, 2, 60)
 
 
 def test_exercises_and_drafts_are_no_work() -> None:
     assert non_work_counts(study()) == {"exercises": 1, "drafts": 1, "excluded annotations": 0}
-    assert work_summary(study().work()).row(0, named=True)["annotations"] == 1
+    assert work_summary(study().submitted_work()).row(0, named=True)["annotations"] == 1

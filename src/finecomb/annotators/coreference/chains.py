@@ -36,7 +36,7 @@ class ChainScore(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
+class LabelledPassage:
     """A text with the chains that people gave it."""
 
     id: str
@@ -50,10 +50,10 @@ def muc(pairs: Sequence[tuple[Chains, Chains]]) -> ChainScore:
     >>> muc([([[(0, 1), (2, 3), (4, 5)]], [[(0, 1), (2, 3)], [(4, 5), (6, 7)]])]).f1
     0.5
     """
-    return ChainScore(_links(pairs), _links([(predicted, gold) for gold, predicted in pairs]))
+    return ChainScore(_link_recall(pairs), _link_recall([(predicted, gold) for gold, predicted in pairs]))
 
 
-def _links(pairs: Sequence[tuple[Chains, Chains]]) -> float:
+def _link_recall(pairs: Sequence[tuple[Chains, Chains]]) -> float:
     links = total = 0
     for keys, others in pairs:
         home = {mention: at for at, chain in enumerate(others) for mention in chain}
@@ -72,10 +72,10 @@ def b_cubed(pairs: Sequence[tuple[Chains, Chains]]) -> ChainScore:
     >>> b_cubed([([[(0, 1), (2, 3)]], [[(0, 1), (2, 3), (4, 5)]])])
     ChainScore(recall=1.0, precision=0.4444444444444444)
     """
-    return ChainScore(_overlap(pairs), _overlap([(predicted, gold) for gold, predicted in pairs]))
+    return ChainScore(_overlap_recall(pairs), _overlap_recall([(predicted, gold) for gold, predicted in pairs]))
 
 
-def _overlap(pairs: Sequence[tuple[Chains, Chains]]) -> float:
+def _overlap_recall(pairs: Sequence[tuple[Chains, Chains]]) -> float:
     shared = total = 0.0
     for keys, others in pairs:
         home = {mention: set(chain) for chain in others for mention in chain}
@@ -85,14 +85,14 @@ def _overlap(pairs: Sequence[tuple[Chains, Chains]]) -> float:
     return shared / total if total else 0.0
 
 
-def passages() -> list[Labelled]:
+def load_passages() -> list[LabelledPassage]:
     """The passages that ship with Finecomb: ten used while its rules were written, and 22 held out."""
     text = resources.files(__package__).joinpath("coreference_passages.txt").read_text(encoding="utf-8")
     bodies = re.split(r"^== (.+)\n", text, flags=re.MULTILINE)[1:]
-    return [labelled(name, body.strip()) for name, body in zip(bodies[::2], bodies[1::2], strict=True)]
+    return [parse_passage(name, body.strip()) for name, body in zip(bodies[::2], bodies[1::2], strict=True)]
 
 
-def labelled(name: str, marked: str) -> Labelled:
+def parse_passage(name: str, marked: str) -> LabelledPassage:
     """From text with mentions written as `[she|0]`.
 
     >>> labelled("a", "[Ann|0] met [Bo|1]. [She|0] left.")
@@ -104,10 +104,10 @@ def labelled(name: str, marked: str) -> Labelled:
         text += marked[at : match.start()]
         mentions.setdefault(match[2], []).append((len(text), len(text) + len(match[1])))
         text, at = text + match[1], match.end()
-    return Labelled(name, text + marked[at:], only_chains(mentions.values()))
+    return LabelledPassage(name, text + marked[at:], build_chains(mentions.values()))
 
 
-def only_chains(groups: Iterable[Iterable[Mention]]) -> Chains:
+def build_chains(groups: Iterable[Iterable[Mention]]) -> Chains:
     """Groups of at least two mentions, each in text order, the earliest first."""
     listed = [sorted(set(group)) for group in groups]
     return sorted(group for group in listed if len(group) > 1)
@@ -115,8 +115,8 @@ def only_chains(groups: Iterable[Iterable[Mention]]) -> Chains:
 
 # --- files -------------------------------------------------------------------------------------------------------
 
-_Json = TypeAdapter(dict[str, list[list[tuple[int, int]]]])
-_BEGIN = re.compile(r"#begin document \(?(.+?)\)?(?:; *part *(\d+))?$")
+_ChainsJson = TypeAdapter(dict[str, list[list[tuple[int, int]]]])
+_BEGIN_DOCUMENT = re.compile(r"#begin document \(?(.+?)\)?(?:; *part *(\d+))?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class TokenChains:
     chains: tuple[tuple[tuple[int, int], ...], ...]
     """First and last word of each mention."""
 
-    def over(self, text: str, where: str) -> Chains:
+    def align_to_text(self, text: str, where: str) -> Chains:
         """The same in offsets of `text`, in which all words must occur in this order."""
         spans, at = [], 0
         for word in self.words:
@@ -135,7 +135,7 @@ class TokenChains:
             if start < 0 or text[at:start].strip():
                 raise FormatError(f"{where}: word {word!r} is not at {shorten(text[at : at + 40])!r} of the document")
             spans.append((start, at := start + len(word)))
-        return only_chains([(spans[first][0], spans[last][1]) for first, last in chain] for chain in self.chains)
+        return build_chains([(spans[first][0], spans[last][1]) for first, last in chain] for chain in self.chains)
 
 
 def read_chains(path: Path) -> dict[str, Chains | TokenChains]:
@@ -151,19 +151,19 @@ def read_chains(path: Path) -> dict[str, Chains | TokenChains]:
 
 def _parse_json(text: str, where: str) -> dict[str, Chains]:
     try:
-        chains_by_id = _Json.validate_python(json.loads(text))
+        chains_by_id = _ChainsJson.validate_python(json.loads(text))
     except json.JSONDecodeError as error:
         raise FormatError(f"{where}: line {error.lineno}: {error.msg}") from None
     except ValidationError as error:
         place = ".".join(map(str, error.errors()[0]["loc"]))
         raise FormatError(f"{where}: {place}: chains are lists of [start, end], by document id") from None
-    return {id: only_chains(chains) for id, chains in chains_by_id.items()}
+    return {id: build_chains(chains) for id, chains in chains_by_id.items()}
 
 
 def _parse_conll(text: str, where: str) -> Iterator[tuple[str, TokenChains]]:
     name, rows = "", list[tuple[int, list[str]]]()
     for number, line in enumerate(text.splitlines(), 1):
-        if match := _BEGIN.match(line):
+        if match := _BEGIN_DOCUMENT.match(line):
             name, rows = match[1] + (f"/{int(match[2])}" if match[2] and int(match[2]) else ""), []
         elif line.startswith("#end document"):
             yield name, _token_chains(rows, where)

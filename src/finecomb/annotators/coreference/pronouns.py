@@ -5,4 +5,4 @@ from __future__ import annotations
 MALE = ("he", "him", "his", "himself")
 FEMALE = ("she", "her", "hers", "herself")
 PLURAL = ("they", "them", "their", "theirs", "themselves", "we", "us", "our", "ours", "ourselves", "yourselves")
-OTHERS = ("i", "me", "my", "mine", "myself", "you", "your", "yours", "yourself")
+FIRST_SECOND_PERSON = ("i", "me", "my", "mine", "myself", "you", "your", "yours", "yourself")

@@ -28,22 +28,22 @@ __all__ = [
     "detect",
     "detector_signature",
     "detectors_by_name",
-    "named",
+    "find_detector",
 ]
 
-_CRITIC_DETECTOR = "finecomb.corpora.critics.critic_detector"
+_CRITIC_DETECTOR_MODULE = "finecomb.corpora.critics.critic_detector"
 """Lives in a higher layer, since it reads a fitted critic; imported by name, as a plugin's detector would be."""
 
 
 @functools.cache
 def detectors_by_name() -> dict[str, Factory]:
     """Return every detector by name: a new one is a module of this package and one more row here."""
-    critic = importlib.import_module(_CRITIC_DETECTOR).CRITIC_DETECTOR
+    critic = importlib.import_module(_CRITIC_DETECTOR_MODULE).CRITIC_DETECTOR
     rows = (BOXSCORE, RELATION_METRIC, RULE_DETECTOR, *SNAC_DETECTORS, SPAN_DETECTOR, critic)
     return {factory.name: factory for factory in rows}
 
 
-def named(name: str) -> Factory:
+def find_detector(name: str) -> Factory:
     """The detector called `name`."""
     if name not in detectors_by_name():
         raise FinecombError(f"no detector is called {name!r}{did_you_mean(name, detectors_by_name())}")

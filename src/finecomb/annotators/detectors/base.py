@@ -103,27 +103,27 @@ class BatchDetector(Detector, typing.Protocol):
         ...
 
 
-BATCH = 16
+BATCH_SIZE = 16
 """How many documents a batch detector gets at once."""
 
 
 def detect(documents: Iterable[Document], detector: Detector) -> Iterator[Annotation]:
     """Annotations as they come; wrap `documents` in a progress bar if you want one."""
-    for annotation in _annotations(documents, detector):
+    for annotation in _annotate_documents(documents, detector):
         log.debug("%s: %d marks", annotation.document, len(annotation.marks))
         yield annotation
 
 
-def _annotations(documents: Iterable[Document], detector: Detector) -> Iterator[Annotation]:
+def _annotate_documents(documents: Iterable[Document], detector: Detector) -> Iterator[Annotation]:
     if not isinstance(detector, BatchDetector):
         yield from map(detector, documents)
         return
     remaining = iter(documents)
-    while batch := list(itertools.islice(remaining, BATCH)):
+    while batch := list(itertools.islice(remaining, BATCH_SIZE)):
         yield from detector.annotations(batch)
 
 
 def detector_signature(name: str, protocol: Protocol, options: Any, **facts: object) -> str:
     """What made the marks: the detector, its protocol, its options (files left out), further facts, the version."""
     values = {key: value for key, value in asdict(options).items() if value is not None and not isinstance(value, Path)}
-    return str(Signature.of(detector=name, protocol=protocol.id, **values, **facts))
+    return str(Signature.from_fields(detector=name, protocol=protocol.id, **values, **facts))

@@ -57,7 +57,7 @@ class BoostedTrees:
         total: Floats = self.base + self.leaves[trees, place].sum(axis=0)
         return total
 
-    def arrays(self) -> dict[str, NDArray[np.generic]]:
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """For storage."""
         return {
             "base": np.array(self.base), "features": self.features, "thresholds": self.thresholds,
@@ -84,7 +84,7 @@ def fit_trees(rows: Floats, truth: Bools, settings: BoostingSettings) -> Boosted
     inner, size = 2**settings.depth - 1, 2**settings.depth
     if truth.all() or not truth.any():
         return BoostedTrees(base, np.zeros((0, inner), np.int64), np.zeros((0, inner)), np.zeros((0, size)))
-    edges = [_edges(column, settings.bins) for column in rows.T]
+    edges = [_bin_edges(column, settings.bins) for column in rows.T]
     codes = np.stack([np.searchsorted(edge, column) for edge, column in zip(edges, rows.T, strict=True)], axis=1)
     odds = np.full(len(rows), base)
     trees = []
@@ -93,14 +93,14 @@ def fit_trees(rows: Floats, truth: Bools, settings: BoostingSettings) -> Boosted
         sample = rng.random(len(rows)) < settings.rows
         columns = np.sort(rng.permutation(rows.shape[1])[: max(1, round(settings.columns * rows.shape[1]))])
         gradient, curvature = np.where(sample, truth - chance, 0.0), np.where(sample, chance * (1 - chance), 0.0)
-        features, cuts, leaves, place = _tree(codes, columns, gradient, curvature, settings)
+        features, cuts, leaves, place = _grow_tree(codes, columns, gradient, curvature, settings)
         odds = odds + leaves[place]
         trees.append((features, [_threshold(edges[at], cut) for at, cut in zip(features, cuts, strict=True)], leaves))
     stacked = [np.array(part) for part in zip(*trees, strict=True)]
     return BoostedTrees(base, stacked[0].astype(np.int64), stacked[1].astype(np.float64), stacked[2])
 
 
-def _edges(column: Floats, bins: int) -> Floats:
+def _bin_edges(column: Floats, bins: int) -> Floats:
     """Where a feature is cut: its quantiles, each value once, the largest left out."""
     levels = np.unique(np.quantile(column, np.linspace(0, 1, bins + 1)[1:-1], method="lower"))
     kept: Floats = levels[levels < column.max()]
@@ -112,7 +112,7 @@ def _threshold(edges: Floats, cut: int) -> float:
     return float(edges[cut]) if cut < len(edges) else np.inf
 
 
-def _tree(
+def _grow_tree(
     codes: Ints, columns: Ints, gradient: Floats, curvature: Floats, settings: BoostingSettings
 ) -> tuple[list[int], list[int], Floats, Ints]:
     """Features and cuts of the inner nodes, values of the leaves, and the leaf of each example."""

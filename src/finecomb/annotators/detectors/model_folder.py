@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from finecomb.annotators.model_loading import library
+from finecomb.annotators.model_loading import import_library
 from finecomb.core.errors import FinecombError, shorten
 from finecomb.version import __version__
 
 Arrays = Mapping[str, NDArray[Any]]
-CARD, SETTINGS, ARRAYS, WEIGHTS = "card.json", "settings.json", "arrays.npz", "weights.safetensors"
+CARD_FILE, SETTINGS_FILE, ARRAYS_FILE, WEIGHTS_FILE = "card.json", "settings.json", "arrays.npz", "weights.safetensors"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +51,20 @@ class StoredModel:
     weights: Arrays = field(default_factory=dict)
     """Weights of a network, in safetensors, with half precision."""
 
-    def files(self) -> dict[str, bytes]:
+    def to_files(self) -> dict[str, bytes]:
         """The folder's files by name."""
-        files = {CARD: _json(asdict(self.card)), SETTINGS: _json(self.settings)}
+        files = {CARD_FILE: _json(asdict(self.card)), SETTINGS_FILE: _json(self.settings)}
         if self.arrays:
             buffer = io.BytesIO()
             np.savez_compressed(buffer, allow_pickle=False, **self.arrays)
-            files[ARRAYS] = buffer.getvalue()
+            files[ARRAYS_FILE] = buffer.getvalue()
         if self.weights:
-            halves = {name: _half(array) for name, array in self.weights.items()}
-            files[WEIGHTS] = library("safetensors.numpy", self.card.detector).save(halves)
+            halves = {name: _to_half_precision(array) for name, array in self.weights.items()}
+            files[WEIGHTS_FILE] = import_library("safetensors.numpy", self.card.detector).save(halves)
         return files
 
 
-def _half(array: NDArray[Any]) -> NDArray[Any]:
+def _to_half_precision(array: NDArray[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(array.astype(np.float16) if array.dtype == np.float32 else array)
 
 
@@ -79,29 +79,29 @@ def read_model_folder(folder: Path | None, detector: str) -> StoredModel:
             f"--detector {detector}: has to be fitted first; `finecomb train STUDY --detector {detector} -o FOLDER`, "
             "then --weights FOLDER"
         )
-    if not (folder / CARD).is_file():
+    if not (folder / CARD_FILE).is_file():
         raise FinecombError(f"{folder}: is no folder that `finecomb train --detector {detector} -o` wrote")
     try:
-        card = json.loads((folder / CARD).read_text(encoding="utf-8"))
+        card = json.loads((folder / CARD_FILE).read_text(encoding="utf-8"))
         card = DetectorCard(**{**card, "fitted_texts": tuple(card["fitted_texts"]), "notes": tuple(card["notes"])})
-        settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
-        arrays = _arrays(folder / ARRAYS)
+        settings = json.loads((folder / SETTINGS_FILE).read_text(encoding="utf-8"))
+        arrays = _read_arrays(folder / ARRAYS_FILE)
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise FinecombError(f"{folder}: cannot be read as a detector ({shorten(str(error), 90)})") from None
     if card.detector != detector:
         raise FinecombError(f"{folder}: was made for --detector {card.detector}, not for {detector}")
-    return StoredModel(card, settings, arrays, _weights(folder / WEIGHTS, detector))
+    return StoredModel(card, settings, arrays, _read_weights(folder / WEIGHTS_FILE, detector))
 
 
-def _arrays(file: Path) -> Arrays:
+def _read_arrays(file: Path) -> Arrays:
     if not file.is_file():
         return {}
     with np.load(file, allow_pickle=False) as stored:
         return dict(stored)
 
 
-def _weights(file: Path, detector: str) -> Arrays:
+def _read_weights(file: Path, detector: str) -> Arrays:
     if not file.is_file():
         return {}
-    stored: Arrays = library("safetensors.numpy", detector).load_file(file)
+    stored: Arrays = import_library("safetensors.numpy", detector).load_file(file)
     return {name: array.astype(np.float32) if array.dtype == np.float16 else array for name, array in stored.items()}

@@ -2,7 +2,7 @@
 
 from finecomb.annotators.llm.endpoint import Endpoint
 from finecomb.annotators.llm.prompt import PromptTemplate, prompt_text
-from finecomb.annotators.llm.runs import LanguageModelJudge, ModelRun, annotate, judge
+from finecomb.annotators.llm.runs import LanguageModelJudge, ModelRun, annotate, make_judge
 
 __all__ = [
     "Endpoint",
@@ -10,6 +10,6 @@ __all__ = [
     "ModelRun",
     "PromptTemplate",
     "annotate",
-    "judge",
+    "make_judge",
     "prompt_text",
 ]

@@ -21,24 +21,24 @@ class Price:
     received: float = 0.0
 
     @classmethod
-    def of(cls, settings: ModelSettings) -> Price:
+    def from_settings(cls, settings: ModelSettings) -> Price:
         """The price that settings name; nothing when they name none. A budget without a price is refused."""
         if settings.budget is not None and settings.price is None:
             raise FinecombError("--budget needs --price IN,OUT, the price of a million tokens sent and received")
         return cls(*settings.price) if settings.price else cls()
 
-    def most(self, request: ChatRequest) -> float:
+    def max_cost(self, request: ChatRequest) -> float:
         """The most that a request can cost."""
-        return self.cost(request.most_prompt_tokens(), request.max_tokens)
+        return self.cost(request.max_prompt_tokens(), request.max_tokens)
 
-    def likely(self, request: ChatRequest) -> float:
+    def estimated_cost(self, request: ChatRequest) -> float:
         """About what a request costs when its reply is a quarter of what it may be."""
-        return self.cost(request.likely_prompt_tokens(), request.max_tokens // 4)
+        return self.cost(request.estimated_prompt_tokens(), request.max_tokens // 4)
 
-    def of_reply(self, request: ChatRequest, reply: ChatReply) -> float:
+    def reply_cost(self, request: ChatRequest, reply: ChatReply) -> float:
         """What a reply cost by the endpoint's own count; the most it can have cost where it does not count."""
         if reply.prompt_tokens is None or reply.completion_tokens is None:
-            return self.most(request)
+            return self.max_cost(request)
         return self.cost(reply.prompt_tokens, reply.completion_tokens)
 
     def cost(self, sent: int, received: int) -> float:

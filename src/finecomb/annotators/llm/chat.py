@@ -11,9 +11,9 @@ from pydantic import Field
 from finecomb.core.records import Json, Record
 
 Role = Literal["system", "user", "assistant"]
-CONTEXT_FINISH = "context"
+FINISH_CONTEXT_OVERFLOW = "context"
 """Why a reply of a local model has no words: what it was asked does not fit into it."""
-_PER_MESSAGE = 16  # tokens that a chat template may add around a message
+_TEMPLATE_TOKENS_PER_MESSAGE = 16  # tokens that a chat template may add around a message
 
 
 class ChatMessage(Record):
@@ -55,13 +55,13 @@ class ChatRequest(Record):
         """Identifies the request at an endpoint; the key of the cache."""
         settings = [endpoint, self.model, self.temperature, self.max_tokens, self.seed, self.sample]
         parts = [*map(json.dumps, settings), _schema_text(self.json_schema), *([str(self.retry)] if self.retry else [])]
-        parts += [f"{name}={value:g}" for name, value in self._decoding().items()]
+        parts += [f"{name}={value:g}" for name, value in self._decoding_parameters().items()]
         digest = hashlib.sha256(f"[{', '.join(parts)}]".encode())
         for message in self.messages:
             digest.update(f"\0{message.role}\0{message.content}".encode())
         return digest.hexdigest()[:32]
 
-    def _decoding(self) -> dict[str, float]:
+    def _decoding_parameters(self) -> dict[str, float]:
         """What texts are written with and annotations are not; empty for those, whose hashes are thus as ever."""
         values = {
             "top_p": self.top_p,
@@ -75,11 +75,11 @@ class ChatRequest(Record):
         """The text that is to be continued."""
         return "".join(message.content for message in self.messages)
 
-    def most_prompt_tokens(self) -> int:
+    def max_prompt_tokens(self) -> int:
         """More tokens than any byte-level tokenizer makes of the messages: what a budget has to reckon with."""
-        return sum(len(message.content.encode()) + _PER_MESSAGE for message in self.messages)
+        return sum(len(message.content.encode()) + _TEMPLATE_TOKENS_PER_MESSAGE for message in self.messages)
 
-    def likely_prompt_tokens(self) -> int:
+    def estimated_prompt_tokens(self) -> int:
         """About as many tokens as the messages have: four bytes of English a token."""
         return sum(len(message.content.encode()) // 4 + 4 for message in self.messages)
 

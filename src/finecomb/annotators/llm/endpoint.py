@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from finecomb.annotators.llm.chat import ChatReply, ChatRequest
 from finecomb.core.errors import FinecombError
-from finecomb.core.packages import need_packages
+from finecomb.core.optional_packages import need_packages
 
 
 class CallError(Exception):
@@ -33,7 +33,7 @@ class Endpoint(typing.Protocol):
         ...
 
 
-def host_of(base_url: str) -> str:
+def parse_host(base_url: str) -> str:
     """Host and port of an address; an error when it is none, or when it holds a password or key, which would be stored.
 
     >>> host_of("https://models.example:8443/v1")

@@ -17,14 +17,14 @@ from urllib.parse import urlsplit
 import httpx2
 
 from finecomb.annotators.llm.chat import ChatReply, ChatRequest
-from finecomb.annotators.llm.endpoint import CallError, host_of
+from finecomb.annotators.llm.endpoint import CallError, parse_host
 from finecomb.core.errors import FinecombError, did_you_mean, shorten
 from finecomb.version import __version__
 
-MOST_BYTES = 4_000_000
+MAX_REPLY_BYTES = 4_000_000
 """Of one reply; more is cut off and counts as a failure."""
-_BUSY = {408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529}
-_LONGEST_WAIT = 300.0
+_RETRYABLE_STATUSES = {408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529}
+_MAX_WAIT_SECONDS = 300.0
 
 
 class HttpEndpoint:
@@ -35,11 +35,11 @@ class HttpEndpoint:
     """
 
     def __init__(self, base_url: str, key_env: str = "", timeout: float = 120) -> None:
-        self.host = host_of(base_url)
+        self.host = parse_host(base_url)
         self._url, self._timeout = httpx2.URL(f"{base_url.rstrip('/')}/chat/completions"), timeout
         self._continuation_url = httpx2.URL(f"{base_url.rstrip('/')}/completions")
         self._models_url, self._key_env = httpx2.URL(f"{base_url.rstrip('/')}/models"), key_env
-        self._key = _key(key_env)
+        self._key = _read_api_key(key_env)
         self._headers = {
             "User-Agent": f"finecomb/{__version__}",
             "Accept": "application/json",
@@ -49,7 +49,7 @@ class HttpEndpoint:
         self._times = httpx2.Timeout(timeout, connect=min(10.0, timeout), pool=None).as_dict()
         self._structured = True
         self._free: list[httpx2.AsyncHTTPTransport] = []
-        self._tls, self._proxy = _tls(self._url.scheme), _proxy(base_url)
+        self._tls, self._proxy = _ssl_context(self._url.scheme), _proxy(base_url)
 
     @contextlib.asynccontextmanager
     async def _connection(self) -> AsyncIterator[httpx2.AsyncHTTPTransport]:
@@ -73,26 +73,28 @@ class HttpEndpoint:
         """One call, once; what went wrong is a CallError or, when it always will, a FinecombError."""
         structured = self._structured
         url = self._continuation_url if request.continued else self._url
-        status, headers, text = await self._posted(url, request.body(structured))
-        if status in (400, 422) and structured and request.json_schema is not None and _is_about_format(text):
+        status, headers, text = await self._post_json(url, request.body(structured))
+        if status in (400, 422) and structured and request.json_schema is not None and _rejects_response_format(text):
             self._structured = False
             return await self.complete(request)
         if status >= 300:
-            raise await self._failure(status, headers, text, request)
-        return _reply(text, self.host, structured and request.json_schema is not None)
+            raise await self._status_error(status, headers, text, request)
+        return _parse_reply(text, self.host, structured and request.json_schema is not None)
 
-    async def _posted(self, url: httpx2.URL, body: dict[str, typing.Any]) -> tuple[int, httpx2.Headers, str]:
+    async def _post_json(self, url: httpx2.URL, body: dict[str, typing.Any]) -> tuple[int, httpx2.Headers, str]:
         try:
-            return await self._sent("POST", url, json.dumps(body).encode())
+            return await self._send_request("POST", url, json.dumps(body).encode())
         except (TimeoutError, httpx2.TimeoutException):
             raise CallError(f"no reply within {self._timeout:g} s", again=True, maybe_paid=True) from None
         except (httpx2.ConnectError, httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
-            raise CallError(f"{self.host} cannot be reached: {self._clean(str(error))}", again=True) from None
+            raise CallError(f"{self.host} cannot be reached: {self._redact_key(str(error))}", again=True) from None
         except httpx2.HTTPError as error:
-            what = self._clean(str(error) or type(error).__name__)
+            what = self._redact_key(str(error) or type(error).__name__)
             raise CallError(f"the connection was cut: {what}", again=True, maybe_paid=True) from None
 
-    async def _sent(self, method: str, url: httpx2.URL, content: bytes = b"") -> tuple[int, httpx2.Headers, str]:
+    async def _send_request(
+        self, method: str, url: httpx2.URL, content: bytes = b""
+    ) -> tuple[int, httpx2.Headers, str]:
         """One request as it is, and what came back."""
         headers = self._headers | ({"Content-Type": "application/json"} if content else {})
         extensions = {"timeout": self._times}
@@ -100,36 +102,36 @@ class HttpEndpoint:
         async with asyncio.timeout(self._timeout), self._connection() as connection:
             response = await connection.handle_async_request(request)
             try:
-                return response.status_code, response.headers, await _limited(response)
+                return response.status_code, response.headers, await _read_limited_body(response)
             finally:
                 await response.aclose()
 
-    async def _failure(self, status: int, headers: httpx2.Headers, text: str, request: ChatRequest) -> Exception:
-        message = f"{self.host} answered {status}: {shorten(self._clean(_message_in(text)), 200)}"
+    async def _status_error(self, status: int, headers: httpx2.Headers, text: str, request: ChatRequest) -> Exception:
+        message = f"{self.host} answered {status}: {shorten(self._redact_key(_error_message(text)), 200)}"
         if status in (401, 403):
             way = f"check the key in {self._key_env}" if self._key_env else "name the variable with the key: --key-env"
             return FinecombError(f"{message}; {way}")
         if status == 404:
-            models = await self._models()
+            models = await self._list_models()
             hint = f"; it has no model {request.model!r}{did_you_mean(request.model, models)}" if models else ""
             return FinecombError(f"{message}{hint or '; is --base-url the address of an OpenAI-compatible endpoint?'}")
-        if status in _BUSY:
+        if status in _RETRYABLE_STATUSES:
             return CallError(message, again=True, wait=_retry_after(headers))
         return CallError(message)
 
-    async def _models(self) -> list[str]:
+    async def _list_models(self) -> list[str]:
         try:
-            _, _, text = await self._sent("GET", self._models_url)
+            _, _, text = await self._send_request("GET", self._models_url)
             return [str(model["id"]) for model in json.loads(text)["data"]]
         except (httpx2.HTTPError, CallError, TimeoutError, ValueError, LookupError, TypeError):
             return []
 
-    def _clean(self, text: str) -> str:
+    def _redact_key(self, text: str) -> str:
         """A text without the key, whatever a server may send back."""
         return text.replace(self._key, "[key]") if self._key else text
 
 
-def _tls(scheme: str) -> ssl.SSLContext:
+def _ssl_context(scheme: str) -> ssl.SSLContext:
     """What connections share; certificates, which take long to read, only where they are needed."""
     return httpx2.create_ssl_context() if scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
@@ -143,7 +145,7 @@ def _proxy(base_url: str) -> str | None:
     return proxies.get(parts.scheme) or proxies.get("all")
 
 
-def _key(variable: str) -> str:
+def _read_api_key(variable: str) -> str:
     """The key in an environment variable; read once, kept in memory only."""
     if not variable:
         return ""
@@ -153,25 +155,25 @@ def _key(variable: str) -> str:
     return key
 
 
-async def _limited(response: httpx2.Response) -> str:
+async def _read_limited_body(response: httpx2.Response) -> str:
     """The body, refused when it is too large."""
     body = bytearray()
     async for chunk in response.aiter_bytes():
         body += chunk
-        if len(body) > MOST_BYTES:
-            raise CallError(f"the reply is larger than {MOST_BYTES:,} bytes", maybe_paid=True)
+        if len(body) > MAX_REPLY_BYTES:
+            raise CallError(f"the reply is larger than {MAX_REPLY_BYTES:,} bytes", maybe_paid=True)
     return body.decode("utf-8", errors="replace")
 
 
-def _reply(text: str, host: str, structured: bool) -> ChatReply:
+def _parse_reply(text: str, host: str, structured: bool) -> ChatReply:
     try:
         answer = json.loads(text)
         choice, usage = answer["choices"][0], answer.get("usage") or {}
         message = choice["message"] if "message" in choice else {"content": choice["text"]}
         return ChatReply(
-            text=_storable(message.get("content") or ""),
+            text=_sanitise_text(message.get("content") or ""),
             finish=str(choice.get("finish_reason") or ""),
-            refusal=_storable(str(message.get("refusal") or "")),
+            refusal=_sanitise_text(str(message.get("refusal") or "")),
             prompt_tokens=usage.get("prompt_tokens"),
             completion_tokens=usage.get("completion_tokens"),
             model=str(answer.get("model") or ""),
@@ -185,12 +187,12 @@ def _reply(text: str, host: str, structured: bool) -> ChatReply:
         raise CallError(what, again=True, maybe_paid=True) from None
 
 
-def _storable(text: str) -> str:
+def _sanitise_text(text: str) -> str:
     """A reply that can be stored: without NUL and half surrogates."""
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", errors="replace").decode()
 
 
-def _message_in(text: str) -> str:
+def _error_message(text: str) -> str:
     """The message of an error as endpoints write it, else the body."""
     try:
         error = json.loads(text)["error"]
@@ -199,7 +201,7 @@ def _message_in(text: str) -> str:
         return text or "nothing"
 
 
-def _is_about_format(text: str) -> bool:
+def _rejects_response_format(text: str) -> bool:
     return any(word in text for word in ("response_format", "json_schema", "structured", "guided", "grammar"))
 
 
@@ -212,7 +214,7 @@ def _retry_after(headers: httpx2.Headers) -> float | None:
         when = email.utils.parsedate_to_datetime(value) if _is_date(value) else None
         now = datetime.datetime.now(datetime.UTC)
         seconds = (when - now).total_seconds() if when else -1
-    return min(seconds, _LONGEST_WAIT) if seconds >= 0 else None
+    return min(seconds, _MAX_WAIT_SECONDS) if seconds >= 0 else None
 
 
 def _is_date(value: str) -> bool:

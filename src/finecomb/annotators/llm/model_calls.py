@@ -13,11 +13,11 @@ from datetime import UTC, datetime
 from finecomb.annotators.llm.budget import Budget, Price, RateLimit
 from finecomb.annotators.llm.chat import ChatReply, ChatRequest
 from finecomb.annotators.llm.endpoint import CallError, Endpoint
-from finecomb.annotators.llm.journal import CallEntry, FailureEntry, HeadEntry, Journal, ReplyEntry
+from finecomb.annotators.llm.journal import CallEntry, FailureEntry, Journal, PrefixEntry, ReplyEntry
 from finecomb.core.records import ModelSettings
 
 logging.getLogger("stamina").addHandler(logging.NullHandler())  # it tells of every retry; the journal does too
-_MOST_REFUSED = 8  # calls in a row that the endpoint will not take: the rest would fare no better
+_MAX_CONSECUTIVE_FAILURES = 8  # calls in a row that the endpoint will not take: the rest would fare no better
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +41,17 @@ class CallProgress:
     started: float = field(default_factory=time.monotonic)
 
     @property
-    def rate(self) -> float:
+    def calls_per_second(self) -> float:
         """Calls answered a second; those from the cache do not count."""
         return (self.done - self.cached) / max(1e-9, time.monotonic() - self.started)
 
     @property
     def seconds_left(self) -> float:
         """At the rate so far."""
-        return (self.total - self.done - self.failed) / self.rate if self.rate else float("inf")
+        return (self.total - self.done - self.failed) / self.calls_per_second if self.calls_per_second else float("inf")
 
 
-Watcher = Callable[[CallProgress], None]
+ProgressCallback = Callable[[CallProgress], None]
 
 
 class BudgetError(Exception):
@@ -71,16 +71,17 @@ class Caller:
         self._refused_in_a_row = 0
         self._saving: list[asyncio.Task[None]] = []
 
-    async def make(
-        self, calls: Iterable[ModelCall], progress: CallProgress, watch: Watcher
+    async def make_calls(
+        self, calls: Iterable[ModelCall], progress: CallProgress, watch: ProgressCallback
     ) -> AsyncIterator[tuple[ModelCall, ReplyEntry]]:
         """Replies as they come; failures are left in `failures`, the reason for an early end in `stopped`."""
         queue: asyncio.Queue[tuple[ModelCall, ReplyEntry] | None] = asyncio.Queue()
         waiting = iter(calls)
         workers = [
-            asyncio.create_task(self._work(waiting, queue, progress, watch)) for _ in range(self.settings.concurrency)
+            asyncio.create_task(self._run_worker(waiting, queue, progress, watch))
+            for _ in range(self.settings.concurrency)
         ]
-        gathered = asyncio.ensure_future(self._finish(workers))
+        gathered = asyncio.ensure_future(self._wait_for_workers(workers))
         gathered.add_done_callback(lambda _: queue.put_nowait(None))
         try:
             while (item := await queue.get()) is not None:
@@ -92,27 +93,27 @@ class Caller:
                 worker.cancel()
             await asyncio.gather(*workers, *self._saving, return_exceptions=True)
 
-    async def _finish(self, workers: Sequence[asyncio.Task[None]]) -> None:
+    async def _wait_for_workers(self, workers: Sequence[asyncio.Task[None]]) -> None:
         await asyncio.gather(*workers)
         await asyncio.gather(*self._saving)
 
-    async def _work(
+    async def _run_worker(
         self,
         waiting: Iterator[ModelCall],
         queue: asyncio.Queue[tuple[ModelCall, ReplyEntry] | None],
         progress: CallProgress,
-        watch: Watcher,
+        watch: ProgressCallback,
     ) -> None:
         for call in waiting:
             if self.stopped:
                 return
             try:
-                entry = await self._answered(call)
+                entry = await self._call_with_retries(call)
             except BudgetError:
                 self.stopped = "stopped at its budget"
                 return
             except CallError as error:
-                self._refuse(call, error)
+                self._record_failure(call, error)
                 progress.failed += 1
             else:
                 self._refused_in_a_row = 0
@@ -128,18 +129,23 @@ class Caller:
         await self.journal.add(entry)
         queue.put_nowait((call, entry))
 
-    def _refuse(self, call: ModelCall, error: CallError) -> None:
+    def _record_failure(self, call: ModelCall, error: CallError) -> None:
         self.failures[call.hash] = str(error)
         self._refused_in_a_row += 1
-        if self._refused_in_a_row >= _MOST_REFUSED:
-            self.stopped = f"stopped after {_MOST_REFUSED} calls in a row without a reply: {error}"
+        if self._refused_in_a_row >= _MAX_CONSECUTIVE_FAILURES:
+            self.stopped = f"stopped after {_MAX_CONSECUTIVE_FAILURES} calls in a row without a reply: {error}"
 
-    async def _answered(self, call: ModelCall) -> ReplyEntry:
+    async def _call_with_retries(self, call: ModelCall) -> ReplyEntry:
         """The reply to a call, tried several times with growing waits or those that the endpoint asks for."""
         import stamina
 
         attempts = stamina.retry_context(
-            on=_wait_of, attempts=self.settings.attempts, timeout=None, wait_initial=0.5, wait_max=60.0, wait_jitter=0.5
+            on=_retry_delay,
+            attempts=self.settings.attempts,
+            timeout=None,
+            wait_initial=0.5,
+            wait_max=60.0,
+            wait_jitter=0.5,
         )
         async for attempt in attempts:
             with attempt:
@@ -148,16 +154,16 @@ class Caller:
 
     async def _attempt(self, call: ModelCall, number: int) -> ReplyEntry:
         await self._requests.wait()
-        await self._tokens.wait(call.request.likely_prompt_tokens())
-        most = self.price.most(call.request)
+        await self._tokens.wait(call.request.estimated_prompt_tokens())
+        most = self.price.max_cost(call.request)
         if not self.budget.reserve(most):
             raise BudgetError
         cost = most  # until the outcome is known
         try:
-            await self.journal.add(*self._entries(call, number, most))
+            await self.journal.add(*self._call_entries(call, number, most))
             started = time.monotonic()
             reply = await self.endpoint.complete(call.request)
-            cost = self.price.of_reply(call.request, reply)
+            cost = self.price.reply_cost(call.request, reply)
             seconds = round(time.monotonic() - started, 3)
             return ReplyEntry(hash=call.hash, reply=reply, cost=cost, seconds=seconds, when=datetime.now(UTC))
         except CallError as error:
@@ -167,10 +173,10 @@ class Caller:
         finally:
             self.budget.settle(most, cost)
 
-    def _entries(self, call: ModelCall, number: int, most: float) -> list[HeadEntry | CallEntry]:
+    def _call_entries(self, call: ModelCall, number: int, most: float) -> list[PrefixEntry | CallEntry]:
         messages = call.request.messages
         head = hashlib.sha256("\0".join(message.content for message in messages[:-1]).encode()).hexdigest()[:12]
-        new = [] if head in self.journal.heads else [HeadEntry(id=head, messages=messages[:-1])]
+        new = [] if head in self.journal.heads else [PrefixEntry(id=head, messages=messages[:-1])]
         self.journal.heads.add(head)
         entry = CallEntry(
             hash=call.hash,
@@ -184,18 +190,18 @@ class Caller:
         return [*new, entry]
 
 
-def _wait_of(error: Exception) -> bool | float:
+def _retry_delay(error: Exception) -> bool | float:
     """Whether to try again, and after how many seconds where the endpoint says so."""
     if not isinstance(error, CallError) or not error.again:
         return False
     return True if error.wait is None else error.wait
 
 
-def taken_over(entry: ReplyEntry) -> ReplyEntry:
+def reuse_reply(entry: ReplyEntry) -> ReplyEntry:
     """A reply from another run: the same words, at no cost."""
     return entry.model_copy(update={"cost": 0.0, "cached": True})
 
 
-def reply_text(reply: ChatReply, most: int = 20_000) -> str:
+def truncate_reply(reply: ChatReply, max_length: int = 20_000) -> str:
     """A reply's words for a record; the journal has all of a long one."""
-    return reply.text if len(reply.text) <= most else f"{reply.text[:most]}..."
+    return reply.text if len(reply.text) <= max_length else f"{reply.text[:max_length]}..."

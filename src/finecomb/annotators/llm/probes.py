@@ -15,11 +15,11 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, ModelSettings
 from finecomb.engine.seeds import seeded_generator
 
-TEXTS = 100
+DEFAULT_TEXT_COUNT = 100
 """Texts of a probe where nobody says how many; an effect of .35 standard deviations is found 9 times in 10."""
-_OTHER_SEED = 1_000_003
-_TEXT = re.compile(r"\n*\{\{\s*text\s*\}\}\n*")
-_OTHER_WORDS = PromptTemplate(
+_SEED_OFFSET = 1_000_003
+_TEXT_VARIABLE = re.compile(r"\n*\{\{\s*text\s*\}\}\n*")
+_PARAPHRASED_PROMPT = PromptTemplate(
     """Below you find what to look for in a text and how to report it. Go through it slowly and keep to the definitions.
 
 {{summary}}
@@ -63,28 +63,28 @@ def probe_variant(probe: str, judge: ProbeVariant, paraphrase: PromptTemplate | 
     if paraphrase is not None and probe != "paraphrase":
         raise FinecombError(f"--paraphrase is for --probe paraphrase, not for --probe {probe}")
     if probe == "paraphrase":
-        return replace(judge, template=paraphrase or _paraphrased(judge.template))
-    return _VARIANTS[probe](judge)
+        return replace(judge, template=paraphrase or _paraphrase_prompt(judge.template))
+    return _VARIANT_BUILDERS[probe](judge)
 
 
-def _repeated(judge: ProbeVariant) -> ProbeVariant:
+def _change_seed(judge: ProbeVariant) -> ProbeVariant:
     """The same with another seed, so that no earlier reply is taken over."""
-    seed = judge.settings.seed + _OTHER_SEED
+    seed = judge.settings.seed + _SEED_OFFSET
     return replace(judge, settings=judge.settings.model_copy(update={"seed": seed}))
 
 
-def _paraphrased(template: PromptTemplate) -> PromptTemplate:
+def _paraphrase_prompt(template: PromptTemplate) -> PromptTemplate:
     """Our own prompt in other words and another order; somebody's own prompt we cannot put into other words."""
     if template == PromptTemplate():
-        return _OTHER_WORDS
-    if template == PromptTemplate.brief():
-        return replace(_OTHER_WORDS, system="{{kinds}}\n\n{{summary}}\n\n{{questions}}\n\n{{format}}")
+        return _PARAPHRASED_PROMPT
+    if template == PromptTemplate.for_local_models():
+        return replace(_PARAPHRASED_PROMPT, system="{{kinds}}\n\n{{summary}}\n\n{{questions}}\n\n{{format}}")
     raise FinecombError(
         "the judge has a prompt of its own: put it into other words and name the file with --paraphrase"
     )
 
 
-def _relabelled(judge: ProbeVariant) -> ProbeVariant:
+def _shuffle_labels(judge: ProbeVariant) -> ProbeVariant:
     """The same with the labels in another order."""
     labels = list(judge.protocol.labels)
     if len(labels) < 2:
@@ -97,28 +97,28 @@ def _relabelled(judge: ProbeVariant) -> ProbeVariant:
     return replace(judge, protocol=judge.protocol.model_copy(update={"labels": shuffled}))
 
 
-def _moved(judge: ProbeVariant) -> ProbeVariant:
+def _move_text(judge: ProbeVariant) -> ProbeVariant:
     """The same with the text at the other end of the message: last, or first where it is last."""
     user = judge.template.user
-    rest = _TEXT.sub("\n\n", user).strip()
-    is_last = not _TEXT.split(user)[-1].strip()
+    rest = _TEXT_VARIABLE.sub("\n\n", user).strip()
+    is_last = not _TEXT_VARIABLE.split(user)[-1].strip()
     text = "{{text}}"
     moved = f"{text}\n\n{rest}" if is_last else f"{rest}\n\n{text}"
     return replace(judge, template=replace(judge.template, user=moved))
 
 
-_VARIANTS: Mapping[str, Callable[[ProbeVariant], ProbeVariant]] = {
-    "repeat": _repeated,
-    "labels": _relabelled,
-    "position": _moved,
+_VARIANT_BUILDERS: Mapping[str, Callable[[ProbeVariant], ProbeVariant]] = {
+    "repeat": _change_seed,
+    "labels": _shuffle_labels,
+    "position": _move_text,
     "self": lambda asked: asked,
 }
 
 
-def probe_texts(documents: Iterable[Document], most: int, seed: int) -> list[Document]:
+def probe_texts(documents: Iterable[Document], max_count: int, seed: int) -> list[Document]:
     """The texts of a probe: so many of all of them, drawn at random, in their order."""
     every = list(documents)
-    places = seeded_generator(seed, "probe", "texts").permutation(len(every))[:most]
+    places = seeded_generator(seed, "probe", "texts").permutation(len(every))[:max_count]
     return [every[place] for place in sorted(places)]
 
 
@@ -127,14 +127,14 @@ def probe_name(judge: str, probe: str) -> str:
     return f"{judge}~{probe}"
 
 
-def as_probe(run: ModelRun, judge: str, probe: str) -> ModelRun:
+def label_as_probe(run: ModelRun, judge: str, probe: str) -> ModelRun:
     """A run whose annotator says that it is a probe of a judge."""
     facts = {"probe": probe, "probe_of": judge}
     people = tuple(one.model_copy(update={"meta": {**one.meta, **facts}}) for one in run.annotators)
     return replace(run, annotators=people)
 
 
-def unread(
+def find_unread_documents(
     documents: Iterable[Document], annotations: Iterable[Annotation], judge: str, protocol: str
 ) -> list[Document]:
     """The documents that a judge has not read yet under a protocol."""

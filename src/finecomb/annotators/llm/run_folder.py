@@ -23,11 +23,11 @@ try:
 except ModuleNotFoundError:  # Windows, where nothing keeps a second process away
     fcntl = None  # type: ignore[assignment]
 
-RUNS = "runs"
+RUNS_FOLDER = "runs"
 """The folder of runs in a study's folder."""
-RECORD, STATUS, LOCK = "run.json", "status.json", ".lock"
-ERROR, STOP = "error.txt", ".stop"
-State = Literal["running", "finished", "stopped"]
+RECORD_FILE, STATUS_FILE, LOCK_FILE = "run.json", "status.json", ".lock"
+ERROR_FILE, STOP_FILE = "error.txt", ".stop"
+RunState = Literal["running", "finished", "stopped"]
 _HAS_LOCKS = fcntl is not None
 
 
@@ -60,7 +60,7 @@ class RunRecord(Record):
 class RunStatus(Record):
     """How far a run is; `status.json` in the run's folder."""
 
-    state: State
+    state: RunState
     documents: tuple[str, ...]
     """The texts it is about."""
     failures: Mapping[str, str] = {}
@@ -77,23 +77,23 @@ class RunBusyError(FinecombError):
 
 def run_folders(runs: Path) -> list[Path]:
     """The folders of all runs, the newest first."""
-    folders = [file.parent for file in runs.glob(f"*/{RECORD}")]
+    folders = [file.parent for file in runs.glob(f"*/{RECORD_FILE}")]
     return sorted(folders, key=lambda folder: read_record(folder).created, reverse=True)
 
 
 def read_record(folder: Path) -> RunRecord:
     """What a run is."""
-    return RunRecord.model_validate_json((folder / RECORD).read_bytes())
+    return RunRecord.model_validate_json((folder / RECORD_FILE).read_bytes())
 
 
 def write_record(folder: Path, record: RunRecord) -> None:
     """Write down what a run is."""
-    _replace(folder / RECORD, record.model_dump_json(indent=1))
+    _write_atomically(folder / RECORD_FILE, record.model_dump_json(indent=1))
 
 
 def read_status(folder: Path) -> RunStatus | None:
     """How far a run is; None for one of an older version. One that nobody works on any more is not running."""
-    file = folder / STATUS
+    file = folder / STATUS_FILE
     if not file.exists():
         return None
     status = RunStatus.model_validate_json(file.read_bytes())
@@ -104,31 +104,31 @@ def read_status(folder: Path) -> RunStatus | None:
 
 def write_status(
     folder: Path,
-    state: State,
+    state: RunState,
     documents: tuple[str, ...],
     failures: Mapping[str, str] | None = None,
     why: str = "",
 ) -> None:
     """Write down how far a run is."""
     status = RunStatus(state=state, documents=documents, failures=failures or {}, why=why, when=datetime.now(UTC))
-    _replace(folder / STATUS, status.model_dump_json())
+    _write_atomically(folder / STATUS_FILE, status.model_dump_json())
 
 
 def read_error(folder: Path) -> str:
     """Why the last try of a run came to nothing; empty where it did not."""
-    file = folder / ERROR
+    file = folder / ERROR_FILE
     return file.read_text(encoding="utf-8") if file.exists() else ""
 
 
 def write_error(folder: Path, why: str) -> None:
     """Write down why a run came to nothing, or with nothing that it did not."""
     if why:
-        _replace(folder / ERROR, why)
+        _write_atomically(folder / ERROR_FILE, why)
     else:
-        (folder / ERROR).unlink(missing_ok=True)
+        (folder / ERROR_FILE).unlink(missing_ok=True)
 
 
-def _replace(file: Path, text: str) -> None:
+def _write_atomically(file: Path, text: str) -> None:
     """Put a whole file in the place of another."""
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_suffix(".part")
@@ -143,13 +143,13 @@ def _replace(file: Path, text: str) -> None:
 
 
 @contextmanager
-def only_run(folder: Path) -> Iterator[None]:
+def lock_run_folder(folder: Path) -> Iterator[None]:
     """Hold a run's folder for this process alone. The lock is the system's own: a killed process leaves none behind."""
     folder.mkdir(parents=True, exist_ok=True)
     if not _HAS_LOCKS:
         yield
         return
-    descriptor = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR, 0o600)
+    descriptor = os.open(folder / LOCK_FILE, os.O_CREAT | os.O_RDWR, 0o600)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -160,24 +160,24 @@ def only_run(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def ask_to_stop(folder: Path) -> None:
+def request_stop(folder: Path) -> None:
     """Leave the wish that whoever follows a run stops it."""
-    (folder / STOP).touch()
+    (folder / STOP_FILE).touch()
 
 
-def is_asked_to_stop(folder: Path) -> bool:
+def is_stop_requested(folder: Path) -> bool:
     """Whether somebody wishes that a run stops."""
-    return (folder / STOP).exists()
+    return (folder / STOP_FILE).exists()
 
 
-def forget_wish_to_stop(folder: Path) -> None:
+def clear_stop_request(folder: Path) -> None:
     """A run starts anew: what was wished before is of no concern."""
-    (folder / STOP).unlink(missing_ok=True)
+    (folder / STOP_FILE).unlink(missing_ok=True)
 
 
 def is_locked(folder: Path) -> bool:
     """Whether a process is at work on a run."""
-    file = folder / LOCK
+    file = folder / LOCK_FILE
     if not _HAS_LOCKS or not file.exists():
         return False
     descriptor = os.open(file, os.O_RDWR)

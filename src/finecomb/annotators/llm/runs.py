@@ -18,18 +18,25 @@ import polars as pl
 
 from finecomb.annotators.llm.budget import Price
 from finecomb.annotators.llm.chat import ChatRequest
-from finecomb.annotators.llm.endpoint import Endpoint, host_of, need_call_packages
+from finecomb.annotators.llm.endpoint import Endpoint, need_call_packages, parse_host
 from finecomb.annotators.llm.journal import Journal, ReplyEntry, cached_replies
-from finecomb.annotators.llm.judging_task import ModelTask, mark_tasks, tasks_of
-from finecomb.annotators.llm.local_models import CONTEXT, LocalEndpoint, is_local, model_file
-from finecomb.annotators.llm.model_calls import Caller, CallProgress, ModelCall, Watcher, reply_text, taken_over
-from finecomb.annotators.llm.prompt import PromptTemplate, PromptWriter, Shot, check_names
-from finecomb.annotators.llm.reply_parser import ReadReply, read_reply
+from finecomb.annotators.llm.judging_task import ModelTask, build_tasks, mark_tasks
+from finecomb.annotators.llm.local_models import DEFAULT_CONTEXT_TOKENS, LocalEndpoint, is_local, model_file
+from finecomb.annotators.llm.model_calls import (
+    Caller,
+    CallProgress,
+    ModelCall,
+    ProgressCallback,
+    reuse_reply,
+    truncate_reply,
+)
+from finecomb.annotators.llm.prompt import FewShotExample, PromptTemplate, PromptWriter, check_question_names
+from finecomb.annotators.llm.reply_parser import ReplyContent, interpret_reply
 from finecomb.annotators.llm.run_folder import (
-    RECORD,
+    RECORD_FILE,
     RunRecord,
     TextRetry,
-    only_run,
+    lock_run_folder,
     read_record,
     read_status,
     write_record,
@@ -66,11 +73,11 @@ class ModelRun:
     stopped: str = ""
     """Why it ended early."""
 
-    def placements(self) -> Counter[str]:
+    def placement_counts(self) -> Counter[str]:
         """How the marks were placed: by method, and `flagged`, `unlocated`, `invented label`."""
         counts: Counter[str] = Counter()
         for mark in (mark for annotation in self.annotations for mark in annotation.marks):
-            note = MarkNote.of(mark)
+            note = MarkNote.from_mark(mark)
             counts[note.placed or "unlocated"] += 1
             counts["flagged"] += bool(note.flags)
             counts["invented label"] += bool(note.label)
@@ -78,7 +85,7 @@ class ModelRun:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskSlot:
+class PlannedAnnotation:
     """One annotation to be made: a task, a sample, and the calls whose replies it is made from."""
 
     task: ModelTask
@@ -87,13 +94,13 @@ class TaskSlot:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelPlan:
+class RunPlan:
     """Everything a run will ask, before anything is sent."""
 
     record: RunRecord
     protocol: Protocol
     tasks: tuple[ModelTask, ...]
-    shots: tuple[Shot, ...]
+    shots: tuple[FewShotExample, ...]
     writer: PromptWriter
 
     def requests(self, task: ModelTask, sample: int) -> list[ChatRequest]:
@@ -101,22 +108,22 @@ class ModelPlan:
         others = [shot for shot in self.shots if shot[0].id != task.document.id][: self.record.settings.shots]
         requests = self.writer.requests(task, sample, others)
         retry = self.record.retries.get(task.document.id)
-        return [_asked_again(request, retry) for request in requests] if retry else list(requests)
+        return [_apply_retry(request, retry) for request in requests] if retry else list(requests)
 
-    def asking_again(self, retries: Mapping[str, TextRetry]) -> ModelPlan:
+    def with_retries(self, retries: Mapping[str, TextRetry]) -> RunPlan:
         """The plan with some texts asked once more, in words that the cache does not know."""
         return replace(self, record=self.record.model_copy(update={"retries": dict(retries)}))
 
-    def slots(self) -> Iterator[TaskSlot]:
+    def planned_annotations(self) -> Iterator[PlannedAnnotation]:
         """Every annotation to be, with its calls, text by text."""
         for task, sample in itertools.product(self.tasks, range(self.record.settings.samples)):
             requests = self.requests(task, sample)
             calls = (ModelCall(task.document.id, request, request.hash(self.record.host)) for request in requests)
-            yield TaskSlot(task, sample, tuple(calls))
+            yield PlannedAnnotation(task, sample, tuple(calls))
 
     def calls(self) -> Iterator[ModelCall]:
         """Every call, text by text."""
-        return itertools.chain.from_iterable(slot.calls for slot in self.slots())
+        return itertools.chain.from_iterable(slot.calls for slot in self.planned_annotations())
 
     def annotator(self, sample: int) -> Annotator:
         """Whose the annotations of a sample are."""
@@ -136,7 +143,7 @@ class ModelPlan:
 # --- plan --------------------------------------------------------------------------------------------------------
 
 
-def plan(
+def plan_run(
     study: Study,
     settings: ModelSettings,
     protocol: Protocol | None = None,
@@ -144,14 +151,14 @@ def plan(
     name: str = "",
     template: PromptTemplate | None = None,
     tasks: Iterable[ModelTask] | None = None,
-) -> ModelPlan:
+) -> RunPlan:
     """What a run would ask; refused when it cannot work, with the reason."""
     protocol = protocol or study.protocol()
-    template = template or (PromptTemplate.brief() if is_local(settings.model) else PromptTemplate())
-    check_names(protocol)
-    Price.of(settings)
+    template = template or (PromptTemplate.for_local_models() if is_local(settings.model) else PromptTemplate())
+    check_question_names(protocol)
+    Price.from_settings(settings)
     chosen = list(study.iter_documents() if documents is None else documents)
-    todo = tuple(tasks_of(study, chosen, protocol, settings.by_segment) if tasks is None else tasks)
+    todo = tuple(build_tasks(study, chosen, protocol, settings.by_segment) if tasks is None else tasks)
     if not todo:
         raise FinecombError(f"there is nothing to ask: no {protocol.work.unit} of the study is for {protocol.id}")
     record = RunRecord(
@@ -165,22 +172,24 @@ def plan(
         version=__version__,
     )
     writer = PromptWriter(protocol, settings, template)
-    run_plan = ModelPlan(record, protocol, todo, tuple(_shots(study, protocol, settings)), writer)
+    run_plan = RunPlan(record, protocol, todo, tuple(_select_shots(study, protocol, settings)), writer)
     _check_lengths(run_plan)
     return run_plan
 
 
-def name_clash(study: Study, run_plan: ModelPlan) -> str:
+def name_clash(study: Study, run_plan: RunPlan) -> str:
     """Why the annotator's name is taken, as two prompts or models under one name would be mixed up; empty when free."""
     samples = range(run_plan.record.settings.samples)
     names = {annotator.id: annotator for annotator in map(run_plan.annotator, samples)}
     for annotator in study.iter_annotators():
-        if annotator.id in names and (clash := _clash(study, annotator, names[annotator.id], run_plan.protocol.id)):
+        if annotator.id in names and (
+            clash := _describe_name_clash(study, annotator, names[annotator.id], run_plan.protocol.id)
+        ):
             return clash
     return ""
 
 
-def _clash(study: Study, before: Annotator, now: Annotator, protocol: str) -> str:
+def _describe_name_clash(study: Study, before: Annotator, now: Annotator, protocol: str) -> str:
     if before.kind != "llm":
         return f"annotator {before.id!r} is a {before.kind} already; name this one with --name"
     work = study.annotations.filter((pl.col("annotator") == before.id) & (pl.col("protocol") == protocol))
@@ -202,17 +211,17 @@ def _host(settings: ModelSettings) -> str:
         raise FinecombError(
             "say where the model answers: --base-url URL, or --model local:smollm2 for one that runs here"
         )
-    return host_of(settings.base_url)
+    return parse_host(settings.base_url)
 
 
-def _shots(study: Study, protocol: Protocol, settings: ModelSettings) -> list[Shot]:
+def _select_shots(study: Study, protocol: Protocol, settings: ModelSettings) -> list[FewShotExample]:
     """Gold texts in an order drawn by the seed; an error when there are too few."""
     if not settings.shots:
         return []
     gold = {annotator.id for annotator in study.iter_annotators() if annotator.kind == "gold"}
     work = [
         annotation
-        for annotation in study.work().iter_annotations()
+        for annotation in study.submitted_work().iter_annotations()
         if annotation.annotator in gold and annotation.protocol == protocol.id
     ]
     if len(work) <= settings.shots:
@@ -225,14 +234,14 @@ def _shots(study: Study, protocol: Protocol, settings: ModelSettings) -> list[Sh
     return [(study.document(annotation.document), annotation) for annotation in order[: settings.shots + 1]]
 
 
-def _check_lengths(run_plan: ModelPlan) -> None:
+def _check_lengths(run_plan: RunPlan) -> None:
     settings = run_plan.record.settings
-    context = settings.context_tokens or (CONTEXT if is_local(settings.model) else None)
+    context = settings.context_tokens or (DEFAULT_CONTEXT_TOKENS if is_local(settings.model) else None)
     if context is None:
         return
     for task in run_plan.tasks:
         for request in run_plan.requests(task, 0):
-            tokens = request.likely_prompt_tokens()
+            tokens = request.estimated_prompt_tokens()
             if tokens + settings.max_tokens > context:
                 raise FinecombError(
                     f"document {task.document.id!r} needs about {tokens:,} tokens and {settings.max_tokens:,} for the"
@@ -252,36 +261,36 @@ def annotate(
     name: str = "",
     template: PromptTemplate | None = None,
     endpoint: Endpoint | None = None,
-    watch: Watcher = lambda progress: None,
+    watch: ProgressCallback = lambda progress: None,
 ) -> ModelRun:
     """Let a language model annotate a study's texts; what is in `runs` already is not asked again.
 
     Without `runs` nothing is kept on disk. `endpoint` takes the place of the one that the settings name.
     """
-    run_plan = plan(study, settings, protocol, documents, name, template)
-    return execute(run_plan, runs, endpoint, watch)
+    run_plan = plan_run(study, settings, protocol, documents, name, template)
+    return execute_plan(run_plan, runs, endpoint, watch)
 
 
-Delivery = Callable[[Annotation], None]
+AnnotationCallback = Callable[[Annotation], None]
 """Called with every annotation as soon as its replies are there."""
 
 
-def execute(
-    run_plan: ModelPlan,
+def execute_plan(
+    run_plan: RunPlan,
     runs: Path | None = None,
     endpoint: Endpoint | None = None,
-    watch: Watcher = lambda progress: None,
-    deliver: Delivery = lambda annotation: None,
+    watch: ProgressCallback = lambda progress: None,
+    deliver: AnnotationCallback = lambda annotation: None,
 ) -> ModelRun:
     """Carry out a plan; also after a crash, where it goes on from what the journal has."""
     if runs is None:
-        return _run_async(_execute(run_plan, None, None, endpoint, watch, deliver))
-    folder = runs / folder_name(run_plan.record)
-    with only_run(folder):
-        run_plan = written_down(run_plan, folder)
-        documents = _documents(run_plan, folder)
+        return _run_async(_execute_async(run_plan, None, None, endpoint, watch, deliver))
+    folder = runs / run_folder_name(run_plan.record)
+    with lock_run_folder(folder):
+        run_plan = save_plan(run_plan, folder)
+        documents = _run_document_ids(run_plan, folder)
         try:
-            run = _run_async(_execute(run_plan, runs, folder, endpoint, watch, deliver))
+            run = _run_async(_execute_async(run_plan, runs, folder, endpoint, watch, deliver))
         except BaseException as error:
             why = str(error) if isinstance(error, FinecombError) else "interrupted"
             write_status(folder, "stopped", documents, why=why)
@@ -291,25 +300,25 @@ def execute(
         return run
 
 
-def written_down(run_plan: ModelPlan, folder: Path) -> ModelPlan:
+def save_plan(run_plan: RunPlan, folder: Path) -> RunPlan:
     """The plan as the run's folder has it, which says from now on that it is at work."""
-    run_plan = _with_record(run_plan, folder)
-    write_status(folder, "running", _documents(run_plan, folder))
+    run_plan = _load_or_write_record(run_plan, folder)
+    write_status(folder, "running", _run_document_ids(run_plan, folder))
     return run_plan
 
 
-def _documents(run_plan: ModelPlan, folder: Path) -> tuple[str, ...]:
+def _run_document_ids(run_plan: RunPlan, folder: Path) -> tuple[str, ...]:
     """The texts that a run is about: those of this plan, and those that it was about before."""
     status = read_status(folder)
     before = status.documents if status else ()
     return tuple(dict.fromkeys([*before, *(task.document.id for task in run_plan.tasks)]))
 
 
-def _asked_again(request: ChatRequest, retry: TextRetry) -> ChatRequest:
+def _apply_retry(request: ChatRequest, retry: TextRetry) -> ChatRequest:
     return request.model_copy(update={"retry": retry.number, "max_tokens": retry.max_tokens or request.max_tokens})
 
 
-def folder_name(record: RunRecord) -> str:
+def run_folder_name(record: RunRecord) -> str:
     """The name of a run's folder: runs that ask the same in the same way share one."""
     limits = {
         "price",
@@ -334,10 +343,10 @@ def folder_name(record: RunRecord) -> str:
     return f"{safe}-{short}"
 
 
-def _with_record(run_plan: ModelPlan, folder: Path) -> ModelPlan:
+def _load_or_write_record(run_plan: RunPlan, folder: Path) -> RunPlan:
     """The plan with the date of the run that it goes on with; a new run is written down first."""
     record = run_plan.record
-    if (folder / RECORD).exists():
+    if (folder / RECORD_FILE).exists():
         before = read_record(folder)
         retries = {**before.retries, **record.retries}
         record = record.model_copy(update={"created": before.created, "retries": retries})
@@ -348,38 +357,42 @@ def _with_record(run_plan: ModelPlan, folder: Path) -> ModelPlan:
     return replace(run_plan, record=record)
 
 
-async def _execute(
-    run_plan: ModelPlan,
+async def _execute_async(
+    run_plan: RunPlan,
     runs: Path | None,
     folder: Path | None,
     endpoint: Endpoint | None,
-    watch: Watcher,
-    deliver: Delivery,
+    watch: ProgressCallback,
+    deliver: AnnotationCallback,
 ) -> ModelRun:
     journal = Journal(folder)
-    slots = list(run_plan.slots())
+    slots = list(run_plan.planned_annotations())
     collector = AnnotationCollector(run_plan, slots, deliver)
     journal.open()
     try:
-        collector.add(journal.content.replies)
-        await _take_over(journal, collector, cached_replies(runs) if runs else {})
+        collector.add_replies(journal.content.replies)
+        await _reuse_replies(journal, collector, cached_replies(runs) if runs else {})
         cached = len(collector.entries)
-        outcome = await _asked(run_plan, journal, collector, endpoint, watch)
+        outcome = await _send_requests(run_plan, journal, collector, endpoint, watch)
     finally:
         await journal.close()
-    return collector.run(replace(outcome, folder=folder, cached=cached))
+    return collector.finish_run(replace(outcome, folder=folder, cached=cached))
 
 
-async def _take_over(journal: Journal, collector: AnnotationCollector, elsewhere: Mapping[str, ReplyEntry]) -> None:
+async def _reuse_replies(journal: Journal, collector: AnnotationCollector, elsewhere: Mapping[str, ReplyEntry]) -> None:
     """Replies that other runs have got to the same requests."""
-    entries = {hash: taken_over(elsewhere[hash]) for hash in collector.missing if hash in elsewhere}
+    entries = {hash: reuse_reply(elsewhere[hash]) for hash in collector.missing if hash in elsewhere}
     if entries:
         await journal.add(*entries.values())
-        collector.add(entries)
+        collector.add_replies(entries)
 
 
-async def _asked(
-    run_plan: ModelPlan, journal: Journal, collector: AnnotationCollector, endpoint: Endpoint | None, watch: Watcher
+async def _send_requests(
+    run_plan: RunPlan,
+    journal: Journal,
+    collector: AnnotationCollector,
+    endpoint: Endpoint | None,
+    watch: ProgressCallback,
 ) -> ModelRun:
     """Ask for the replies that are missing."""
     calls = list(collector.missing.values())
@@ -388,10 +401,10 @@ async def _asked(
     settings, cached = run_plan.record.settings, len(collector.entries)
     progress = CallProgress(cached + len(calls), cached, cached)
     answering = endpoint or open_endpoint(settings)
-    caller = Caller(answering, settings, journal, Price.of(settings))
+    caller = Caller(answering, settings, journal, Price.from_settings(settings))
     try:
-        async for call, entry in caller.make(calls, progress, watch):
-            collector.add({call.hash: entry})
+        async for call, entry in caller.make_calls(calls, progress, watch):
+            collector.add_replies({call.hash: entry})
     finally:
         if endpoint is None:
             await answering.close()
@@ -400,23 +413,23 @@ async def _asked(
     return ModelRun(run_plan.record, None, cost=caller.budget.spent, calls=made, stopped=caller.stopped)
 
 
-def collect(run_plan: ModelPlan, runs: Path) -> ModelRun:
+def collect_results(run_plan: RunPlan, runs: Path) -> ModelRun:
     """What a run has brought so far, without asking anything: after an interruption."""
-    folder = runs / folder_name(run_plan.record)
+    folder = runs / run_folder_name(run_plan.record)
     content = Journal(folder).content
-    run_plan = _with_record(run_plan, folder)
-    collector = AnnotationCollector(run_plan, list(run_plan.slots()))
-    collector.add(content.replies)
+    run_plan = _load_or_write_record(run_plan, folder)
+    collector = AnnotationCollector(run_plan, list(run_plan.planned_annotations()))
+    collector.add_replies(content.replies)
     collector.failures = {hash: entry.why for hash, entry in content.failures.items()}
     run = ModelRun(run_plan.record, folder, cost=content.spent, cached=len(content.replies), stopped="interrupted")
-    return collector.run(run)
+    return collector.finish_run(run)
 
 
 def open_endpoint(settings: ModelSettings) -> Endpoint:
     """The endpoint that settings name."""
     need_call_packages()
     if is_local(settings.model):
-        return LocalEndpoint(settings.model, settings.context_tokens or CONTEXT)
+        return LocalEndpoint(settings.model, settings.context_tokens or DEFAULT_CONTEXT_TOKENS)
     from finecomb.annotators.llm.http_endpoint import HttpEndpoint
 
     return HttpEndpoint(settings.base_url, settings.key_env, settings.timeout)
@@ -452,7 +465,10 @@ class AnnotationCollector:
     """Makes annotations of replies, each as soon as all replies of its text are there."""
 
     def __init__(
-        self, run_plan: ModelPlan, slots: Sequence[TaskSlot], deliver: Delivery = lambda annotation: None
+        self,
+        run_plan: RunPlan,
+        slots: Sequence[PlannedAnnotation],
+        deliver: AnnotationCallback = lambda annotation: None,
     ) -> None:
         self.plan, self.slots, self.deliver = run_plan, slots, deliver
         self.entries: dict[str, ReplyEntry] = {}
@@ -467,25 +483,25 @@ class AnnotationCollector:
             for call in slot.calls:
                 self._slots_of.setdefault(call.hash, []).append(number)
 
-    def add(self, entries: Mapping[str, ReplyEntry]) -> None:
+    def add_replies(self, entries: Mapping[str, ReplyEntry]) -> None:
         """Take replies; those to questions that this plan does not ask are left alone."""
         mine = {hash: entry for hash, entry in entries.items() if hash in self.missing}
         self.entries |= mine
         for hash in mine:
             del self.missing[hash]
         for number in dict.fromkeys(itertools.chain.from_iterable(self._slots_of[hash] for hash in mine)):
-            self._make(number)
+            self._make_annotation(number)
 
-    def _make(self, number: int) -> None:
+    def _make_annotation(self, number: int) -> None:
         slot = self.slots[number]
         if any(call.hash in self.missing for call in slot.calls):
             return
         replies = [(call.hash, self.entries[call.hash]) for call in slot.calls]
-        annotation = annotation_of(self.plan, slot.task, slot.sample, replies)
+        annotation = build_annotation(self.plan, slot.task, slot.sample, replies)
         self._annotations[number] = annotation
         self.deliver(annotation)
 
-    def run(self, run: ModelRun) -> ModelRun:
+    def finish_run(self, run: ModelRun) -> ModelRun:
         """The run with the annotations of all texts whose replies are there, in the order of the texts."""
         annotations = tuple(self._annotations[number] for number in sorted(self._annotations))
         samples = range(self.plan.record.settings.samples)
@@ -494,10 +510,10 @@ class AnnotationCollector:
             annotators=tuple(self.plan.annotator(sample) for sample in samples),
             annotations=annotations,
             states=dict(Counter(str(read_reply_note(annotation).state) for annotation in annotations)),
-            unasked=self._unasked(run.stopped or "not asked yet"),
+            unasked=self._unasked_reasons(run.stopped or "not asked yet"),
         )
 
-    def _unasked(self, otherwise: str) -> dict[str, str]:
+    def _unasked_reasons(self, otherwise: str) -> dict[str, str]:
         """Why texts have no annotation, by document."""
         open_slots = (slot for number, slot in enumerate(self.slots) if number not in self._annotations)
         return {
@@ -508,18 +524,18 @@ class AnnotationCollector:
         }
 
 
-def annotation_of(
-    run_plan: ModelPlan, task: ModelTask, sample: int, replies: Sequence[tuple[str, ReplyEntry]]
+def build_annotation(
+    run_plan: RunPlan, task: ModelTask, sample: int, replies: Sequence[tuple[str, ReplyEntry]]
 ) -> Annotation:
     """One annotation from the replies to one task; excluded, with the reason, unless all of them could be read."""
     annotator = run_plan.annotator(sample).id
     id = "/".join(filter(None, (annotator, run_plan.protocol.id, task.document.id, task.about or "")))
     parts = task.parts or (None,)
     readings = [
-        read_reply(
+        interpret_reply(
             entry.reply,
             task.document,
-            task.protocol_of(number, run_plan.protocol),
+            task.part_protocol(number, run_plan.protocol),
             f"{id}/{number}" if task.parts else id,
             part,
         )
@@ -527,7 +543,7 @@ def annotation_of(
     ]
     bad = next((number for number, reading in enumerate(readings) if reading.state != "read"), None)
     last = max(entry.when for _, entry in replies)
-    note = _note(readings, replies, bad)
+    note = _build_reply_note(readings, replies, bad)
     excluded = None
     if bad is not None:
         where = f" (part {bad + 1} of {len(parts)})" if task.parts else ""
@@ -548,7 +564,7 @@ def annotation_of(
         about=task.about,
         status="submitted" if bad is None else "excluded",
         marks=tuple(mark for reading in readings for mark in reading.marks) if bad is None else (),
-        units=_units(task, readings) if bad is None else (),
+        units=_build_units(task, readings) if bad is None else (),
         answers=answers,
         excluded=excluded,
         submitted=last,
@@ -557,12 +573,14 @@ def annotation_of(
     )
 
 
-def _units(task: ModelTask, readings: Sequence[ReadReply]) -> tuple[Unit, ...]:
+def _build_units(task: ModelTask, readings: Sequence[ReplyContent]) -> tuple[Unit, ...]:
     pairs = zip(task.parts, readings, strict=False)
     return tuple(Unit(start=part.start, end=part.end, answers=reading.unit) for part, reading in pairs)
 
 
-def _note(readings: Sequence[ReadReply], replies: Sequence[tuple[str, ReplyEntry]], bad: int | None) -> ReplyNote:
+def _build_reply_note(
+    readings: Sequence[ReplyContent], replies: Sequence[tuple[str, ReplyEntry]], bad: int | None
+) -> ReplyNote:
     marks = sum(len(reading.marks) for reading in readings)
     answered = any(reading.answers or reading.unit for reading in readings)
     state = readings[bad].state if bad is not None else "marked" if marks else "answered" if answered else "no errors"
@@ -575,14 +593,14 @@ def _note(readings: Sequence[ReadReply], replies: Sequence[tuple[str, ReplyEntry
         prompt_tokens=sum(entry.reply.prompt_tokens or 0 for entry in entries),
         completion_tokens=sum(entry.reply.completion_tokens or 0 for entry in entries),
         model=entries[-1].reply.model,
-        reply=reply_text(entries[bad].reply) if bad is not None else "",
+        reply=truncate_reply(entries[bad].reply) if bad is not None else "",
     )
 
 
 # --- one text at a time, and second opinions ---------------------------------------------------------------------
 
 
-_NO_TASK = ModelTask(Document(id="none", text=""))
+_PLACEHOLDER_TASK = ModelTask(Document(id="none", text=""))
 
 
 @dataclass(frozen=True)
@@ -599,8 +617,12 @@ class LanguageModelJudge:
     @property
     def signature(self) -> str:
         """What makes the marks."""
-        run_plan = plan(
-            Study.from_items([self.protocol]), self.settings, self.protocol, template=self.template, tasks=[_NO_TASK]
+        run_plan = plan_run(
+            Study.from_items([self.protocol]),
+            self.settings,
+            self.protocol,
+            template=self.template,
+            tasks=[_PLACEHOLDER_TASK],
         )
         prompt = run_plan.record.prompt
         return f"llm:{self.settings.model}|protocol:{self.protocol.id}|prompt:{prompt}|version:{__version__}"
@@ -616,12 +638,12 @@ class LanguageModelJudge:
         return run.annotations[0]
 
 
-def judge(settings: ModelSettings, protocol: Protocol, **options: Any) -> LanguageModelJudge:
+def make_judge(settings: ModelSettings, protocol: Protocol, **options: Any) -> LanguageModelJudge:
     """A language model as a judge of single documents; `options` are fields of LanguageModelJudge."""
     return LanguageModelJudge(protocol, settings, **options)
 
 
-def verify(
+def verify_marks(
     study: Study,
     annotations: Iterable[Annotation],
     settings: ModelSettings,
@@ -629,7 +651,7 @@ def verify(
     runs: Path | None = None,
     name: str = "",
     endpoint: Endpoint | None = None,
-    watch: Watcher = lambda progress: None,
+    watch: ProgressCallback = lambda progress: None,
 ) -> ModelRun | None:
     """A model's opinion of each located mark against text and evidence, under the audit protocol; None for no marks."""
     documents = {document.id: document for document in study.iter_documents()}
@@ -640,4 +662,4 @@ def verify(
     ]
     if not tasks:
         return None
-    return execute(plan(study, settings, audit, (), name, tasks=tasks), runs, endpoint, watch)
+    return execute_plan(plan_run(study, settings, audit, (), name, tasks=tasks), runs, endpoint, watch)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib import resources
 
-from finecomb.annotators.simulated.simulated_annotators import Simulated, crowd, simulate
+from finecomb.annotators.simulated.simulated_annotators import SimulatedAnnotator, make_crowd, simulate_annotations
 from finecomb.core.practice import Solution, locate_quote
 from finecomb.core.protocol import Protocol
 from finecomb.core.protocol_text import parse_yaml
@@ -15,8 +15,8 @@ from finecomb.core.span import TEXT
 from finecomb.core.study import StudyItem
 from finecomb.protocols import load_shipped
 
-_READER = Simulated("reader", recall=0.65, precision=0.85, jitter=0.6, confusion=0.12)
-_ROOM = 3  # places left for people who try the demo study themselves
+_ANNOTATOR_TEMPLATE = SimulatedAnnotator("reader", recall=0.65, precision=0.85, jitter=0.6, confusion=0.12)
+_EXTRA_ANNOTATORS = 3  # places left for people who try the demo study themselves
 
 
 class DemoText(Record):
@@ -53,32 +53,32 @@ def demo_study(readers: int = 5, seed: int = 0) -> Iterator[StudyItem]:
     """The demo study as records: the texts, the truth, and `readers` simulated annotators."""
     protocol = load_shipped("scarecrow")
     texts = demo_texts()
-    documents = [document_of(text) for text in texts]
-    truth = {text.id: truth_of(text, protocol) for text in texts}
-    people = crowd(readers, _READER, spread=0.1, seed=seed)
+    documents = [build_document(text) for text in texts]
+    truth = {text.id: build_truth(text, protocol) for text in texts}
+    people = make_crowd(readers, _ANNOTATOR_TEMPLATE, spread=0.1, seed=seed)
     yield Settings(
         title="Saltby: the demo study",
         protocols=(protocol.id,),
-        annotators=readers + _ROOM,
+        annotators=readers + _EXTRA_ANNOTATORS,
         skip=("survey", "training", "qualification"),  # who tries it wants to see texts
         seed=seed,
     )
     yield protocol
     yield from documents
     yield Annotator(id="truth", kind="gold", meta={"note": "the errors put into the texts by their author"})
-    yield from (person.annotator() for person in people)
+    yield from (person.to_annotator() for person in people)
     yield from truth.values()
-    yield from simulate(documents, truth, people, protocol, seed)
+    yield from simulate_annotations(documents, truth, people, protocol, seed)
 
 
-def document_of(text: DemoText) -> Document:
+def build_document(text: DemoText) -> Document:
     """A text of the demo as a document."""
     return Document(
         id=text.id, text=text.text, context={"prompt": text.prompt}, meta={"model": text.model, "topic": text.topic}
     )
 
 
-def truth_of(text: DemoText, protocol: Protocol) -> Annotation:
+def build_truth(text: DemoText, protocol: Protocol) -> Annotation:
     """The true errors of a text of the demo as an annotation by `truth`."""
     id = f"{text.id}/truth"
     marks = sorted((_mark(error, text) for error in text.errors), key=lambda mark: mark.spans)

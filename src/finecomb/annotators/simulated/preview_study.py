@@ -11,19 +11,19 @@ from finecomb.core.records import Annotation, Annotator, Document, Mark, Onboard
 from finecomb.core.study import StudyItem
 from finecomb.protocols import load_shipped
 
-_ANNOTATORS = 1000  # whoever opens the link sees every text
-_JUDGED = {"annotation": "turing", "mark": "scarecrow"}
+_MAX_ANNOTATORS = 1000  # whoever opens the link sees every text
+_JUDGED_PROTOCOL_BY_UNIT = {"annotation": "turing", "mark": "scarecrow"}
 """Whose examples stand in for other people's work, where that is judged."""
 
 
 def preview_study(protocol: Protocol, skip: Iterable[OnboardingPhase] = ()) -> list[StudyItem]:
     """The study: every example and exercise once, or examples of another protocol as somebody's work to be judged."""
     settings = Settings(
-        title=f"Preview of {protocol.title}", protocols=(protocol.id,), annotators=_ANNOTATORS, skip=tuple(skip)
+        title=f"Preview of {protocol.title}", protocols=(protocol.id,), annotators=_MAX_ANNOTATORS, skip=tuple(skip)
     )
-    if protocol.work.unit in _JUDGED:
-        return [settings, protocol, *_work(load_shipped(_JUDGED[protocol.work.unit]))]
-    texts = [*(_document(text) for text in _examples(protocol)), *protocol.practice.values()]
+    if protocol.work.unit in _JUDGED_PROTOCOL_BY_UNIT:
+        return [settings, protocol, *_example_work(load_shipped(_JUDGED_PROTOCOL_BY_UNIT[protocol.work.unit]))]
+    texts = [*(_document(text) for text in _examples(protocol)), *protocol.practice_documents.values()]
     every = {(text.text, tuple(text.context.values())): text for text in texts}
     if not every:
         raise FinecombError(f"protocol {protocol.id} has no example texts to show; add some under `examples`")
@@ -40,7 +40,7 @@ def _document(example: Example, id: str = "example") -> Document:
     return Document(id=id, text=example.text, context=example.context, data=example.data)
 
 
-def _work(protocol: Protocol) -> Iterator[StudyItem]:
+def _example_work(protocol: Protocol) -> Iterator[StudyItem]:
     """The examples of a protocol as if somebody had marked and answered them."""
     yield protocol
     yield Annotator(id="somebody", kind="human")
@@ -53,7 +53,7 @@ def _work(protocol: Protocol) -> Iterator[StudyItem]:
             annotator="somebody",
             protocol=protocol.id,
             marks=tuple(_marks(example, id)),
-            answers=_answered(example, protocol),
+            answers=_example_answers(example, protocol),
         )
 
 
@@ -64,10 +64,10 @@ def _marks(example: Example, id: str) -> Iterator[Mark]:
         yield Mark(id=f"{id}/{number}", spans=(span,), quotes=(solution.quote,), label=solution.label, answers=answers)
 
 
-def _answered(example: Example, protocol: Protocol) -> dict[str, object]:
+def _example_answers(example: Example, protocol: Protocol) -> dict[str, object]:
     """The right answers, and the example's reason in place of one in words."""
     answers = dict(example.answers)
-    questions = (question for question in protocol.document_questions if question.kind.prose and question.when)
+    questions = (question for question in protocol.document_questions if question.scale_type.prose and question.when)
     reasons = {
         question.name: example.why
         for question in questions

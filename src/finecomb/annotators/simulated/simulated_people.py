@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from finecomb.annotators.simulated.simulated_annotators import Simulated, plant, simulate
+from finecomb.annotators.simulated.simulated_annotators import SimulatedAnnotator, plant_errors, simulate_annotations
 from finecomb.core.design import HUMAN
 from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol
@@ -23,8 +23,8 @@ from finecomb.engine.seeds import seeded_generator
 
 Habit = Literal["careful", "copies", "careless"]
 """`copies` writes words of the text in place of reasons, `careless` clicks without reading."""
-_ERRORS = 3.0  # per 100 words, where nobody says what is wrong with a text
-_REASON = "The {ordinal} sentence decided it for me, because of what it says about {word}."
+_ERRORS_PER_100_WORDS = 3.0  # per 100 words, where nobody says what is wrong with a text
+_REASON_TEMPLATE = "The {ordinal} sentence decided it for me, because of what it says about {word}."
 _ORDINALS = ("first", "second", "third", "last", "longest", "shortest")
 
 
@@ -51,7 +51,7 @@ class CrowdTraits:
         if self.copies + self.careless > 1:
             raise FinecombError("the shares of people who copy and who are careless are more than everybody")
 
-    def skill_in(self, condition: str) -> float:
+    def condition_skill(self, condition: str) -> float:
         """How often somebody in that condition is right."""
         return self.skill.get(condition, self.skill.get("", 0.6))
 
@@ -72,7 +72,7 @@ class SimulatedPerson:
         return self.habit == "careful"
 
 
-def person(number: int, traits: CrowdTraits, texts: int, seed: int) -> SimulatedPerson:
+def make_person(number: int, traits: CrowdTraits, texts: int, seed: int) -> SimulatedPerson:
     """The person who comes as number so and so; depends on the seed and the number only."""
     rng = seeded_generator(seed, "person", number)
     habit_draw, leave_draw = rng.random(), rng.random()
@@ -87,7 +87,7 @@ def person(number: int, traits: CrowdTraits, texts: int, seed: int) -> Simulated
 
 
 @dataclass(frozen=True, slots=True)
-class Truth:
+class GroundTruth:
     """What is true of one text, or of one thing to be judged."""
 
     answers: Mapping[str, Answer]
@@ -97,17 +97,17 @@ class Truth:
     """To the questions about parts, by `start-end`."""
 
 
-def truth_of(
+def ground_truth(
     document: Document, protocol: Protocol, parts: Iterable[str], gold: Annotation | None, seed: int, about: str = ""
-) -> Truth:
+) -> GroundTruth:
     """What is true of a text: what gold says, else what the protocol says of its meta, else an invention."""
     key = about or document.id
-    answers = _invented(protocol.document_questions, seed, key) | _by_protocol(protocol, document)
-    units = {part: _invented(protocol.unit_questions, seed, key, part) for part in parts}
+    answers = _invent_answers(protocol.document_questions, seed, key) | _protocol_answers(protocol, document)
+    units = {part: _invent_answers(protocol.unit_questions, seed, key, part) for part in parts}
     if gold is not None:
         answers |= dict(gold.answers)
         units |= {f"{unit.start}-{unit.end}": {**unit.answers} for unit in gold.units}
-    return Truth(answers, _true_marks(document, protocol, gold, seed), units)
+    return GroundTruth(answers, _true_marks(document, protocol, gold, seed), units)
 
 
 def _true_marks(document: Document, protocol: Protocol, gold: Annotation | None, seed: int) -> Sequence[Mark]:
@@ -115,18 +115,18 @@ def _true_marks(document: Document, protocol: Protocol, gold: Annotation | None,
         return gold.marks
     if not protocol.labels or not document.text:
         return ()
-    (planted,) = plant([document], protocol, _ERRORS, seed)
+    (planted,) = plant_errors([document], protocol, _ERRORS_PER_100_WORDS, seed)
     return planted.marks
 
 
-def _invented(questions: Iterable[Question], seed: int, *key: str) -> dict[str, Answer]:
+def _invent_answers(questions: Iterable[Question], seed: int, *key: str) -> dict[str, Answer]:
     return {
-        question.name: question.kind.example(question, seeded_generator(seed, "truth", *key, question.name))
+        question.name: question.scale_type.example(question, seeded_generator(seed, "truth", *key, question.name))
         for question in questions
     }
 
 
-def _by_protocol(protocol: Protocol, document: Document) -> dict[str, Answer]:
+def _protocol_answers(protocol: Protocol, document: Document) -> dict[str, Answer]:
     """What the protocol's `meta.truth` says: who wrote a text, by its model."""
     fields = protocol.meta.get("truth")
     if not isinstance(fields, Mapping) or "model" not in document.meta:
@@ -142,7 +142,7 @@ def _by_protocol(protocol: Protocol, document: Document) -> dict[str, Answer]:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SimulatedResponse:
     """What a person marks and answers in one text, and how long it takes them."""
 
     marks: Sequence[Mark]
@@ -151,37 +151,42 @@ class Reading:
     seconds: float
 
 
-def read_text(
-    person: SimulatedPerson, traits: CrowdTraits, condition: str, document: Document, protocol: Protocol, truth: Truth
-) -> Reading:
+def simulate_response(
+    person: SimulatedPerson,
+    traits: CrowdTraits,
+    condition: str,
+    document: Document,
+    protocol: Protocol,
+    truth: GroundTruth,
+) -> SimulatedResponse:
     """One person's reading of a text of which the truth is known."""
     rng = seeded_generator(person.seed, "reading", person.number, document.id)
-    skill = 0.0 if person.habit == "careless" else traits.skill_in(condition)
-    chooser = _Chooser(person, traits.bias, skill, document, protocol, rng)
-    marks = _marks(person, skill, document, protocol, truth)
+    skill = 0.0 if person.habit == "careless" else traits.condition_skill(condition)
+    chooser = _AnswerChooser(person, traits.bias, skill, document, protocol, rng)
+    marks = _simulate_marks(person, skill, document, protocol, truth)
     words = len(document.text.split()) + sum(len(text.split()) for text in document.context.values())
     pace = 0.05 if person.habit == "careless" else 0.3
-    return Reading(
+    return SimulatedResponse(
         marks=marks,
-        answers=chooser.answers(protocol.document_questions, truth.answers),
-        units={part: chooser.answers(protocol.unit_questions, right) for part, right in truth.units.items()},
+        answers=chooser.choose_answers(protocol.document_questions, truth.answers),
+        units={part: chooser.choose_answers(protocol.unit_questions, right) for part, right in truth.units.items()},
         seconds=round(float(rng.gamma(8, (pace * words + 12 * len(marks) + 10) / 8)), 1),
     )
 
 
-def _marks(
-    person: SimulatedPerson, skill: float, document: Document, protocol: Protocol, truth: Truth
+def _simulate_marks(
+    person: SimulatedPerson, skill: float, document: Document, protocol: Protocol, truth: GroundTruth
 ) -> Sequence[Mark]:
     if not protocol.labels or not document.text:
         return ()
-    reader = Simulated(f"person-{person.number}", recall=skill, precision=max(0.3, skill))
+    reader = SimulatedAnnotator(f"person-{person.number}", recall=skill, precision=max(0.3, skill))
     annotation = Annotation(id="t", document=document.id, annotator="t", protocol=protocol.id, marks=tuple(truth.marks))
-    (done,) = simulate([document], {document.id: annotation}, [reader], protocol, person.seed)
+    (done,) = simulate_annotations([document], {document.id: annotation}, [reader], protocol, person.seed)
     return done.marks
 
 
 @dataclass(frozen=True, slots=True)
-class _Chooser:
+class _AnswerChooser:
     """Answers questions as one person would."""
 
     person: SimulatedPerson
@@ -191,30 +196,30 @@ class _Chooser:
     protocol: Protocol
     rng: np.random.Generator
 
-    def answers(self, questions: Iterable[Question], right: Mapping[str, Answer]) -> dict[str, Answer]:
+    def choose_answers(self, questions: Iterable[Question], right: Mapping[str, Answer]) -> dict[str, Answer]:
         """An answer to each question that is asked, given those before it."""
         answers: dict[str, Answer] = {}
         for question in questions:
             is_asked = question.when is None or is_among(answers.get(question.when.question), question.when.among)
             if is_asked and question.required:
-                answers[question.name] = self._answer(question, right.get(question.name))
+                answers[question.name] = self._choose_answer(question, right.get(question.name))
         return answers
 
-    def _answer(self, question: Question, right: Answer | None) -> Answer:
-        if question.kind.prose:
-            return self._reason()
+    def _choose_answer(self, question: Question, right: Answer | None) -> Answer:
+        if question.scale_type.prose:
+            return self._write_reason()
         if right is not None and self.rng.random() < self.skill:
             return right
-        values: Sequence[Answer] = question.values or question.kind.values
+        values: Sequence[Answer] = question.values or question.scale_type.values
         if not values:
-            return question.kind.example(question, self.rng)
+            return question.scale_type.example(question, self.rng)
         if self.rng.random() < self.bias:
-            return (str(values[-1]),) if question.kind.many else values[-1]
-        wrong = self._wrong(question, values, right)
+            return (str(values[-1]),) if question.scale_type.many else values[-1]
+        wrong = self._wrong_answers(question, values, right)
         chosen = wrong[int(self.rng.integers(len(wrong)))]
-        return (str(chosen),) if question.kind.many else chosen
+        return (str(chosen),) if question.scale_type.many else chosen
 
-    def _wrong(self, question: Question, values: Sequence[Answer], right: Answer | None) -> Sequence[Answer]:
+    def _wrong_answers(self, question: Question, values: Sequence[Answer], right: Answer | None) -> Sequence[Answer]:
         """Answers that are not right; of a question about the author, those on the other side of the scale."""
         truth = self.protocol.meta.get("truth")
         if self.skill and isinstance(truth, Mapping) and truth.get("question") == question.name and right is not None:
@@ -225,7 +230,7 @@ class _Chooser:
         others = [value for value in values if value != right] if self.skill else list(values)
         return others or list(values)
 
-    def _reason(self) -> str:
+    def _write_reason(self) -> str:
         words = self.document.text.split() or ["it"]
         if self.person.habit == "copies":
             start = int(self.rng.integers(max(1, len(words) - 12)))
@@ -234,4 +239,4 @@ class _Chooser:
             return "good text"
         word = words[int(self.rng.integers(len(words)))].strip(".,;:!?\"'()")
         ordinal = _ORDINALS[int(self.rng.integers(len(_ORDINALS)))]
-        return _REASON.format(ordinal=ordinal, word=f'"{word}"' if word else "it")
+        return _REASON_TEMPLATE.format(ordinal=ordinal, word=f'"{word}"' if word else "it")

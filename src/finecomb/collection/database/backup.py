@@ -155,10 +155,10 @@ def _drop_seal(database: Database) -> None:
 def _copy_rows(source: Database, target: Database) -> None:
     """Every row as it is, by the columns that the tables of that version have."""
     reflected = sa.MetaData()
-    engine = target.engine()
+    engine = target.create_engine()
     reflected.reflect(engine)
     engine.dispose()
-    with source.reading() as old, target.write_transaction() as new:
+    with source.read_transaction() as old, target.write_transaction() as new:
         study = find_study(old, source.place)[0] if source.place.study else None
         for table in reflected.sorted_tables:
             if table.name == "alembic_version":
@@ -225,7 +225,7 @@ def _verify_copy(copied: Path, source: Path) -> None:
 
 def _studies_to_restore(backup: Database, target: StudyLocation) -> dict[str, int]:
     """The studies of a backup under the names they are to have; one study takes the name of its new place."""
-    with backup.reading() as transaction:
+    with backup.read_transaction() as transaction:
         keys = study_keys_by_name(transaction)
         if not target.study or target.file:
             return keys
@@ -238,7 +238,7 @@ def _studies_to_restore(backup: Database, target: StudyLocation) -> dict[str, in
 
 def _back_up_replaced(database: Database, wanted: Mapping[str, int], force: bool) -> Path | None:
     """Save what would be replaced."""
-    with database.reading() as transaction:
+    with database.read_transaction() as transaction:
         there = study_keys_by_name(transaction)
     replaced = list(there) if database.sqlite else [name for name in there if name in wanted]
     if not replaced:
@@ -270,7 +270,7 @@ _INSERT_BY_TABLE = {
 
 def _transfer(source: Database, target: Database, wanted: Mapping[str, int]) -> None:
     """Studies from one database to another that may hold more; keys are counted anew."""
-    with source.reading() as old, target.write_transaction() as new:
+    with source.read_transaction() as old, target.write_transaction() as new:
         for name, key in wanted.items():
             _delete_study(new, name)
             row = old.one(sa.select(tables.study).where(tables.study.c.key == key)) or ()

@@ -17,7 +17,7 @@ from sqlalchemy.pool import NullPool
 
 from finecomb.collection.database.location import StudyLocation
 from finecomb.core.errors import FinecombError
-from finecomb.core.packages import optional_package
+from finecomb.core.optional_packages import optional_package
 
 Row = tuple[Any, ...]
 _BUSY_TIMEOUT_SECONDS = 30  # seconds to wait for another process that writes
@@ -76,10 +76,10 @@ class Database:
         self._idle: list[Any] = []
         self._places = threading.Semaphore(_MAX_READERS)
         self._inode: int | None = None
-        self.compiled = functools.lru_cache(maxsize=1024)(self._compile)
+        self.compiled = functools.lru_cache(maxsize=1024)(self._compile_statement)
         self._dialect = _dialect(self.sqlite)
 
-    def _compile(self, statement: Any) -> tuple[str, dict[str, Any]]:
+    def _compile_statement(self, statement: Any) -> tuple[str, dict[str, Any]]:
         compiled = statement.compile(dialect=self._dialect)
         if "POSTCOMPILE" in str(compiled):  # a list of values, which has to be written out
             blank = {name: None for name, bind in compiled.binds.items() if bind.required}
@@ -147,9 +147,9 @@ class Database:
         return connection
 
     @contextmanager
-    def reading(self) -> Iterator[Transaction]:
+    def read_transaction(self) -> Iterator[Transaction]:
         """A snapshot: everything asked inside sees the same state, whatever is written meanwhile."""
-        with self._place():
+        with self._reader_slot():
             connection = self._begin_snapshot()
             try:
                 yield Transaction(connection, self.compiled)
@@ -160,7 +160,7 @@ class Database:
             self._idle.append(connection)
 
     @contextmanager
-    def _place(self) -> Iterator[None]:
+    def _reader_slot(self) -> Iterator[None]:
         """One of the places of those who read from PostgreSQL, which has few connections for all processes together.
 
         Who has waited for a while goes on without one, e.g. somebody who reads while reading.
@@ -200,7 +200,7 @@ class Database:
         finally:
             connection.close()
 
-    def engine(self) -> sa.Engine:
+    def create_engine(self) -> sa.Engine:
         """For migrations, which SQLAlchemy and Alembic run."""
         if not self.sqlite:
             plain = functools.partial(self._connect_postgres, autocommit=False)

@@ -57,20 +57,22 @@ class StudySnapshot:
 
 def refresh_snapshot(store: Store, before: StudySnapshot | None = None) -> StudySnapshot:
     """The study as it is now; annotations that look as they did `before` are taken from there."""
-    with store.database.reading() as transaction:
+    with store.database.read_transaction() as transaction:
         prints = {row[0]: row[1:] for row in transaction.all(_SELECT_FINGERPRINTS, study=store.key)}
         changed = [id for id in prints if before is None or before.prints.get(id) != prints[id]]
         items: list[StudyItem] = [store.head.settings]
         reader = RowReader()
         for kind, bodies in _SELECT_BODIES_BY_TYPE.items():
-            items += reader.records(kind.__name__.lower(), kind, transaction.run(bodies, study=store.key))
+            items += reader.read_records(kind.__name__.lower(), kind, transaction.run(bodies, study=store.key))
         few = before is not None and len(changed) < _FULL_READ_THRESHOLD
         read = (
             _read_annotations(transaction, store.key, changed, reader)
             if few
             else rows.read_all_annotations(transaction, store.key, reader)
         )
-        fresh = Study.from_items([*items, *reader.complete(read), *reader.notes()], origin=str(store.database.place))
+        fresh = Study.from_items(
+            [*items, *reader.drop_dangling_annotations(read), *reader.notes()], origin=str(store.database.place)
+        )
     return StudySnapshot(
         _merge_studies(before.study, fresh, list(prints), changed) if before and few else fresh, prints
     )
@@ -84,7 +86,7 @@ def _read_annotations(
         assert values is not None
         row = {column.name: value for column, value in zip(rows.ANNOTATION_COLUMNS, values, strict=True)}
         inside = transaction.all(_SELECT_ENTRIES, annotation=row["key"])
-        annotation = reader.record("annotation", id, functools.partial(rows.assemble_annotation, row, inside))
+        annotation = reader.read_record("annotation", id, functools.partial(rows.assemble_annotation, row, inside))
         if annotation is not None:
             yield annotation
 

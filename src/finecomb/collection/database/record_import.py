@@ -26,8 +26,8 @@ def import_records(transaction: Transaction, study: int, items: Iterable[StudyIt
     """
     taking = _RecordImporter(transaction, study)
     for item in items:
-        taking.see(item)
-    taking.finish()
+        taking.import_record(item)
+    taking.add_missing_protocols()
     if taking.problems:
         raise StudyError(taking.problems)
 
@@ -84,7 +84,7 @@ class _RecordImporter:
         }
         self.annotations = {id for (id,) in transaction.all(_SELECT_ANNOTATION_IDS, study=study)}
 
-    def see(self, item: StudyItem) -> None:
+    def import_record(self, item: StudyItem) -> None:
         match item:
             case Annotation():
                 if item.id not in self.annotations:
@@ -99,13 +99,13 @@ class _RecordImporter:
             case Settings():
                 self._merge_settings(item)
 
-    def finish(self) -> None:
+    def add_missing_protocols(self) -> None:
         """Name protocols that the settings do not, as a folder does."""
         _, body = self.transaction.one(_SELECT_SETTINGS, study=self.study) or ("", "{}")
         settings = Settings.model_validate_json(body)
         missing = tuple(id for id in self.known["protocol"] if id not in settings.protocols)
         if missing:
-            self._set(settings.model_copy(update={"protocols": settings.protocols + missing}), None)
+            self._write_settings(settings.model_copy(update={"protocols": settings.protocols + missing}), None)
 
     def _add_or_replace(self, kind: str, id: str, record: Record) -> None:
         body, old = record.to_json(), self.known[kind].get(id)
@@ -137,9 +137,9 @@ class _RecordImporter:
         edited = {
             name: value for name in Settings.model_fields if (value := getattr(settings, name)) != getattr(before, name)
         }
-        self._set(Settings.model_validate_json(current).model_copy(update=edited), settings)
+        self._write_settings(Settings.model_validate_json(current).model_copy(update=edited), settings)
 
-    def _set(self, settings: Settings, imported: Settings | None) -> None:
+    def _write_settings(self, settings: Settings, imported: Settings | None) -> None:
         old, _ = self.transaction.one(_SELECT_SETTINGS, study=self.study) or ("{}", "{}")
         text = imported.to_json() if imported else old
         self.transaction.run(_UPDATE_SETTINGS, study=self.study, settings=settings.to_json(), imported=text)

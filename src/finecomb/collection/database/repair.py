@@ -54,7 +54,7 @@ def repair(database: Database) -> RepairResult:
     The whole database is backed up first. Rows as they were are written to a file of their own.
     """
     result = RepairResult()
-    with database.reading() as transaction:
+    with database.read_transaction() as transaction:
         key, _ = find_study(transaction, database.place)
         if not any(_find_unreadable_rows(transaction, key)):
             return result
@@ -74,11 +74,11 @@ def _find_unreadable_rows(transaction: Transaction, key: int) -> Iterator[object
     """Whatever of a study cannot be read."""
     reader = RowReader()
     (settings,) = transaction.one(_SELECT_SETTINGS, study=key) or ("{}",)
-    reader.record("settings", "", lambda: Settings.model_validate_json(settings))
+    reader.read_record("settings", "", lambda: Settings.model_validate_json(settings))
     for kind, (table, record) in _TABLE_BY_KIND.items():
-        for _ in reader.records(kind, record, transaction.run(_select_bodies(table), study=key)):
+        for _ in reader.read_records(kind, record, transaction.run(_select_bodies(table), study=key)):
             pass
-    for _ in reader.complete(rows.read_all_annotations(transaction, key, reader)):
+    for _ in reader.drop_dangling_annotations(rows.read_all_annotations(transaction, key, reader)):
         pass
     yield from reader.unreadable
 
@@ -100,8 +100,8 @@ class _Repairer:
         self.lines: list[dict[str, Any]] = []
 
     def run(self) -> None:
-        self._settings()
-        lost = {kind: set(self._table(kind)) for kind in _TABLE_BY_KIND}
+        self._repair_settings()
+        lost = {kind: set(self._repair_table(kind)) for kind in _TABLE_BY_KIND}
         gone: set[str] = set()
         for row in self.transaction.all(_SELECT_ANNOTATIONS, study=self.study):
             values = dict(zip((column.name for column in rows.ANNOTATION_COLUMNS), row, strict=True))
@@ -110,7 +110,7 @@ class _Repairer:
                 why = f"it names the {named or 'annotation'} {values[named or 'about']!r}, which was set aside"
                 self._set_aside_annotation(values, why)
                 gone.add(values["id"])
-            elif not self._annotation(values):
+            elif not self._repair_annotation(values):
                 gone.add(values["id"])
 
     def _record_outcome(self, kind: str, id: str, outcome: RepairOutcome, why: str) -> None:
@@ -119,7 +119,7 @@ class _Repairer:
     def _save_original(self, table: str, **columns: Any) -> None:
         self.lines.append({"table": table, **columns})
 
-    def _settings(self) -> None:
+    def _repair_settings(self) -> None:
         (body,) = self.transaction.one(_SELECT_SETTINGS, study=self.study) or ("{}",)
         if (why := _find_record_problem(Settings, body)) is None:
             return
@@ -129,7 +129,7 @@ class _Repairer:
         self.transaction.run(sa.update(tables.study).values(settings=settings.to_json()).where(mine))
         self._record_outcome("settings", "", "mended", why)
 
-    def _table(self, kind: str) -> Iterator[str]:
+    def _repair_table(self, kind: str) -> Iterator[str]:
         """Go through a table of bodies; yields the ids that were set aside."""
         table, record = _TABLE_BY_KIND[kind]
         for id, body in self.transaction.all(_select_bodies(table), study=self.study):
@@ -155,12 +155,12 @@ class _Repairer:
 
     # --- annotations -------------------------------------------------------------------------------------------
 
-    def _annotation(self, row: dict[str, Any]) -> bool:
+    def _repair_annotation(self, row: dict[str, Any]) -> bool:
         """Mend an annotation, or set it aside; whether it is still there."""
         entries = self.transaction.all(_SELECT_ENTRIES, annotation=row["key"])
         if (why := _find_annotation_problem(row, entries)) is None:
             return True
-        entries = self._entries(row, entries)
+        entries = self._repair_entries(row, entries)
         new = _repair_row(row)
         if _find_annotation_problem(new, entries) is not None:
             self._set_aside_annotation(row, why)
@@ -172,7 +172,7 @@ class _Repairer:
         self._record_outcome("annotation", row["id"], "mended", why)
         return True
 
-    def _entries(self, row: dict[str, Any], entries: list[Any]) -> list[Any]:
+    def _repair_entries(self, row: dict[str, Any], entries: list[Any]) -> list[Any]:
         """The entries that can be read; the others are set aside and count as deleted."""
         bare = _repair_row(row)
         readable = []

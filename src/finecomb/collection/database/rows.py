@@ -169,7 +169,7 @@ def _assemble_annotations(rows: Iterable[Row], entries: Iterable[Row], reader: R
         if key == row[0]:
             inside = [entry[1:] for entry in group]
             key, group = next(groups, (None, iter(())))
-        annotation = reader.record("annotation", row[1], functools.partial(_annotation_from_row, row, inside))
+        annotation = reader.read_record("annotation", row[1], functools.partial(_annotation_from_row, row, inside))
         if annotation is not None:
             yield annotation
 

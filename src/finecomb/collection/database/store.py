@@ -58,7 +58,7 @@ class StudyState:
         return (named or list(self.protocols.values()))[0]
 
     @property
-    def annotators(self) -> int:
+    def annotators_per_document(self) -> int:
         """How many annotators each document should get."""
         return self.settings.annotators or self.protocol.work.annotators
 
@@ -115,7 +115,7 @@ class Store:
         """Where texts are drawn so that an interval shrinks; forgotten after every `change`."""
         self.on_commit: Callable[[bool], None] = lambda _: None
         """Hears of every commit: whether it was kept."""
-        self.head = self._head()
+        self.head = self._read_study_state()
 
     # --- writing -----------------------------------------------------------------------------------------------
 
@@ -124,7 +124,7 @@ class Store:
         """Started when first used."""
         with self._lock:
             if self._writer is None:
-                self._writer = Writer(self.database, self._catch_up, lambda is_kept: self.on_commit(is_kept))
+                self._writer = Writer(self.database, self._refresh_if_changed, lambda is_kept: self.on_commit(is_kept))
             return self._writer
 
     @property
@@ -134,17 +134,21 @@ class Store:
         folder = file.resolve().parent.name if file and file.name == DATABASE_FILENAME else ""
         return self.head.settings.title or folder or self.name
 
-    async def do(self, job: Callable[Concatenate[Store, Transaction, P], T], *args: P.args, **named: P.kwargs) -> T:
+    async def run_job(
+        self, job: Callable[Concatenate[Store, Transaction, P], T], *args: P.args, **named: P.kwargs
+    ) -> T:
         """Run `job(store, transaction, ...)` in the writer; returns when what it did is on disk."""
-        return await self.writer.write(lambda transaction: job(self, transaction, *args, **named))
+        return await self.writer.run_job(lambda transaction: job(self, transaction, *args, **named))
 
     def run_job_sync(self, job: Callable[Concatenate[Store, Transaction, P], T], *args: P.args, **named: P.kwargs) -> T:
         """The same for code that is not asynchronous."""
         return self.writer.run_job_sync(lambda transaction: job(self, transaction, *args, **named))
 
-    async def change(self, job: Callable[Concatenate[Store, Transaction, P], T], *args: P.args, **named: P.kwargs) -> T:
+    async def change_study(
+        self, job: Callable[Concatenate[Store, Transaction, P], T], *args: P.args, **named: P.kwargs
+    ) -> T:
         """As `do`, for what changes the study itself: state, settings, protocols, documents."""
-        result = await self.do(_run_and_count_change, lambda transaction: job(self, transaction, *args, **named))
+        result = await self.run_job(_run_and_count_change, lambda transaction: job(self, transaction, *args, **named))
         self.refresh()
         return result
 
@@ -156,7 +160,7 @@ class Store:
         self.refresh()
         return result
 
-    def _catch_up(self, transaction: Transaction) -> None:
+    def _refresh_if_changed(self, transaction: Transaction) -> None:
         """Before changes are made: hear of what another process changed about the study."""
         (changed,) = transaction.one(_SELECT_CHANGE_COUNT, study=self.key) or (0,)
         if changed != self.head.changed:
@@ -164,7 +168,7 @@ class Store:
 
     def is_current(self) -> bool:
         """Whether no other process changed the study since its head was read; reads it anew where one did."""
-        with self.database.reading() as transaction:
+        with self.database.read_transaction() as transaction:
             (changed,) = transaction.one(_SELECT_CHANGE_COUNT, study=self.key) or (0,)
         if changed != self.head.changed:
             self.refresh()
@@ -172,15 +176,15 @@ class Store:
         return True
 
     @property
-    def commits(self) -> int:
+    def commit_count(self) -> int:
         """How often this process wrote something since the start."""
         return self._writer.commits if self._writer else 0
 
-    def written(self) -> int:
+    def data_version(self) -> int:
         """A number that grows with everything that is written, by whichever process: what is older may be stale."""
         if self.database.sqlite:
-            return self.commits
-        with self.database.reading() as transaction:
+            return self.commit_count
+        with self.database.read_transaction() as transaction:
             (number,) = transaction.one(_SELECT_TRANSACTION_ID) or (0,)
         return int(number)
 
@@ -199,20 +203,20 @@ class Store:
         self.sessions.clear()
         self._plan = self.audit_plan = None
         self.text_strata = None
-        self.head = self._head()
+        self.head = self._read_study_state()
 
-    def _head(self) -> StudyState:
-        with self.database.reading() as transaction:
+    def _read_study_state(self) -> StudyState:
+        with self.database.read_transaction() as transaction:
             state, settings, secret, joining, changed = transaction.one(_SELECT_STUDY_STATE, study=self.key) or ()
             protocols = transaction.all(_SELECT_PROTOCOLS, study=self.key)
-        read = self._settings(settings)
+        read = self._parse_settings(settings)
         by_id = {
             protocol.id: protocol.in_mode(read.mode if protocol.has_mode(read.mode) else "")
-            for protocol in RowReader().records("protocol", Protocol, protocols)
+            for protocol in RowReader().read_records("protocol", Protocol, protocols)
         }
         return StudyState(state, read, by_id, secret, joining, changed)
 
-    def _settings(self, body: str) -> Settings:
+    def _parse_settings(self, body: str) -> Settings:
         """The settings; a study is not served under others than its own."""
         try:
             return Settings.model_validate_json(body)
@@ -220,10 +224,10 @@ class Store:
             why = f"the settings in the database cannot be read: {describe_error(error)}"
             raise FinecombError(f"{self.database.place}: {why}; `finecomb repair` mends them") from None
 
-    def plan(self) -> AssignmentPlan:
+    def assignment_plan(self) -> AssignmentPlan:
         """What there is to give out; read once."""
         if self._plan is None:
-            with self.database.reading() as transaction:
+            with self.database.read_transaction() as transaction:
                 bodies = transaction.all(_SELECT_DOCUMENTS, study=self.key)
             metas = {id: meta for id, body in bodies if (meta := _parse_document_meta(id, body)) is not None}
             self._plan = _build_plan(metas, self.head)
@@ -233,7 +237,7 @@ class Store:
         """A document by id; documents do not change while they are served, so each is read once."""
         document = self._documents.get(id)
         if document is None:
-            with self.database.reading() as transaction:
+            with self.database.read_transaction() as transaction:
                 row = transaction.one(_SELECT_DOCUMENT, study=self.key, id=id)
             if row is None:
                 raise FinecombError(f"no document has the id {id!r}")
@@ -242,7 +246,7 @@ class Store:
 
     def items(self) -> Iterator[StudyItem]:
         """Everything, as one moment saw it: settings, protocols, documents, annotators, annotations."""
-        with self.database.reading() as transaction:
+        with self.database.read_transaction() as transaction:
             yield from iter_study_items(transaction, self.key)
 
     def study(self) -> Study:
@@ -251,14 +255,14 @@ class Store:
 
     def annotators(self) -> list[Annotator]:
         """Everybody who took part or may."""
-        with self.database.reading() as transaction:
+        with self.database.read_transaction() as transaction:
             return list(
-                RowReader().records("annotator", Annotator, transaction.all(_SELECT_ANNOTATORS, study=self.key))
+                RowReader().read_records("annotator", Annotator, transaction.all(_SELECT_ANNOTATORS, study=self.key))
             )
 
     def annotations(self, only: sa.ColumnElement[bool]) -> list[Annotation]:
         """Those for which a condition on `tables.annotation` holds."""
-        with self.database.reading() as transaction:
+        with self.database.read_transaction() as transaction:
             return rows.read_annotations(transaction, self.key, only)
 
 
@@ -271,7 +275,7 @@ def _run_and_count_change(store: Store, transaction: Transaction, job: Callable[
 
 def _parse_document_meta(id: str, body: str) -> dict[str, Any] | None:
     """The facts about a document; None for one that cannot be read and so is not given out."""
-    return RowReader().record("document", id, lambda: dict(from_json(body).get("meta", {})))
+    return RowReader().read_record("document", id, lambda: dict(from_json(body).get("meta", {})))
 
 
 def _build_plan(metas: dict[str, dict[str, Any]], head: StudyState) -> AssignmentPlan:
@@ -295,15 +299,15 @@ def iter_study_items(transaction: Transaction, study: int) -> Iterator[StudyItem
     """Every record of a study that can be read, then a note about each that cannot."""
     reader = RowReader()
     (settings,) = transaction.one(_SELECT_SETTINGS, study=study) or ("{}",)
-    yield reader.record("settings", "", lambda: Settings.model_validate_json(settings)) or Settings()
+    yield reader.read_record("settings", "", lambda: Settings.model_validate_json(settings)) or Settings()
     kinds: list[tuple[Any, type[Protocol] | type[Document] | type[Annotator]]] = [
         (_SELECT_PROTOCOLS, Protocol),
         (_SELECT_DOCUMENTS, Document),
         (_SELECT_ANNOTATORS, Annotator),
     ]
     for statement, kind in kinds:
-        yield from reader.records(kind.__name__.lower(), kind, transaction.run(statement, study=study))
-    yield from reader.complete(rows.read_all_annotations(transaction, study, reader))
+        yield from reader.read_records(kind.__name__.lower(), kind, transaction.run(statement, study=study))
+    yield from reader.drop_dangling_annotations(rows.read_all_annotations(transaction, study, reader))
     yield from reader.notes()
 
 
@@ -354,7 +358,7 @@ def read_items(place: StudyLocation) -> Iterator[StudyItem]:
         what = "was made by an older Finecomb; `finecomb serve` brings it up to date" if version else "holds no study"
         raise FinecombError(f"{place}: {what}")
     try:
-        with database.reading() as transaction:
+        with database.read_transaction() as transaction:
             key, _ = find_study(transaction, place)
             yield from iter_study_items(transaction, key)
     finally:

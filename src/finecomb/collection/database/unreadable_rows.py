@@ -52,7 +52,7 @@ class RowReader:
         self.unreadable: list[UnreadableRow] = []
         self._ids: dict[str, set[str]] = {kind: set() for kind in _REFERENCE_FIELD_BY_KIND}
 
-    def record(self, kind: str, id: str, make: Callable[[], T]) -> T | None:
+    def read_record(self, kind: str, id: str, make: Callable[[], T]) -> T | None:
         """What `make` returns, or None where the row is not what a record needs."""
         try:
             return make()
@@ -60,7 +60,7 @@ class RowReader:
             self.skip_row(kind, id, describe_error(error))
             return None
 
-    def records(self, kind: str, of: type[R], rows: Iterable[tuple[str, str]]) -> Iterator[R]:
+    def read_records(self, kind: str, of: type[R], rows: Iterable[tuple[str, str]]) -> Iterator[R]:
         """The records of a table's ids and bodies, without those that cannot be read."""
         for id, body in rows:
             try:
@@ -75,7 +75,7 @@ class RowReader:
         self.unreadable.append(row)
         self._ids.setdefault(kind, set()).add(id)
 
-    def complete(self, annotations: Iterable[Annotation]) -> Iterator[Annotation]:
+    def drop_dangling_annotations(self, annotations: Iterable[Annotation]) -> Iterator[Annotation]:
         """Annotations without those that name a document, annotator, protocol or annotation that was left out."""
         for annotation in annotations:
             if not self.unreadable:

@@ -38,18 +38,20 @@ class Writer:
         catch_up: Callable[[Transaction], None] | None = None,
         on_commit: Callable[[bool], None] = lambda _: None,
     ) -> None:
-        """`refresh_study` is called at the beginning of every transaction; `on_commit` at its end: whether it was kept."""
+        """`refresh_study` is called at the beginning of every transaction; `on_commit` at its end: whether it was
+        kept.
+        """
         self._database = database
         self._on_commit = on_commit
         self._catch_up = catch_up
         self._queue: queue.SimpleQueue[_PendingJob | None] = queue.SimpleQueue()
         self._connection: Any = None
         self._connect()
-        self._thread = threading.Thread(target=self._work, name="finecomb-writer", daemon=True)
+        self._thread = threading.Thread(target=self._run_loop, name="finecomb-writer", daemon=True)
         self.commits = 0
         self._thread.start()
 
-    async def write(self, job: Job[T]) -> T:
+    async def run_job(self, job: Job[T]) -> T:
         """Run `job` and wait until what it did is on disk."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
@@ -77,7 +79,7 @@ class Writer:
         if self._connection is not None:
             self._connection.close()
 
-    def _work(self) -> None:
+    def _run_loop(self) -> None:
         while (first := self._queue.get()) is not None:
             batch, last = self._collect_batch(first)
             self._commit_batch(batch)

@@ -99,7 +99,7 @@ class Critic(ABC):
         """log P of each word of a text given a posterior, or in any document for None; None: it gives words none."""
         return None
 
-    def doubtful(self) -> Critic:
+    def with_full_posterior(self) -> Critic:
         """The same critic with all the doubt it has about z, where it otherwise takes the most probable z."""
         return self
 
@@ -107,11 +107,11 @@ class Critic(ABC):
         """The share of a document's words that the critic knows; NaN where it reads no words."""
         return math.nan
 
-    def names(self, z: Z) -> Sequence[str]:
+    def step_names(self, z: Z) -> Sequence[str]:
         """What each step of z is called."""
         return [str(state) for state in z]
 
-    def likeliest(self, z: Z) -> Sequence[tuple[str, float]]:
+    def most_probable_states(self, z: Z) -> Sequence[tuple[str, float]]:
         """Of each step: what the prior expected most there, and its log P; empty where a critic cannot say."""
         return ()
 
@@ -151,15 +151,15 @@ class PriorCritic(Critic):
         """As the prior says, in closed form where the posterior is neither a point nor samples."""
         if isinstance(posterior, PointPosterior | Samples):
             return super().expected_log_prior(posterior)
-        return self.prior.expected(posterior)
+        return self.prior.expected_log_prob(posterior)
 
-    def names(self, z: Z) -> Sequence[str]:
+    def step_names(self, z: Z) -> Sequence[str]:
         """As the prior says."""
-        return self.prior.names(z)
+        return self.prior.step_names(z)
 
-    def likeliest(self, z: Z) -> Sequence[tuple[str, float]]:
+    def most_probable_states(self, z: Z) -> Sequence[tuple[str, float]]:
         """As the prior says."""
-        return self.prior.likeliest(z)
+        return self.prior.most_probable_states(z)
 
 
 # --- T(x) --------------------------------------------------------------------------------------------------------
@@ -218,7 +218,7 @@ class CriticScores:
     familiarity: float = math.nan
     """The median share of a document's words that the critic knows."""
 
-    def only(self, ids: Collection[str]) -> CriticScores:
+    def select(self, ids: Collection[str]) -> CriticScores:
         """The scores of some documents."""
         at = [place for place, id in enumerate(self.ids) if id in ids]
         return replace(
@@ -233,12 +233,12 @@ class CriticScores:
         )
 
     @property
-    def sums(self) -> Sums:
+    def document_sums(self) -> Sums:
         """(documents, 3): T(x), steps and 1, so that resampling needs no texts."""
         return np.stack([self.values, self.steps, np.ones(len(self.values))], axis=1)
 
     @property
-    def rates(self) -> Floats:
+    def values_per_step(self) -> Floats:
         """(documents,): T(x) per step, by which documents of any length are ranked."""
         return self.values / self.steps
 
@@ -277,15 +277,15 @@ def ppl_undefined_reason(corpus: CriticScores) -> str:
 
 
 def _estimate_statistic(
-    corpus: CriticScores, name: str, of: CorpusStatistic, why: str, draws: int, seed: int
+    corpus: CriticScores, name: str, corpus_statistic: CorpusStatistic, why: str, draws: int, seed: int
 ) -> Estimate:
-    signature = Signature.of(
+    signature = Signature.from_fields(
         statistic=f"{name}:{corpus.statistic}", critic=corpus.critic, documents=len(corpus.ids),
         dropped=len(corpus.dropped) or None, draws=draws, seed=seed,
     )  # fmt: skip
     if why:
         return undefined_estimate(signature, why)
-    return estimate_from_sums(corpus.sums, of, draws, seed, signature)
+    return estimate_from_sums(corpus.document_sums, corpus_statistic, draws, seed, signature)
 
 
 # --- where it comes from -----------------------------------------------------------------------------------------
@@ -312,7 +312,7 @@ def state_steps(critic: Critic, document: Document, statistic: Statistic | None 
     posterior = critic.project(document)
     terms = STATISTICS[statistic or critic.statistic](critic, posterior)
     z = posterior.point_estimate()
-    names, best = critic.names(z), critic.likeliest(z) or [("", math.nan)] * len(terms)
+    names, best = critic.step_names(z), critic.most_probable_states(z) or [("", math.nan)] * len(terms)
     rows = []
     for step, (term, name, (expected, log_prob)) in enumerate(zip(terms, names, best, strict=True)):
         start, end = posterior.spans[step] if step < len(posterior.spans) else (None, None)

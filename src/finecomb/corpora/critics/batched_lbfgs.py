@@ -20,7 +20,12 @@ _HISTORY_SIZE, _MAX_HALVINGS, _ARMIJO_CONSTANT = 10, 30, 1e-4
 
 
 def minimise_rows(
-    objective: Objective, start: Floats, scale: Floats, tolerance: float, steps: int, reach: float = np.inf
+    objective: Objective,
+    start: Floats,
+    scale: Floats,
+    tolerance: float,
+    max_iterations: int,
+    max_step_size: float = np.inf,
 ) -> Floats:
     """(rows, D): a local minimum of each row's objective from its `start`.
 
@@ -31,7 +36,7 @@ def minimise_rows(
     points, active = start.copy(), np.arange(len(start))
     values, gradients = objective(active, points)
     moves, changes = list[Floats](), list[Floats]()  # each (rows, D), the latest last
-    for _ in range(steps):
+    for _ in range(max_iterations):
         directions = _directions(
             gradients[active], [m[active] for m in moves], [c[active] for c in changes], scale[active]
         )
@@ -41,7 +46,7 @@ def minimise_rows(
         active, directions, slopes = active[going], directions[going], slopes[going]
         if not len(active):
             break
-        shorter = np.minimum(1.0, reach / np.maximum(np.abs(directions).max(axis=1), 1e-300))
+        shorter = np.minimum(1.0, max_step_size / np.maximum(np.abs(directions).max(axis=1), 1e-300))
         directions = shorter[:, None] * directions
         move, change = np.zeros_like(points), np.zeros_like(points)
         reached = _backtracking_line_search(

@@ -49,23 +49,25 @@ class TfIdf:
     idf: Floats
 
     @classmethod
-    def fit(cls, texts: Sequence[str], most: int = 5_000, least: int = 2) -> TfIdf:
+    def fit(cls, texts: Sequence[str], max_features: int = 5_000, min_df: int = 2) -> TfIdf:
         """The `most` common of those that are in at least `least` texts."""
         frequencies: Counter[str] = Counter()
         for text in texts:
             frequencies.update(set(_words_and_bigrams(text)))
-        chosen = sorted(word for word, count in frequencies.most_common(most) if count >= min(least, len(texts)))
+        chosen = sorted(
+            word for word, count in frequencies.most_common(max_features) if count >= min(min_df, len(texts))
+        )
         counts = np.array([frequencies[word] for word in chosen])
         return cls(tuple(chosen), np.log((1 + len(texts)) / (1 + counts)) + 1)
 
     @functools.cached_property
-    def _index(self) -> dict[str, int]:
+    def _index_by_word(self) -> dict[str, int]:
         return {word: at for at, word in enumerate(self.words)}
 
-    def share(self, text: str) -> float:
+    def known_term_share(self, text: str) -> float:
         """The share of the words, signs and pairs of a text that are known."""
         words = _words_and_bigrams(text)
-        return float(np.mean([word in self._index for word in words])) if words else float("nan")
+        return float(np.mean([word in self._index_by_word for word in words])) if words else float("nan")
 
     def __call__(self, texts: Sequence[str]) -> Matrix:
         """(texts, words), sparse."""
@@ -73,7 +75,7 @@ class TfIdf:
         values: list[int] = []
         ends = [0]
         for text in texts:
-            counts = Counter(map(self._index.get, _words_and_bigrams(text)))
+            counts = Counter(map(self._index_by_word.get, _words_and_bigrams(text)))
             counts.pop(None, None)
             columns += counts  # type: ignore[arg-type]
             values += counts.values()

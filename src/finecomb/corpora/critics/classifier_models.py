@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError, shorten
-from finecomb.core.packages import optional_package
+from finecomb.core.optional_packages import optional_package
 from finecomb.corpora.critics.posteriors import Floats
 from finecomb.corpora.critics.priors import SavedState
 from finecomb.corpora.critics.progress import track

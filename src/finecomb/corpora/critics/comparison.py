@@ -31,7 +31,7 @@ from finecomb.corpora.critics.base import (
 )
 from finecomb.corpora.critics.posteriors import Floats
 from finecomb.corpora.critics.progress import track
-from finecomb.statistics.inference.permutation import Correction, adjust_p_values
+from finecomb.statistics.inference.permutation_tests import Correction, adjust_p_values
 from finecomb.statistics.inference.resampling import (
     Sums,
     document_weights,
@@ -229,11 +229,11 @@ def _compare_system(
     source = [seed, zlib.crc32(f"{real.critic}\x1f{system}".encode())]
     rng, again = np.random.default_rng(source), np.random.default_rng([*source, 1])
     made = (_resample_pairs if paired else _resample_units)(real, generated, draws, rng)
-    lengths = _LengthMatch.of(real, generated, 0 if made.why else draws, again) if not paired else None
+    lengths = _LengthMatch.from_scores(real, generated, 0 if made.why else draws, again) if not paired else None
     rows = []
     for name, of in _corpus_statistics(real).items():
         clusters = "paired" if paired else "cluster" if real.clusters or generated.clusters else None
-        signature = Signature.of(
+        signature = Signature.from_fields(
             statistic=f"criticize:{name}", critic=real.critic, units=clusters, draws=0 if made.why else draws, seed=seed
         )
         difference = math.nan if made.why else float(_robust_difference(of(made.totals[0]), of(made.totals[1]))[0])
@@ -242,8 +242,8 @@ def _compare_system(
             critic=real.critic,
             statistic=name,
             system=system,
-            real=float(of(_total(real.sums))[0]),
-            generated=float(of(_total(generated.sums))[0]),
+            real=float(of(_total(real.document_sums))[0]),
+            generated=float(of(_total(generated.document_sums))[0]),
             difference=estimate_with_interval(
                 difference, _robust_difference(of(made.spread[0]), of(made.spread[1])), signature, made.why
             ),
@@ -277,10 +277,10 @@ def _robust_difference(first: Floats, second: Floats) -> Floats:
 def _unit_sums_and_lengths(scores: CriticScores) -> tuple[Sums, Floats]:
     """Sums and lengths of each document, or their means in each cluster, so that clusters of any size weigh alike."""
     if not scores.clusters:
-        return scores.sums, scores.lengths.astype(float)
+        return scores.document_sums, scores.lengths.astype(float)
     _, at = np.unique(scores.clusters, return_inverse=True)
     sums = np.zeros((int(at.max(initial=-1)) + 1, 3))
-    np.add.at(sums, at, scores.sums)
+    np.add.at(sums, at, scores.document_sums)
     sizes = np.bincount(at)
     return sums / sizes[:, None], np.bincount(at, scores.lengths) / sizes
 
@@ -331,14 +331,14 @@ def _resample_pairs(
     sums, cluster, is_real = list[Sums](), list[int](), list[bool]()
     for names, scores in zip(sides, (generated, real), strict=True):
         chosen = [at for at, name in enumerate(names) if name in index]
-        sums.append(scores.sums[chosen])
+        sums.append(scores.document_sums[chosen])
         cluster += [index[names[at]] for at in chosen]
         is_real += [scores is real] * len(chosen)
-    pairs = _Pairs.of(np.concatenate(sums), np.array(cluster), np.array(is_real), len(shared))
+    pairs = _Pairs.from_documents(np.concatenate(sums), np.array(cluster), np.array(is_real), len(shared))
     weights = document_weights(len(shared), draws, rng)
     means = pairs.cluster_means(pairs.documents)
     return _ResampledSums(
-        (_total(means[0]), _total(means[1])), pairs.null(draws, rng), (weights @ means[0], weights @ means[1])
+        (_total(means[0]), _total(means[1])), pairs.permuted_sums(draws, rng), (weights @ means[0], weights @ means[1])
     )
 
 
@@ -353,7 +353,7 @@ class _Pairs:
     count: int
 
     @classmethod
-    def of(cls, sums: Sums, cluster: Ints, is_real: np.ndarray, count: int) -> _Pairs:
+    def from_documents(cls, sums: Sums, cluster: Ints, is_real: np.ndarray, count: int) -> _Pairs:
         """From documents in any order."""
         order = np.lexsort((is_real, cluster))
         sums, cluster, is_real = sums[order], cluster[order], is_real[order]
@@ -368,7 +368,7 @@ class _Pairs:
             np.add.at(table, self.cluster, share[:, None] * documents)
         return tables[0], tables[1]
 
-    def null(self, draws: int, rng: np.random.Generator) -> tuple[Sums, Sums]:
+    def permuted_sums(self, draws: int, rng: np.random.Generator) -> tuple[Sums, Sums]:
         """Sums of the clusters' means when documents change places within their cluster, each (draws, 3)."""
         sums = np.empty((2, draws, 3))
         for draw in range(draws):
@@ -395,7 +395,9 @@ class _LengthMatch:
     matchable: bool
 
     @classmethod
-    def of(cls, real: CriticScores, generated: CriticScores, draws: int, rng: np.random.Generator) -> _LengthMatch:
+    def from_scores(
+        cls, real: CriticScores, generated: CriticScores, draws: int, rng: np.random.Generator
+    ) -> _LengthMatch:
         """With every length as a stratum, or with twentieths of all documents where lengths are many."""
         (first, first_lengths), (second, second_lengths) = (
             _unit_sums_and_lengths(generated),
@@ -430,7 +432,7 @@ def _stratum_sums(
 
 
 def _length_matched_difference(
-    lengths: _LengthMatch | None, of: CorpusStatistic, signature: Signature, why: str
+    lengths: _LengthMatch | None, corpus_statistic: CorpusStatistic, signature: Signature, why: str
 ) -> tuple[Estimate, float]:
     """The difference at equal lengths with its interval, and its p."""
     if lengths is None:
@@ -439,10 +441,10 @@ def _length_matched_difference(
         ), math.nan
     if why or not lengths.matchable:
         return undefined_estimate(signature, why or "no real document has the length of a generated one"), math.nan
-    difference = float(_robust_difference(of(lengths.totals[0]), of(lengths.totals[1]))[0])
-    spread = _robust_difference(of(lengths.spread[0]), of(lengths.spread[1]))
+    difference = float(_robust_difference(corpus_statistic(lengths.totals[0]), corpus_statistic(lengths.totals[1]))[0])
+    spread = _robust_difference(corpus_statistic(lengths.spread[0]), corpus_statistic(lengths.spread[1]))
     return estimate_with_interval(difference, spread, signature), p_value(
-        _robust_difference(of(lengths.null[0]), of(lengths.null[1])), difference
+        _robust_difference(corpus_statistic(lengths.null[0]), corpus_statistic(lengths.null[1])), difference
     )
 
 
@@ -473,20 +475,20 @@ def describe_unused(critic: Critic) -> str:
     return f"{lost}: {_format_reasons(critic.unused)}" if critic.unused else ""
 
 
-def _format_reasons(dropped: Sequence[DroppedDocument], most: int = 3) -> str:
+def _format_reasons(dropped: Sequence[DroppedDocument], max_listed: int = 3) -> str:
     """Reasons with how often each occurs, the commonest first; those that differ in a name only are one."""
     reasons: dict[str, list[DroppedDocument]] = {}
     for loss in dropped:
         reasons.setdefault(_QUOTED.sub("", loss.why), []).append(loss)
     ranked = sorted(reasons.values(), key=len, reverse=True)
-    more = f"; and {len(ranked) - most} other reasons" if len(ranked) > most else ""
-    return "; ".join(_format_reason(losses, most) for losses in ranked[:most]) + more
+    more = f"; and {len(ranked) - max_listed} other reasons" if len(ranked) > max_listed else ""
+    return "; ".join(_format_reason(losses, max_listed) for losses in ranked[:max_listed]) + more
 
 
 _QUOTED = re.compile(r"'[^']*'")
 
 
-def _format_reason(losses: Sequence[DroppedDocument], most: int) -> str:
+def _format_reason(losses: Sequence[DroppedDocument], max_listed: int) -> str:
     first = losses[0].why if len({loss.why for loss in losses}) == 1 else f"like {losses[0].why}"
-    ids = ", ".join(loss.id for loss in losses[:most]) + (", ..." if len(losses) > most else "")
+    ids = ", ".join(loss.id for loss in losses[:max_listed]) + (", ..." if len(losses) > max_listed else "")
     return f"{len(losses)} x {first} ({ids})"

@@ -20,8 +20,8 @@ import numpy as np
 import polars as pl
 
 from finecomb.annotators.coreference.chains import Chains, Mention, Resolver, TokenChains, read_chains
-from finecomb.annotators.coreference.pronouns import FEMALE, MALE, OTHERS, PLURAL
-from finecomb.annotators.coreference.resolver import lexicon, sieve
+from finecomb.annotators.coreference.pronouns import FEMALE, FIRST_SECOND_PERSON, MALE, PLURAL
+from finecomb.annotators.coreference.resolver import load_lexicon, resolve_coreference
 from finecomb.core.errors import FinecombError
 from finecomb.core.moved_modules import current_path
 from finecomb.core.records import Document
@@ -33,7 +33,7 @@ from finecomb.corpora.critics.posteriors import PointPosterior, Posterior
 from finecomb.corpora.critics.priors import ProjectionError, SavedState
 from finecomb.corpora.critics.progress import track
 
-RESOLVERS: dict[str, Resolver] = {"sieve": sieve}
+RESOLVERS: dict[str, Resolver] = {"sieve": resolve_coreference}
 """By name; any other is named `module:function`, takes a text and returns chains of (start, end)."""
 
 _GENDER_BY_PRONOUN = {**dict.fromkeys(MALE, "M"), **dict.fromkeys(FEMALE, "F"), **dict.fromkeys(PLURAL, "P")}
@@ -42,7 +42,7 @@ _PAPER_GENDER_BY_PRONOUN = {
     "you": "P",
 }  # the authors' program counts `you`, not `your`, as plural
 _GENDER_TABLES: dict[ModelKind, dict[str, str]] = {"kneser-ney": _GENDER_BY_PRONOUN, "paper": _PAPER_GENDER_BY_PRONOUN}
-_PRONOUNS = _GENDER_BY_PRONOUN.keys() | set(OTHERS)
+_PRONOUNS = _GENDER_BY_PRONOUN.keys() | set(FIRST_SECOND_PERSON)
 _NO_CHAINS = "mentions no person twice, so it has no chains"
 _AFTER_HEAD = re.compile(r"\s(?:of|in|at|from|with|on|for|by|who|whom|whose|that|which)\s|,")
 
@@ -98,8 +98,8 @@ class Coreference(PriorCritic):
         makers = {
             "contributions": lambda generated: ngram_contributions(self.prior, real.points, generated.points),
             "unlikely": lambda generated: unlikely_ngrams(self.prior, generated.points),
-            "more": lambda generated: shifted_ngrams(self.prior, real.points, generated.points, most=True),
-            "less": lambda generated: shifted_ngrams(self.prior, real.points, generated.points, most=False),
+            "more": lambda generated: shifted_ngrams(self.prior, real.points, generated.points, is_rising=True),
+            "less": lambda generated: shifted_ngrams(self.prior, real.points, generated.points, is_rising=False),
         }
         return {name: _concat_system_tables(table, systems) for name, table in makers.items()} if real.points else {}
 
@@ -155,7 +155,7 @@ def _make_state_finder(
         if stored_chains is None:
             raise ProjectionError(f"has no chains in {chains}")
         laid = (
-            stored_chains.over(document.text, f"{chains}: {document.id}")
+            stored_chains.align_to_text(document.text, f"{chains}: {document.id}")
             if isinstance(stored_chains, TokenChains)
             else stored_chains
         )
@@ -242,7 +242,7 @@ def _symbol(mention: str, gender: str) -> str:
 
 def _is_person(text: str, chain: Sequence[Mention]) -> bool:
     """Whether a chain has a personal pronoun or a word that the rules know as a person's: resolvers mark things too."""
-    word_lists = lexicon()
+    word_lists = load_lexicon()
     for start, end in chain:
         if text[start:end].lower() in _PRONOUNS:
             return True

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from finecomb.annotators.coreference.pronouns import FEMALE, MALE, OTHERS, PLURAL
+from finecomb.annotators.coreference.pronouns import FEMALE, FIRST_SECOND_PERSON, MALE, PLURAL
 from finecomb.core.errors import FinecombError
 from finecomb.corpora.critics.ngrams import Floats, Ints, discounts
 from finecomb.corpora.critics.priors import END, SavedState
@@ -35,8 +35,8 @@ from finecomb.corpora.critics.priors import END, SavedState
 ModelKind = Literal["kneser-ney", "paper"]
 
 GENDERS = ("M", "F", "P", "N")
-_LOWERCASE_PRONOUNS = (*MALE, *FEMALE, *PLURAL, *OTHERS[1:])
-_CAPITALISED_PRONOUNS = tuple(word.capitalize() for word in (*MALE, *FEMALE, *PLURAL, *OTHERS))
+_LOWERCASE_PRONOUNS = (*MALE, *FEMALE, *PLURAL, *FIRST_SECOND_PERSON[1:])
+_CAPITALISED_PRONOUNS = tuple(word.capitalize() for word in (*MALE, *FEMALE, *PLURAL, *FIRST_SECOND_PERSON))
 PAD, SENTENCE = "", "."
 SYMBOLS = (PAD, END, SENTENCE, *GENDERS, *_LOWERCASE_PRONOUNS, *_CAPITALISED_PRONOUNS)
 _INDEX_BY_SYMBOL = {symbol: at for at, symbol in enumerate(SYMBOLS)}
@@ -97,7 +97,7 @@ class ChainModel:
         return probability
 
     @property
-    def ends(self) -> bool:
+    def has_end_state(self) -> bool:
         """Whether the end of a text is a state."""
         return has_end_state(self.kind)
 
@@ -113,25 +113,25 @@ class ChainModel:
     def log_prob(self, z: Sequence[str]) -> Floats:
         """log P of each state, and of the end where it is one."""
         with np.errstate(divide="ignore"):
-            logs: Floats = np.log(self.probabilities(_windows(encode(z, self.ends), self.order)))
+            logs: Floats = np.log(self.probabilities(_windows(encode(z, self.has_end_state), self.order)))
         return logs
 
-    def expected(self, posterior: object) -> Floats:
+    def expected_log_prob(self, posterior: object) -> Floats:
         """Chains are points."""
         raise TypeError("a model of chains has no expectation under a posterior that is not a point")
 
-    def names(self, z: Sequence[str]) -> Sequence[str]:
+    def step_names(self, z: Sequence[str]) -> Sequence[str]:
         """The states, and the end where it is one."""
-        return (*z, END) if self.ends else tuple(z)
+        return (*z, END) if self.has_end_state else tuple(z)
 
-    def likeliest(self, z: Sequence[str]) -> list[tuple[str, float]]:
+    def most_probable_states(self, z: Sequence[str]) -> list[tuple[str, float]]:
         """The most probable legal successor of what came before each state."""
-        windows = _windows(encode(z, self.ends), self.order)
-        return [self.best(EncodedStates(*row)) for row in zip(*windows, strict=True)]
+        windows = _windows(encode(z, self.has_end_state), self.order)
+        return [self.most_probable_successor(EncodedStates(*row)) for row in zip(*windows, strict=True)]
 
-    def best(self, window: EncodedStates) -> tuple[str, float]:
+    def most_probable_successor(self, window: EncodedStates) -> tuple[str, float]:
         """The most probable last state of a window, with its log P; a new entity is numbered after those there."""
-        candidates = successors(window, self.ends)
+        candidates = successors(window, self.has_end_state)
         with np.errstate(divide="ignore"):
             logs = np.log(self.probabilities(candidates))
         at = int(logs.argmax())

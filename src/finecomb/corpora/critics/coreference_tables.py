@@ -24,8 +24,11 @@ def ngram_contributions(model: ChainModel, real: Sequence[Z], generated: Sequenc
 
     That is (share in generated - share in real) x -log P(last state | those before it); shares are in percent.
     """
-    ours, theirs = count_ngrams(real, model.order, model.ends), count_ngrams(generated, model.order, model.ends)
-    everything = count_ngrams([*real, *generated], model.order, model.ends)
+    ours, theirs = (
+        count_ngrams(real, model.order, model.has_end_state),
+        count_ngrams(generated, model.order, model.has_end_state),
+    )
+    everything = count_ngrams([*real, *generated], model.order, model.has_end_state)
     shares = [100 * _lookup_counts(everything.keys, counts) / counts.counts.sum() for counts in (ours, theirs)]
     nll = -np.log(model.probabilities(everything.windows))
     added = (shares[1] - shares[0]) / 100 * nll
@@ -36,29 +39,32 @@ def ngram_contributions(model: ChainModel, real: Sequence[Z], generated: Sequenc
 
 def unlikely_ngrams(model: ChainModel, generated: Sequence[Z], below: float = -7.0, count: int = 20) -> pl.DataFrame:
     """Table 15: n-grams of generated text whose last state has a log P under `below`, and what was expected there."""
-    ngrams = count_ngrams(generated, model.order, model.ends)
+    ngrams = count_ngrams(generated, model.order, model.has_end_state)
     log_p: Floats = np.log(model.probabilities(ngrams.windows))
     worst = np.argsort(log_p, kind="stable")
     worst = worst[log_p[worst] < below][:count]
-    best = [model.best(_relabel_window(ngrams.windows, at)) for at in worst]
+    best = [model.most_probable_successor(_relabel_window(ngrams.windows, at)) for at in worst]
     table = _ngram_table(ngrams.windows, worst, {"log_p": log_p})
     expected = pl.Series("expected", [name for name, _ in best], pl.String)
     return table.with_columns(expected, pl.Series("expected_log_p", [value for _, value in best], pl.Float64))
 
 
 def shifted_ngrams(
-    model: ChainModel, real: Sequence[Z], generated: Sequence[Z], most: bool, least: int = 5, count: int = 5
+    model: ChainModel, real: Sequence[Z], generated: Sequence[Z], is_rising: bool, min_count: int = 5, count: int = 5
 ) -> pl.DataFrame:
     """Tables 16 and 17: n-grams whose P(last state | those before it) rises (`most`) or falls most in generated text.
 
     Both probabilities are from models fitted like `model` on each side; n-grams occur `least` times in both.
     """
     sides = [ChainModel.fit(side, model.kind, model.order) for side in (real, generated)]
-    ours, theirs = count_ngrams(real, model.order, model.ends), count_ngrams(generated, model.order, model.ends)
-    common = (ours.counts >= least) & (_lookup_counts(ours.keys, theirs) >= least)
+    ours, theirs = (
+        count_ngrams(real, model.order, model.has_end_state),
+        count_ngrams(generated, model.order, model.has_end_state),
+    )
+    common = (ours.counts >= min_count) & (_lookup_counts(ours.keys, theirs) >= min_count)
     p_real, p_generated = (side.probabilities(ours.windows) for side in sides)
     rise = np.log(p_generated) - np.log(p_real)
-    order = np.argsort(-rise if most else rise, kind="stable")
+    order = np.argsort(-rise if is_rising else rise, kind="stable")
     order = order[common[order]][:count]
     return _ngram_table(ours.windows, order, {"p_real": p_real, "p_generated": p_generated, "rise": rise})
 

@@ -55,7 +55,7 @@ def certainty_row(
     Documents are projected as `spread` says; those that cannot be are left out.
     """
     spread, work = spread or Executor(), CertaintyWork(critic)
-    run = spread.run(work, work.lost, work.key() if spread.goes_on else "")
+    run = spread.start_run(work, work.tables_for_lost_row, work.cache_key() if spread.is_resumable else "")
     for _ in run.run_partitions(document_batches(documents, critic.batch)):
         pass
     table = run.table("certainties").collect() if run.names else pl.DataFrame(schema=_COLUMNS)
@@ -83,7 +83,7 @@ class CertaintyWork:
         """As its critic."""
         return self.critic.uses_all_cores
 
-    def key(self) -> str:
+    def cache_key(self) -> str:
         """All that a document's certainty depends on beside the document."""
         return "\x1f".join(["certainty", critic_identity(self.critic), __version__])
 
@@ -95,18 +95,18 @@ class CertaintyWork:
         except FinecombError:
             raise  # what a critic needs and does not have is no document's fault
         except Exception:  # whatever a critic may raise; each document alone tells which one it was
-            return _table([row for document in documents for row in self._alone(document)])
+            return _table([row for document in documents for row in self._single_certainty(document)])
 
     def _certainties(self, documents: Sequence[Document]) -> list[tuple[float, str]]:
         """With all the doubt there is, also where the critic then takes the most probable z."""
-        posteriors = [posterior for _, posterior in self.critic.doubtful().project_all(documents)]
+        posteriors = [posterior for _, posterior in self.critic.with_full_posterior().project_all(documents)]
         return [
             (certainty(self.critic, posterior), type(posterior).__name__)
             for posterior in posteriors
             if not isinstance(posterior, ProjectionError)
         ]
 
-    def _alone(self, document: Document) -> list[tuple[float, str]]:
+    def _single_certainty(self, document: Document) -> list[tuple[float, str]]:
         try:
             return self._certainties([document])
         except FinecombError:
@@ -114,7 +114,7 @@ class CertaintyWork:
         except Exception:  # the table of scores tells the reason
             return []
 
-    def lost(self, row: pl.DataFrame, reason: str) -> Tables:
+    def tables_for_lost_row(self, row: pl.DataFrame, reason: str) -> Tables:
         """Nothing: a document that no process survives is among those without a score, where the reason is told."""
         return _table([])
 

@@ -58,13 +58,14 @@ class CriticDetector:
         self.signature = detector_signature(DETECTOR_NAME, protocol, options, critic=critic.name, real_spans=real_spans)
 
     @classmethod
-    def made_for(cls, protocol: Protocol, options: CriticDetectorOptions) -> CriticDetector:
+    def from_options(cls, protocol: Protocol, options: CriticDetectorOptions) -> CriticDetector:
         """From a folder that `criticize --save` wrote."""
         from finecomb.corpora.critics.storage import load
 
         if options.weights is None:
             raise FinecombError(
-                f"--detector {DETECTOR_NAME}: needs a fitted critic; `finecomb criticize REAL GENERATED --save FOLDER`, then "
+                f"--detector {DETECTOR_NAME}: needs a fitted critic; `finecomb criticize REAL GENERATED --save "
+                "FOLDER`, then "
                 "--weights FOLDER"
             )
         critic = load(options.weights, options.code)
@@ -131,10 +132,12 @@ def _check_threshold(threshold: float, real_spans: int) -> None:
 
 def _choose_label(protocol: Protocol, critic: str, wanted: str) -> str | None:
     """The label that is asked for, or the first usual one that the protocol has; None where it has none of them."""
-    if wanted and not protocol.has(wanted):
+    if wanted and not protocol.has_label(wanted):
         names = [label.name for label in protocol.labels]
         raise FinecombError(f"--label {wanted}: is not in protocol {protocol.id}{did_you_mean(wanted, names)}")
-    return wanted or next((label for label in DEFAULT_LABELS_BY_CRITIC.get(critic, ()) if protocol.has(label)), None)
+    return wanted or next(
+        (label for label in DEFAULT_LABELS_BY_CRITIC.get(critic, ()) if protocol.has_label(label)), None
+    )
 
 
 def _surprise_reason(critic: str, surprise: Surprise) -> str:
@@ -163,6 +166,6 @@ CRITIC_DETECTOR = Factory(
     protocol="snac",
     kind="detector",
     options=CriticDetectorOptions,
-    make=CriticDetector.made_for,
+    make=CriticDetector.from_options,
     protocol_of=lambda options: str(options.labels_of),
 )

@@ -191,7 +191,7 @@ def scores_by_system(
         critic, _record_systems(documents, name, system), "generated", statistic, cluster, spread
     )
     return {
-        system_name: generated.only({id for id, other in system.items() if other == system_name})
+        system_name: generated.select({id for id, other in system.items() if other == system_name})
         for system_name in sorted(set(system.values()))
     }
 

@@ -48,30 +48,30 @@ class NgramPrior:
         return cls(states, KneserNeyModel.fit(tokens, order, len(states) + 1))
 
     @functools.cached_property
-    def _index(self) -> dict[str, int]:
+    def _index_by_state(self) -> dict[str, int]:
         return {state: at for at, state in enumerate(self.states)}
 
-    def _tokens(self, z: Sequence[str]) -> Any:
-        unseen = [state for state in z if state not in self._index]
+    def _state_tokens(self, z: Sequence[str]) -> Any:
+        unseen = [state for state in z if state not in self._index_by_state]
         if unseen:
             raise ProjectionError(f"state {unseen[0]!r} was never seen when the critic was fitted")
-        return np.array([*(self._index[state] for state in z), len(self.states)])
+        return np.array([*(self._index_by_state[state] for state in z), len(self.states)])
 
     def log_prob(self, z: Sequence[str]) -> Floats:
         """log P of each state given those before it, and of the end."""
-        return self.ngrams.log_probs([self._tokens(z)])[0]
+        return self.ngrams.log_probs([self._state_tokens(z)])[0]
 
-    def expected(self, posterior: Posterior) -> Floats:
+    def expected_log_prob(self, posterior: Posterior) -> Floats:
         """None: only points and samples go with n-grams."""
         raise posterior_mismatch_error(self, posterior)
 
-    def names(self, z: Sequence[str]) -> Sequence[str]:
+    def step_names(self, z: Sequence[str]) -> Sequence[str]:
         """The states, and the end."""
         return (*z, END)
 
-    def likeliest(self, z: Sequence[str]) -> Sequence[tuple[str, float]]:
+    def most_probable_states(self, z: Sequence[str]) -> Sequence[tuple[str, float]]:
         """The most probable next state after each history."""
-        tokens, called = self._tokens(z), (*self.states, END)
+        tokens, called = self._state_tokens(z), (*self.states, END)
         rows = [self.ngrams.next_probs(tokens[:step]) for step in range(len(tokens))]
         return [(called[int(row.argmax())], float(np.log(row.max()))) for row in rows]
 

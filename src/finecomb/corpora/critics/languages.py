@@ -64,7 +64,7 @@ class Languages(PriorCritic):
         if languages < 2:
             raise FinecombError(f"mixtures need at least 2 languages, not {languages}")
         vocabulary = Vocabulary.fit([document.text for document in real], most, least, prose_words)
-        texts = [vocabulary.numbers(document.text) for document in real]
+        texts = [vocabulary.word_indices(document.text) for document in real]
         unused = tuple(
             DroppedDocument(document.id, NO_WORD) for document, text in zip(real, texts, strict=True) if not len(text)
         )
@@ -80,7 +80,7 @@ class Languages(PriorCritic):
         """The same for many; what is drawn for a document depends on its text alone."""
         source = iter(documents)
         while batch := list(itertools.islice(source, self.batch)):
-            texts = [self.vocabulary.numbers(document.text) for document in batch]
+            texts = [self.vocabulary.word_indices(document.text) for document in batch]
             rngs = [np.random.default_rng(zlib.crc32(document.text.encode())) for document in batch]
             counts = fold_in_texts(texts, self.topics, self.prior.alpha, rngs, _PROJECTION_SWEEPS)
             for document, text, shares in zip(batch, texts, counts, strict=True):
@@ -92,12 +92,12 @@ class Languages(PriorCritic):
         """log P of each known word under the mixture of a posterior, or of the prior's mean."""
         mean = self.prior.alpha / self.prior.alpha.sum()
         mixture: Floats = mean if posterior is None else np.asarray(posterior.point_estimate())
-        logs: Floats = np.log(np.maximum(mixture @ self.topics, 1e-12))[self.vocabulary.numbers(text)]
+        logs: Floats = np.log(np.maximum(mixture @ self.topics, 1e-12))[self.vocabulary.word_indices(text)]
         return logs
 
     def familiarity(self, document: Document) -> float:
         """The share of its words that are in the vocabulary."""
-        return self.vocabulary.share(document.text)
+        return self.vocabulary.known_word_share(document.text)
 
     def tables(self, real: CriticScores, systems: Mapping[str, CriticScores]) -> dict[str, pl.DataFrame]:
         """`languages` (Table 10): the words of each; `mixing`: how much of documents is not of their main language."""

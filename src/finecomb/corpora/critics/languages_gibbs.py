@@ -43,7 +43,7 @@ class GibbsSampler:
     beta: float
 
     @classmethod
-    def start(
+    def from_texts(
         cls, texts: Sequence[Ints], size: int, alpha: Floats, beta: float, rng: np.random.Generator
     ) -> GibbsSampler:
         """Every token of `texts`, words below `size`, with a topic drawn evenly."""
@@ -99,7 +99,7 @@ def iterate_sweeps(
     texts: Sequence[Ints], size: int, topics: int, rng: np.random.Generator, beta: float = 0.01, every: int = 20
 ) -> Iterator[GibbsSampler]:
     """Sweeps without end; alpha starts at 1 / K and is set to its maximum likelihood after every `every` sweeps."""
-    gibbs = GibbsSampler.start(texts, size, np.full(topics, 1 / topics), beta, rng)
+    gibbs = GibbsSampler.from_texts(texts, size, np.full(topics, 1 / topics), beta, rng)
     steps = token_schedule(texts, lanes=max(1, len(gibbs.words) // max(map(len, texts))))
     for number in itertools.count(1):
         gibbs.sweep(rng, steps)

@@ -44,18 +44,18 @@ def outliers(real: CriticScores, other: CriticScores) -> list[Outlier]:
     if not len(real.ids):
         return []
     order = np.argsort(real.lengths, kind="stable")
-    lengths, rates = real.lengths[order].astype(float), real.rates[order]
+    lengths, rates = real.lengths[order].astype(float), real.values_per_step[order]
     judged = [
         _conformal_test(lengths, rates, float(length), rate)
-        for length, rate in zip(other.lengths, other.rates, strict=True)
+        for length, rate in zip(other.lengths, other.values_per_step, strict=True)
     ]
     table = np.array(judged, float).reshape(-1, 2)
-    ranked = np.lexsort((-(other.rates - table[:, 1]), table[:, 0]))
+    ranked = np.lexsort((-(other.values_per_step - table[:, 1]), table[:, 0]))
     return [_outlier(other, int(at), *table[at]) for at in ranked]
 
 
 def _outlier(scores: CriticScores, at: int, p: float, usual: float) -> Outlier:
-    return Outlier(scores.ids[at], float(scores.values[at]), float(scores.rates[at]), float(p), float(usual))
+    return Outlier(scores.ids[at], float(scores.values[at]), float(scores.values_per_step[at]), float(p), float(usual))
 
 
 def _conformal_test(lengths: Floats, rates: Floats, length: float, rate: float) -> tuple[float, float]:

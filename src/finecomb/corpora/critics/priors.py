@@ -37,15 +37,15 @@ class Prior(typing.Protocol):
         """log P of each step, (steps,)."""
         ...
 
-    def expected(self, posterior: Posterior) -> Floats:
+    def expected_log_prob(self, posterior: Posterior) -> Floats:
         """Expectation of the same under a posterior that is neither a point nor samples, (steps,)."""
         ...
 
-    def names(self, z: Z) -> Sequence[str]:
+    def step_names(self, z: Z) -> Sequence[str]:
         """What each step is called."""
         ...
 
-    def likeliest(self, z: Z) -> Sequence[tuple[str, float]]:
+    def most_probable_states(self, z: Z) -> Sequence[tuple[str, float]]:
         """Of each step, given what came before it: the state that the prior expected most, and its log P."""
         ...
 
@@ -84,31 +84,31 @@ class Markov:
             return cls(tuple(states), np.log(smoothed / np.where(totals > 0, totals, 1)), ends)
 
     @functools.cached_property
-    def _index(self) -> dict[str, int]:
+    def _index_by_state(self) -> dict[str, int]:
         return {state: at for at, state in enumerate(self.states)}
 
     @property
-    def index(self) -> dict[str, int]:
+    def index_by_state(self) -> dict[str, int]:
         """Where each state stands."""
-        return self._index
+        return self._index_by_state
 
-    def path(self, z: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    def transition_indices(self, z: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Row and column of each transition of `z` in `log_transitions`."""
         if not len(z):
             raise ProjectionError("has no steps")
-        unseen = [state for state in z if state not in self._index]
+        unseen = [state for state in z if state not in self._index_by_state]
         if unseen:
             raise ProjectionError(f"state {unseen[0]!r} was never seen when the critic was fitted")
-        at = np.array([self._index[state] for state in z])
+        at = np.array([self._index_by_state[state] for state in z])
         rows, columns = np.concatenate([[0], at + 1]), np.concatenate([at, [len(self.states)]])
         return (rows, columns) if self.ends else (rows[:-1], columns[:-1])
 
     def log_prob(self, z: Sequence[str]) -> Floats:
         """log P(z_m | z_{m-1}) of each transition."""
-        result: Floats = self.log_transitions[self.path(z)]
+        result: Floats = self.log_transitions[self.transition_indices(z)]
         return result
 
-    def expected(self, posterior: Posterior) -> Floats:
+    def expected_log_prob(self, posterior: Posterior) -> Floats:
         """Under independent steps: the sum over both ends of P(z_{m-1}) P(z_m) log P(z_m | z_{m-1})."""
         if not isinstance(posterior, Factorised) or posterior.states != self.states:
             raise posterior_mismatch_error(self, posterior)
@@ -125,13 +125,13 @@ class Markov:
         result: Floats = np.where(reached, -np.inf, value)
         return result
 
-    def names(self, z: Sequence[str]) -> Sequence[str]:
+    def step_names(self, z: Sequence[str]) -> Sequence[str]:
         """The states, and the end."""
         return (*z, END) if self.ends else tuple(z)
 
-    def likeliest(self, z: Sequence[str]) -> Sequence[tuple[str, float]]:
+    def most_probable_states(self, z: Sequence[str]) -> Sequence[tuple[str, float]]:
         """The most probable successor of each predecessor."""
-        rows = self.log_transitions[self.path(z)[0]]
+        rows = self.log_transitions[self.transition_indices(z)[0]]
         best = rows.argmax(axis=1)
         called = (*self.states, END)
         return [(called[at], float(row[at])) for at, row in zip(best, rows, strict=True)]
@@ -200,18 +200,18 @@ class GaussianPrior:
         logdet = 2 * np.log(np.diag(self._cholesky)).sum()
         return np.array([-0.5 * (len(z) * np.log(2 * np.pi) + logdet + scaled @ scaled)])
 
-    def expected(self, posterior: Posterior) -> Floats:
+    def expected_log_prob(self, posterior: Posterior) -> Floats:
         """The density at the mean, less half the variances weighted by the precisions."""
         if not isinstance(posterior, Gaussian):
             raise posterior_mismatch_error(self, posterior)
         result: Floats = self.log_prob(posterior.mean) - 0.5 * self._precisions @ posterior.variance
         return result
 
-    def names(self, z: Floats) -> Sequence[str]:
+    def step_names(self, z: Floats) -> Sequence[str]:
         """One step, called `document`."""
         return ("document",)
 
-    def likeliest(self, z: Floats) -> Sequence[tuple[str, float]]:
+    def most_probable_states(self, z: Floats) -> Sequence[tuple[str, float]]:
         """The mean."""
         return [("mean", float(self.log_prob(self.mean)[0]))]
 
@@ -252,17 +252,17 @@ class DirichletPrior:
         """The log density, as one step."""
         return np.array([self._log_normaliser() + special.xlogy(self.alpha - 1, z).sum()])
 
-    def expected(self, posterior: Posterior) -> Floats:
+    def expected_log_prob(self, posterior: Posterior) -> Floats:
         """In closed form through E[log z]."""
         if not isinstance(posterior, Dirichlet):
             raise posterior_mismatch_error(self, posterior)
         return np.array([self._log_normaliser() + ((self.alpha - 1) * dirichlet_expected_log(posterior.alpha)).sum()])
 
-    def names(self, z: Floats) -> Sequence[str]:
+    def step_names(self, z: Floats) -> Sequence[str]:
         """One step, called `document`."""
         return ("document",)
 
-    def likeliest(self, z: Floats) -> Sequence[tuple[str, float]]:
+    def most_probable_states(self, z: Floats) -> Sequence[tuple[str, float]]:
         """The mean."""
         mean = self.alpha / self.alpha.sum()
         return [("mean", float(self.log_prob(mean)[0]))]

@@ -53,7 +53,7 @@ def score_documents(
     itself. Documents are projected as `spread` says. It is an error if the critic breaks down at every document.
     """
     spread, scoring = spread or Executor(), DocumentScoring(critic, statistic or critic.statistic, cluster)
-    run = spread.run(scoring, scoring.lost, scoring.key() if spread.goes_on else "")
+    run = spread.start_run(scoring, scoring.tables_for_lost_row, scoring.cache_key() if spread.is_resumable else "")
     first: list[Document] = []
     for _ in run.run_partitions(document_batches(_remember_first(documents, first), critic.batch)):
         pass
@@ -125,7 +125,7 @@ class DocumentScoring:
         """As its critic."""
         return self.critic.uses_all_cores
 
-    def key(self) -> str:
+    def cache_key(self) -> str:
         """All that a document's score depends on beside the document."""
         return "\x1f".join(["criticize", critic_identity(self.critic), self.statistic, self.cluster, __version__])
 
@@ -137,9 +137,9 @@ class DocumentScoring:
         except FinecombError:
             raise  # what a critic needs and does not have is no document's fault
         except Exception:  # whatever a critic may raise; each document alone tells which one it was
-            return _table([self._alone(document) for document in documents])
+            return _table([self._score_single_document(document) for document in documents])
 
-    def _alone(self, document: Document) -> tuple[Any, ...]:
+    def _score_single_document(self, document: Document) -> tuple[Any, ...]:
         try:
             ((_, posterior),) = self.critic.project_all([document])
             return self._row(document, posterior)
@@ -167,7 +167,7 @@ class DocumentScoring:
             group,
         )
 
-    def lost(self, row: pl.DataFrame, reason: str) -> Tables:
+    def tables_for_lost_row(self, row: pl.DataFrame, reason: str) -> Tables:
         """The result for a document that no process survived."""
         return _table([_problem_row(row["id"][0], f"{_FAILURE_PREFIX}{reason}")])
 

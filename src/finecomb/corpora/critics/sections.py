@@ -71,7 +71,7 @@ class SectionOptions:
     split: str = ""
     """What stands between sections in documents without segments."""
 
-    def sections(self, document: Document) -> list[Section]:
+    def select_sections(self, document: Document) -> list[Section]:
         """The sections that count, or the reason why the document does not."""
         dropped = set(self.drop.split(",")) if self.drop else set()
         sections = [section for section in self._split_sections(document) if section.title not in dropped]
@@ -188,11 +188,11 @@ class Sections(PriorCritic):
         logs: Floats = self.prior.log_transitions[self._seen_transitions(z)[:2]]
         return logs
 
-    def names(self, z: Sequence[str]) -> Sequence[str]:
+    def step_names(self, z: Sequence[str]) -> Sequence[str]:
         """The states that transitions which count lead to, the end among them."""
         return [(*z, END)[at] for at in self._seen_transitions(z)[2]]
 
-    def likeliest(self, z: Sequence[str]) -> Sequence[tuple[str, float]]:
+    def most_probable_states(self, z: Sequence[str]) -> Sequence[tuple[str, float]]:
         """The most probable successor of each predecessor."""
         rows = self.prior.log_transitions[self._seen_transitions(z)[0]]
         called = (*self.prior.states, END)
@@ -200,7 +200,7 @@ class Sections(PriorCritic):
 
     def _seen_transitions(self, z: Sequence[str]) -> tuple[Ints, Ints, Ints]:
         """Rows and columns of the chain for each transition that counts, and the number of the state it leads to."""
-        at = np.array([self.prior.index.get(state, -1) for state in z], np.int64)
+        at = np.array([self.prior.index_by_state.get(state, -1) for state in z], np.int64)
         rows = np.concatenate([[0], np.where(at >= 0, at + 1, -1)])
         columns = np.concatenate([at, [len(self.prior.states)]])
         seen = np.flatnonzero((rows >= 0) & (columns >= 0))
@@ -210,7 +210,7 @@ class Sections(PriorCritic):
 
     def project(self, document: Document) -> Posterior:
         """The types of its sections."""
-        sections = self.choices.sections(document)
+        sections = self.choices.select_sections(document)
         return self._posterior(sections, self._probabilities([(document, sections)])[0])
 
     def project_all(self, documents: Iterable[Document]) -> Iterator[tuple[Document, Posterior | ProjectionError]]:
@@ -263,7 +263,7 @@ class Sections(PriorCritic):
         seen = self._seen_transitions(point.z)[2]
         return PointPosterior(point.z, tuple(point.spans[at] for at in seen if at < len(point.spans)))
 
-    def doubtful(self) -> Sections:
+    def with_full_posterior(self) -> Sections:
         """With the classifier's probabilities, also where the most probable types are read."""
         full = replace(self.choices, posterior="full", merge_repeats=False)
         return self if self.classifier is None else Sections(self.prior, self.classifier, full, self.facts)
@@ -271,7 +271,7 @@ class Sections(PriorCritic):
     def familiarity(self, document: Document) -> float:
         """The share of words and pairs of neighbours that the classifier knows; NaN where it reads none."""
         features = getattr(self.classifier, "features", None)
-        return features.share(document.text) if isinstance(features, TfIdf) else math.nan
+        return features.known_term_share(document.text) if isinstance(features, TfIdf) else math.nan
 
     def tables(self, real: CriticScores, systems: Mapping[str, CriticScores]) -> dict[str, pl.DataFrame]:
         """Data (Table 11), transition errors (Table 12) and organisations (Table 18)."""
@@ -303,7 +303,7 @@ Corpus = Sequence[tuple[Document, list[Section]]]
 
 def _sections_or_reason(document: Document, choices: SectionOptions) -> list[Section] | ProjectionError:
     try:
-        return choices.sections(document)
+        return choices.select_sections(document)
     except ProjectionError as error:
         return error
 
@@ -418,9 +418,9 @@ class _SectionFolds:
     posterior: Literal["map", "full"] = "map"
     """What will be read: the most probable type alone, or all probabilities."""
 
-    def without(self, left_out: Collection[int], cost: float, most: int | None = None) -> Classifier:
+    def fit_without_folds(self, left_out: Collection[int], cost: float, max_sections: int | None = None) -> Classifier:
         """A classifier learnt from other folds, or from the first `most` of their sections."""
-        rows = np.flatnonzero(~np.isin(self.fold, list(left_out)) & self.learnt)[:most]
+        rows = np.flatnonzero(~np.isin(self.fold, list(left_out)) & self.learnt)[:max_sections]
         return self.learn(rows, self.titles[rows].tolist(), cost)
 
     def fold_loss(self, model: Classifier, number: int) -> float:
@@ -438,11 +438,11 @@ class _SectionFolds:
         wrong = float(np.mean(table.argmax(axis=1) != columns))
         return surprise if self.posterior == "full" else wrong + surprise / 1000
 
-    def losses(self, cost: float, folds: int) -> Floats:
+    def pairwise_losses(self, cost: float, folds: int) -> Floats:
         """(folds, folds): the loss in fold j of a classifier that has seen neither fold j nor fold k; 0 for j = k."""
         table = np.zeros((folds, folds))
         for first, second in itertools.combinations(range(folds), 2):
-            model = self.without((first, second), cost, _MAX_TRIAL_SECTIONS)
+            model = self.fit_without_folds((first, second), cost, _MAX_TRIAL_SECTIONS)
             table[first, second], table[second, first] = self.fold_loss(model, first), self.fold_loss(model, second)
         return table
 
@@ -455,7 +455,7 @@ def _best_costs(sections: _SectionFolds, costs: Sequence[float], folds: int) -> 
     middle = costs[len(costs) // 2]
     if len(costs) == 1 or folds < 3:
         return [middle] * folds, middle
-    losses = np.stack([sections.losses(cost, folds) for cost in track(costs, "choosing a cost", len(costs))])
+    losses = np.stack([sections.pairwise_losses(cost, folds) for cost in track(costs, "choosing a cost", len(costs))])
     by_fold, overall = losses.sum(axis=1), losses.sum(axis=(1, 2))
     log.info("cost of an error: %g", costs[int(overall.argmin())])
     return [costs[at] for at in by_fold.argmin(axis=0)], costs[int(overall.argmin())]
@@ -483,10 +483,10 @@ def _cross_fit(
     by_fold, cost = _best_costs(parts, costs, folds)
     classes, held_out = sorted(types), np.zeros((len(texts), len(types)))
     for number in track(range(folds), "fitting section classifiers", folds):
-        model, inside = parts.without((number,), by_fold[number]), np.flatnonzero(fold == number)
+        model, inside = parts.fit_without_folds((number,), by_fold[number]), np.flatnonzero(fold == number)
         columns = np.array([classes.index(name) for name in model.classes])
         held_out[inside[:, None], columns] = parts.apply(model, inside)
-    return parts.without((), cost), np.split(held_out, ends[:-1])
+    return parts.fit_without_folds((), cost), np.split(held_out, ends[:-1])
 
 
 def _classify_sections(classifier: Classifier, corpus: Corpus) -> Iterator[Floats]:

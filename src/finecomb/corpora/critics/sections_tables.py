@@ -82,7 +82,7 @@ def _transition_probability(prior: Markov, pair: tuple[str, str]) -> float:
 
 def organisations(system: str, scores: CriticScores, top: int = 10) -> pl.DataFrame:
     """The commonest whole sequences of section types, with their share and their T(x) per transition."""
-    rate = dict(zip(scores.points, scores.rates, strict=True))
+    rate = dict(zip(scores.points, scores.values_per_step, strict=True))
     counts = Counter(scores.points)
     ranked = sorted(counts.items(), key=lambda row: (-row[1], row[0]))[:top]
     rows = [

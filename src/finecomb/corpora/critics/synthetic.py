@@ -48,7 +48,7 @@ class SyntheticProcess:
     """M: states in a text."""
 
     @classmethod
-    def draw(
+    def draw_random(
         cls, rng: np.random.Generator, states: int = 256, segments: int = 10_000, length: int = 50
     ) -> SyntheticProcess:
         """As Appendix D describes it: logits are normal, divided by 0.5 for transitions and by 0.3 for emissions."""
@@ -89,7 +89,7 @@ class SyntheticProcess:
     def _chain_entropy(self) -> float:
         return float(self._expected_visits()[0] @ special.entr(np.exp(self.log_transitions)).sum(axis=1))
 
-    def sample(self, rng: np.random.Generator, count: int) -> Ints:
+    def sample_segments(self, rng: np.random.Generator, count: int) -> Ints:
         """(count, M): segments by number."""
         drawn, state = np.empty((self.length, count), np.int64), np.zeros(count, np.int64)
         order = np.argsort(self.owner, kind="stable")
@@ -116,7 +116,7 @@ class SyntheticProcess:
         tokens = as_tokens("".join(f"{segment} " for segment in self.segments))
         return tokens, np.concatenate([[0], np.flatnonzero(tokens == STOP_TOKEN) + 1])
 
-    def tokens(self, drawn: Ints) -> list[Ints]:
+    def to_tokens(self, drawn: Ints) -> list[Ints]:
         """Texts as tokens: 0 to 51 letters, 52 the end of a segment."""
         tokens, starts = self._segment_tokens
         return [np.concatenate([tokens[starts[segment] : starts[segment + 1]] for segment in text]) for text in drawn]
@@ -227,7 +227,7 @@ class LanguageModel(typing.Protocol):
         """log P of all tokens of all texts together."""
         ...
 
-    def sample(self, rng: np.random.Generator, count: int, length: int) -> list[Ints]:
+    def sample_segments(self, rng: np.random.Generator, count: int, length: int) -> list[Ints]:
         """Texts of about `length` segments."""
         ...
 
@@ -247,7 +247,7 @@ class NgramModel:
         """log P of all tokens."""
         return float(sum(logs.sum() for logs in self.ngrams.log_probs(texts)))
 
-    def sample(self, rng: np.random.Generator, count: int, length: int) -> list[Ints]:
+    def sample_segments(self, rng: np.random.Generator, count: int, length: int) -> list[Ints]:
         """Token by token; twelve tokens a segment are more than enough."""
         return self.ngrams.sample(rng, count, 12 * length)
 
@@ -291,7 +291,7 @@ class Hsmm:
             )
         return total + float(sum(logs.sum() for logs in self.chain.log_probs(paths)))
 
-    def sample(self, rng: np.random.Generator, count: int, length: int) -> list[Ints]:
+    def sample_segments(self, rng: np.random.Generator, count: int, length: int) -> list[Ints]:
         """Clusters, then a segment of each; a segment never seen is spelled at random."""
         rows = CategoricalRows.from_groups(self.cluster, self.log_emissions)
         order = np.argsort(self.cluster, kind="stable")
@@ -426,9 +426,9 @@ def self_test(
 
     The process is drawn anew, models are trained on `training` texts, and all is judged on `evaluation` texts each.
     """
-    process = SyntheticProcess.draw(rng, states, segments, length)
-    train, test = process.tokens(process.sample(rng, training)), process.sample(rng, evaluation)
-    held_out = process.tokens(test)
+    process = SyntheticProcess.draw_random(rng, states, segments, length)
+    train, test = process.to_tokens(process.sample_segments(rng, training)), process.sample_segments(rng, evaluation)
+    held_out = process.to_tokens(test)
     fits: dict[str, tuple[Callable[[], LanguageModel], str]] = {
         f"{low_order}-grams": (lambda: NgramModel.fit(train, low_order), ""),
         f"{high_order}-grams": (lambda: NgramModel.fit(train, high_order), "2.28, 64.80"),
@@ -443,7 +443,7 @@ def self_test(
     for source, (fit, paper) in track(fits.items(), "fitting, sampling and judging models", len(fits)):
         model = fit()
         word_ppl = _token_perplexity(model.log_prob(held_out), held_out)
-        rows.append(evaluate_texts(critic, source, model.sample(rng, evaluation, length), word_ppl, paper))
+        rows.append(evaluate_texts(critic, source, model.sample_segments(rng, evaluation, length), word_ppl, paper))
     return rows
 
 

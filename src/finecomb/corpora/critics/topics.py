@@ -92,12 +92,12 @@ class Topics(PriorCritic):
         mixture: Floats = special.softmax(
             self.prior.mean if posterior is None else np.asarray(posterior.point_estimate())
         )
-        logs: Floats = np.log(np.maximum(mixture @ self.topics, 1e-12))[self.vocabulary.numbers(text)]
+        logs: Floats = np.log(np.maximum(mixture @ self.topics, 1e-12))[self.vocabulary.word_indices(text)]
         return logs
 
     def familiarity(self, document: Document) -> float:
         """The share of its words that are in the vocabulary."""
-        return self.vocabulary.share(document.text)
+        return self.vocabulary.known_word_share(document.text)
 
     def tables(self, real: CriticScores, systems: Mapping[str, CriticScores]) -> dict[str, pl.DataFrame]:
         """`topics`: the share of each in real documents, and its words."""
@@ -131,12 +131,12 @@ def _drop_empty_bags(bags: csr_array, real: Sequence[Document]) -> tuple[csr_arr
     return csr_array(bags[readable]), unused
 
 
-def _run_until_converged(steps: Iterator[EmStep], enough: float) -> EmStep:
+def _run_until_converged(steps: Iterator[EmStep], min_rise: float) -> EmStep:
     """The first step whose bound is less than `enough` above the one before, or the last there is."""
     step = next(steps)
     for following in steps:
         rise, step = following.bound - step.bound, following
-        if rise < enough:
+        if rise < min_rise:
             break
     return step
 

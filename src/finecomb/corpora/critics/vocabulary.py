@@ -79,7 +79,11 @@ class Vocabulary:
 
     @classmethod
     def fit(
-        cls, texts: Sequence[str], most: float = 0.5, least: int = 5, read: Callable[[str], list[str]] = extract_terms
+        cls,
+        texts: Sequence[str],
+        max_df: float = 0.5,
+        min_count: int = 5,
+        read: Callable[[str], list[str]] = extract_terms,
     ) -> Vocabulary:
         """Words that occur at least `least` times, and in at most the share `most` of the texts."""
         occurrences: Counter[str] = Counter()
@@ -88,31 +92,32 @@ class Vocabulary:
             counts = Counter(read(text))
             occurrences.update(counts)
             documents.update(counts.keys())
-        chosen = [w for w, count in occurrences.items() if count >= least and documents[w] <= most * len(texts)]
+        chosen = [w for w, count in occurrences.items() if count >= min_count and documents[w] <= max_df * len(texts)]
         if not chosen:
             raise FinecombError(
-                f"of {len(occurrences):,} words in {len(texts):,} documents none occurs {least} times and in at most "
-                f"{most:.0%} of them; give more documents, or other values of `least` and `most`"
+                f"of {len(occurrences):,} words in {len(texts):,} documents none occurs {min_count} times and "
+                "in at most "
+                f"{max_df:.0%} of them; give more documents, or other values of `least` and `most`"
             )
         return cls(tuple(sorted(chosen)), read)
 
     @functools.cached_property
-    def index(self) -> dict[str, int]:
+    def index_by_word(self) -> dict[str, int]:
         """Where each word stands."""
         return {word: at for at, word in enumerate(self.words)}
 
-    def numbers(self, text: str) -> NDArray[np.int64]:
+    def word_indices(self, text: str) -> NDArray[np.int64]:
         """The words of a text by their places; other words are left out."""
-        return np.array([at for word in self.read(text) if (at := self.index.get(word)) is not None], np.int64)
+        return np.array([at for word in self.read(text) if (at := self.index_by_word.get(word)) is not None], np.int64)
 
-    def share(self, text: str) -> float:
+    def known_word_share(self, text: str) -> float:
         """The share of the words of a text that are in the vocabulary; NaN without words."""
         words_there = self.read(text)
-        return float(np.mean([word in self.index for word in words_there])) if words_there else float("nan")
+        return float(np.mean([word in self.index_by_word for word in words_there])) if words_there else float("nan")
 
     def bags_of_words(self, texts: Iterable[str]) -> csr_array:
         """(texts, words): how often each word occurs in each text; other words are left out."""
-        rows = [self.numbers(text) for text in texts]
+        rows = [self.word_indices(text) for text in texts]
         starts = np.cumsum([0, *(len(row) for row in rows)])
         flat: NDArray[np.int64] = np.concatenate([np.zeros(0, np.int64), *rows])
         counts = csr_array((np.ones(len(flat)), flat, starts), shape=(len(rows), len(self.words)))

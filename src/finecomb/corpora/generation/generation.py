@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from finecomb.annotators.llm.budget import Price
-from finecomb.annotators.llm.chat import CONTEXT_FINISH, ChatMessage, ChatReply, ChatRequest, Role
-from finecomb.annotators.llm.endpoint import Endpoint, host_of, need_call_packages
+from finecomb.annotators.llm.chat import FINISH_CONTEXT_OVERFLOW, ChatMessage, ChatReply, ChatRequest, Role
+from finecomb.annotators.llm.endpoint import Endpoint, need_call_packages, parse_host
 from finecomb.annotators.llm.journal import Journal, ReplyEntry, cached_replies
-from finecomb.annotators.llm.local_models import CONTEXT, LocalEndpoint, is_local, model_file
-from finecomb.annotators.llm.model_calls import Caller, CallProgress, ModelCall, Watcher, taken_over
-from finecomb.annotators.llm.run_folder import only_run, write_status
+from finecomb.annotators.llm.local_models import DEFAULT_CONTEXT_TOKENS, LocalEndpoint, is_local, model_file
+from finecomb.annotators.llm.model_calls import Caller, CallProgress, ModelCall, ProgressCallback, reuse_reply
+from finecomb.annotators.llm.run_folder import lock_run_folder, write_status
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document, ModelSettings, Record
 from finecomb.core.sentences import sentences
@@ -66,7 +66,7 @@ class GenerationSettings(Record):
         """Most subword tokens of one text."""
         return self.rule.token_budget() if self.rule else self.model.max_tokens
 
-    def system(self) -> str:
+    def system_name(self) -> str:
         """What the system is called."""
         return self.name or Path(self.model.model.removeprefix("local:")).name.removesuffix(".gguf")
 
@@ -130,7 +130,7 @@ class GenerationPlan:
             for sample in range(1 if decoding.is_argmax else self.settings.model.samples)
         ]
 
-    def call(self, task: TextTask, attempt: int) -> ModelCall:
+    def build_call(self, task: TextTask, attempt: int) -> ModelCall:
         """The call for one attempt, counted from 0."""
         settings, decoding = self.settings, task.decoding
         request = ChatRequest(
@@ -150,7 +150,7 @@ class GenerationPlan:
     def _messages(self, prompt: Document) -> tuple[ChatMessage, ...]:
         if self.settings.interface == "chat":
             return conversation(self.priming, prompt)
-        whole, prompt_text = self.priming.prompt(prompt), document_prompt(prompt)
+        whole, prompt_text = self.priming.full_prompt(prompt), document_prompt(prompt)
         shots = whole.removesuffix(prompt_text)
         parts = [shots, prompt_text] if shots else [prompt_text]
         return tuple(ChatMessage(role="user", content=part) for part in parts)
@@ -168,7 +168,7 @@ class GenerationPlan:
         prompts = [[prompt.id, document_prompt(prompt)] for prompt in self.prompts]
         shots = [[shot.id, shot.text] for shot in self.priming.documents]
         identity = json.dumps([self.host, settings, prompts, shots, self.priming.delimiter], sort_keys=True)
-        safe = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in self.settings.system())
+        safe = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in self.settings.system_name())
         return f"{safe}-{hashlib.sha256(identity.encode()).hexdigest()[:8]}"
 
 
@@ -176,7 +176,7 @@ def conversation(priming: Priming, prompt: Document) -> tuple[ChatMessage, ...]:
     """Priming texts and prompt for a model that follows instructions: what was given, and what came next."""
     shots = [
         ChatMessage(role=role, content=content)
-        for shot in priming.others(prompt)
+        for shot in priming.other_documents(prompt)
         for role, content in _turns(document_prompt(shot) if PROMPT in shot.context else "", shot.text.strip())
     ]
     return (
@@ -207,7 +207,7 @@ def plan_generation(
     usable = tuple(prompt for prompt in prompts if document_prompt(prompt))
     if not usable:
         raise FinecombError("there are no prompts: no document has a prompt or a text to go on from")
-    Price.of(settings.model)
+    Price.from_settings(settings.model)
     _check_settings(settings)
     return GenerationPlan(settings, usable, priming or Priming(), _host(settings))
 
@@ -223,7 +223,7 @@ def _check_settings(settings: GenerationSettings) -> None:
 
 def _host(settings: GenerationSettings) -> str:
     if settings.runtime == "http":
-        return host_of(settings.model.base_url)
+        return parse_host(settings.model.base_url)
     if is_local(settings.model.model):
         model_file(settings.model.model)
     elif settings.runtime == "gguf":
@@ -236,7 +236,7 @@ def _host(settings: GenerationSettings) -> str:
 
 def cut_reply(reply: ChatReply, rule: LengthRule | None, priming: Priming) -> CutText:
     """A reply cut to a text, or why it is none: its length, its end, or because it copies a priming text."""
-    if reply.finish == CONTEXT_FINISH:
+    if reply.finish == FINISH_CONTEXT_OVERFLOW:
         return CutText("", 0, _PROMPT_TOO_LONG)
     if reply.refusal or reply.finish == "content_filter":
         return CutText("", 0, "refused by the model")
@@ -285,14 +285,14 @@ def generate(
     run_plan: GenerationPlan,
     runs: Path | None = None,
     endpoint: Endpoint | None = None,
-    watch: Watcher = lambda progress: None,
+    watch: ProgressCallback = lambda progress: None,
 ) -> GenerationRun:
     """Write the texts of a plan; what is in `runs` already is not asked again, also after a crash."""
     if runs is None:
         return asyncio.run(_generate(run_plan, None, None, endpoint, watch))
     folder = runs / run_plan.folder_name()
     ids = tuple(prompt.id for prompt in run_plan.prompts)
-    with only_run(folder):
+    with lock_run_folder(folder):
         (folder / SETTINGS_FILE).write_text(run_plan.settings.model_dump_json(indent=1), encoding="utf-8")
         write_status(folder, "running", ids)
         try:
@@ -310,22 +310,22 @@ def collect_run(run_plan: GenerationPlan, runs: Path) -> GenerationRun:
     folder = runs / run_plan.folder_name()
     content = Journal(folder).content
     collector = TextCollector(run_plan, content.replies)
-    return collector.run(folder, cost=content.spent, cached=len(content.replies), stopped="interrupted")
+    return collector.build_run(folder, cost=content.spent, cached=len(content.replies), stopped="interrupted")
 
 
 async def _generate(
-    run_plan: GenerationPlan, runs: Path | None, folder: Path | None, endpoint: Endpoint | None, watch: Watcher
+    run_plan: GenerationPlan, runs: Path | None, folder: Path | None, endpoint: Endpoint | None, watch: ProgressCallback
 ) -> GenerationRun:
     journal = Journal(folder)
     journal.open()
     elsewhere = cached_replies(runs) if runs else {}
     try:
         collector = TextCollector(run_plan, {**elsewhere, **journal.content.replies})
-        new = [taken_over(entry) for hash, entry in collector.used.items() if hash not in journal.content.replies]
+        new = [reuse_reply(entry) for hash, entry in collector.used.items() if hash not in journal.content.replies]
         if new:
             await journal.add(*new)
         if not collector.queue:
-            return collector.run(folder, cost=journal.content.spent, cached=len(collector.used))
+            return collector.build_run(folder, cost=journal.content.spent, cached=len(collector.used))
         return await _send_requests(run_plan, journal, collector, endpoint, watch, folder)
     finally:
         await journal.close()
@@ -336,22 +336,22 @@ async def _send_requests(
     journal: Journal,
     collector: TextCollector,
     endpoint: Endpoint | None,
-    watch: Watcher,
+    watch: ProgressCallback,
     folder: Path | None,
 ) -> GenerationRun:
     """Ask until every text is written or given up, or the run has to stop."""
     settings = run_plan.settings.model
     cached = len(collector.used)
-    progress = CallProgress(len(collector.tasks), collector.settled(), collector.settled())
+    progress = CallProgress(len(collector.tasks), collector.settled_count(), collector.settled_count())
     answering = endpoint or open_endpoint(run_plan)
     if run_plan.settings.runtime == "transformers":  # while a batch is computed, the next is waiting
         settings = settings.model_copy(update={"concurrency": min(512, 2 * settings.concurrency)})
-    caller = Caller(answering, settings, journal, Price.of(settings))
+    caller = Caller(answering, settings, journal, Price.from_settings(settings))
     try:
         while collector.queue and not caller.stopped:
-            async for call, entry in caller.make(collector.calls(), progress, lambda _: None):
-                collector.add(call, entry)
-                progress.done, progress.cost = collector.settled(), caller.budget.spent
+            async for call, entry in caller.make_calls(collector.pending_calls(), progress, lambda _: None):
+                collector.add_reply(call, entry)
+                progress.done, progress.cost = collector.settled_count(), caller.budget.spent
                 progress.failed = len(caller.failures)
                 watch(progress)
     finally:
@@ -359,7 +359,7 @@ async def _send_requests(
             await answering.close()
     collector.failures = caller.failures
     calls = len(collector.used) - cached
-    return collector.run(folder, caller.budget.spent, cached, calls, caller.stopped)
+    return collector.build_run(folder, caller.budget.spent, cached, calls, caller.stopped)
 
 
 def open_endpoint(run_plan: GenerationPlan) -> Endpoint:
@@ -372,7 +372,7 @@ def open_endpoint(run_plan: GenerationPlan) -> Endpoint:
 
         return HttpEndpoint(model.base_url, model.key_env, model.timeout)
     if settings.runtime == "gguf":
-        return LocalEndpoint(model.model, model.context_tokens or CONTEXT)
+        return LocalEndpoint(model.model, model.context_tokens or DEFAULT_CONTEXT_TOKENS)
     delimiter = run_plan.priming.delimiter
     return TransformersEndpoint(model.model, settings.rule, model.concurrency, delimiter, model.context_tokens)
 
@@ -393,19 +393,19 @@ class TextCollector:
         """Attempts to be made: number of the task and of the attempt."""
         self._open: dict[str, tuple[int, int]] = {}
         for number in range(len(self.tasks)):
-            self._follow(number, replies)
+            self._replay_attempts(number, replies)
 
-    def _follow(self, number: int, replies: Mapping[str, ReplyEntry]) -> None:
+    def _replay_attempts(self, number: int, replies: Mapping[str, ReplyEntry]) -> None:
         """Go through the attempts at a text whose replies are known."""
         attempt: int | None = 0
         while attempt is not None:
-            call = self.plan.call(self.tasks[number], attempt)
+            call = self.plan.build_call(self.tasks[number], attempt)
             if call.hash not in replies:
                 self.queue.append((number, attempt))
                 return
             attempt = self._process_reply(number, attempt, call, replies[call.hash])
 
-    def calls(self) -> Iterator[ModelCall]:
+    def pending_calls(self) -> Iterator[ModelCall]:
         """What is to be asked; what is added meanwhile comes too."""
         return _PendingCalls(self)
 
@@ -414,11 +414,11 @@ class TextCollector:
         if not self.queue:
             return None
         number, attempt = self.queue.popleft()
-        call = self.plan.call(self.tasks[number], attempt)
+        call = self.plan.build_call(self.tasks[number], attempt)
         self._open[call.hash] = number, attempt
         return call
 
-    def add(self, call: ModelCall, entry: ReplyEntry) -> None:
+    def add_reply(self, call: ModelCall, entry: ReplyEntry) -> None:
         """Take a reply; a text that it does not give is asked for again."""
         number, attempt = self._open.pop(call.hash)
         following = self._process_reply(number, attempt, call, entry)
@@ -440,7 +440,7 @@ class TextCollector:
             return None
         return attempt + 1
 
-    def settled(self) -> int:
+    def settled_count(self) -> int:
         """How many texts are written or given up."""
         return len(self.documents) + len(self.dropped)
 
@@ -448,7 +448,12 @@ class TextCollector:
         """The id of a text."""
         many = self.plan.settings.model.samples > 1
         return "/".join(
-            [task.prompt.id, self.plan.settings.system(), task.decoding.name, *([str(task.sample + 1)] if many else [])]
+            [
+                task.prompt.id,
+                self.plan.settings.system_name(),
+                task.decoding.name,
+                *([str(task.sample + 1)] if many else []),
+            ]
         )
 
     def _document(self, task: TextTask, attempt: int, call: ModelCall, cut: CutText) -> Document:
@@ -477,7 +482,7 @@ class TextCollector:
             references=(prompt.text,) if PROMPT in prompt.context and prompt.text.strip() else (),
             meta={
                 **{name: value for name, value in prompt.meta.items() if name not in ("model", "generation")},
-                "model": settings.system(),
+                "model": settings.system_name(),
                 "prompt_id": prompt.id,
                 "decoding": task.decoding.name,
                 **task.decoding.meta(),
@@ -486,7 +491,7 @@ class TextCollector:
         )
         return parse_section_markers(document) if settings.sections else document
 
-    def run(
+    def build_run(
         self, folder: Path | None, cost: float = 0.0, cached: int = 0, calls: int = 0, stopped: str = ""
     ) -> GenerationRun:
         """The run with the texts that are there."""

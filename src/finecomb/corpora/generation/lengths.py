@@ -69,13 +69,13 @@ class LengthRule(Record):
         for end in ends if is_whole else ends[:-1]:
             words = int(word_ends.searchsorted(end, side="right"))
             if words >= self.least:
-                return self._within(text[:end], words)
+                return self._reject_if_too_long(text[:end], words)
         if self.most is not None and len(word_ends) > self.most:
             return CutText("", len(word_ends), f"no sentence ends within {self} words")
         why = f"fewer than {self.least} words" if is_whole or len(word_ends) < self.least else "cut off in a sentence"
         return CutText("", len(word_ends), why)
 
-    def _within(self, text: str, words: int) -> CutText:
+    def _reject_if_too_long(self, text: str, words: int) -> CutText:
         if self.most is not None and words > self.most:
             return CutText("", words, f"no sentence ends within {self} words")
         return CutText(text, words)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from finecomb.annotators.llm.chat import CONTEXT_FINISH, ChatReply, ChatRequest
+from finecomb.annotators.llm.chat import FINISH_CONTEXT_OVERFLOW, ChatReply, ChatRequest
 from finecomb.annotators.llm.endpoint import CallError
 from finecomb.annotators.llm.local_models import is_local, model_file
 from finecomb.core.errors import FinecombError
@@ -68,7 +68,7 @@ class TransformersEndpoint:
         prompt = self._tokenizer(request.prompt)["input_ids"]
         needed = len(prompt) + (request.max_tokens if self.rule else 1)
         if needed > self.context or not prompt:
-            return ChatReply(text="", finish=CONTEXT_FINISH, prompt_tokens=len(prompt), completion_tokens=0)
+            return ChatReply(text="", finish=FINISH_CONTEXT_OVERFLOW, prompt_tokens=len(prompt), completion_tokens=0)
         decoding = Decoding(
             top_p=1.0 if request.top_p is None else request.top_p,
             temperature=1.0 if request.temperature is None else request.temperature,
@@ -77,7 +77,7 @@ class TransformersEndpoint:
         sampler = TokenSampler(decoding, np.random.default_rng(request.seed))
         self._waiting.append(_PendingText(request, future, prompt, sampler))
         if self._worker is None or self._worker.done():
-            self._worker = asyncio.create_task(self._work())
+            self._worker = asyncio.create_task(self._run_batches())
         return await future
 
     async def close(self) -> None:
@@ -86,12 +86,12 @@ class TransformersEndpoint:
             self._waiting.clear()
             await asyncio.gather(self._worker, return_exceptions=True)
 
-    async def _work(self) -> None:
+    async def _run_batches(self) -> None:
         await asyncio.sleep(0.02)  # others of the first batch are on their way
         while self._waiting:
             rows, self._waiting = self._waiting[: self.batch], self._waiting[self.batch :]
             try:
-                await asyncio.to_thread(self._write, rows, asyncio.get_running_loop())
+                await asyncio.to_thread(self._write_batch, rows, asyncio.get_running_loop())
             except RuntimeError as error:  # e.g. out of memory: these texts fail, the others are tried
                 for row in rows:
                     if not row.future.done():
@@ -99,13 +99,13 @@ class TransformersEndpoint:
 
     # --- in a thread -------------------------------------------------------------------------------------------------
 
-    def _write(self, rows: Sequence[_PendingText], loop: asyncio.AbstractEventLoop) -> None:
+    def _write_batch(self, rows: Sequence[_PendingText], loop: asyncio.AbstractEventLoop) -> None:
         """Write all texts of a batch; each is handed over when it is done."""
         writing = [row for row in rows if not row.future.done()]
         cache, mask = None, None
         while writing:
             if mask is None or mask.shape[1] >= self.context:
-                cache, mask = self._read(writing)
+                cache, mask = self._prefill_cache(writing)
             else:
                 cache, mask = self._decode_step(writing, cache, mask)
             done = [self._draw(row) for row in writing]
@@ -117,7 +117,7 @@ class TransformersEndpoint:
                 if writing:
                     cache, mask = _select_rows(cache, mask, numbers)
 
-    def _read(self, rows: Sequence[_PendingText]) -> tuple[Any, Any]:
+    def _prefill_cache(self, rows: Sequence[_PendingText]) -> tuple[Any, Any]:
         """The model's memory after reading what the rows have so far, their last part where it outgrew the model."""
         import torch
 
@@ -179,15 +179,15 @@ class TransformersEndpoint:
     def _is_settled(self, row: _PendingText, drawn: int) -> bool:
         if self.rule is None or drawn % _LENGTH_CHECK_INTERVAL or drawn < self.rule.least // 2:
             return False
-        return self.rule.is_settled(self._text(row))
+        return self.rule.is_settled(self._decode_text(row))
 
-    def _text(self, row: _PendingText) -> str:
+    def _decode_text(self, row: _PendingText) -> str:
         tokens = [token for token in row.sampler.tokens if token not in self._ends]
         return str(self._tokenizer.decode(tokens, skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
     def _reply(self, row: _PendingText) -> ChatReply:
         return ChatReply(
-            text=self._text(row).replace("\0", "\N{REPLACEMENT CHARACTER}"),
+            text=self._decode_text(row).replace("\0", "\N{REPLACEMENT CHARACTER}"),
             finish=row.finish,
             prompt_tokens=len(row.prompt),
             completion_tokens=len(row.sampler.tokens),
@@ -210,11 +210,11 @@ def _select_rows(cache: Any, mask: Any, numbers: Sequence[int]) -> tuple[Any, An
 
 
 def _load_model(model: str) -> tuple[Any, Any]:
-    from finecomb.annotators.model_loading import pretrained
+    from finecomb.annotators.model_loading import load_pretrained
 
     place = str(model_file(model)) if is_local(model) else model
     try:
-        tokenizer, network = pretrained("AutoModelForCausalLM", place, "generate")
+        tokenizer, network = load_pretrained("AutoModelForCausalLM", place, "generate")
     except (TypeError, KeyError, AttributeError) as error:  # what loaders raise for folders that hold no such model
         raise FinecombError(f"generate: the model {model} cannot be loaded ({error}); is it a causal model?") from None
     if not getattr(tokenizer, "vocab_size", 0) or len(tokenizer) < 2:

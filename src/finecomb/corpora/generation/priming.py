@@ -39,22 +39,22 @@ class Priming:
     documents: tuple[Document, ...] = ()
     delimiter: str = DELIMITER
 
-    def prompt(self, document: Document) -> str:
+    def full_prompt(self, document: Document) -> str:
         """The whole prompt for a model that goes on with texts."""
-        shots = (f"{text_with_prompt(shot)}\n{self.delimiter}\n" for shot in self.others(document))
+        shots = (f"{text_with_prompt(shot)}\n{self.delimiter}\n" for shot in self.other_documents(document))
         return "".join(shots) + document_prompt(document)
 
-    def others(self, document: Document) -> Iterable[Document]:
+    def other_documents(self, document: Document) -> Iterable[Document]:
         """The priming texts but for the document itself."""
         return (shot for shot in self.documents if shot.id != document.id)
 
-    def overlap(self, text: str) -> float:
+    def largest_overlap(self, text: str) -> float:
         """The largest share of a text's words that it has in common with one priming text."""
         return largest_overlap(text, [text_with_prompt(shot) for shot in self.documents])
 
     def is_copy(self, text: str, most: float = MAX_OVERLAP) -> bool:
         """Whether a text is a copy of a priming text."""
-        return bool(self.documents) and self.overlap(text) > most
+        return bool(self.documents) and self.largest_overlap(text) > most
 
 
 def largest_overlap(text: str, others: Sequence[str]) -> float:

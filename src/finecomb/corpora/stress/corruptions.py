@@ -45,7 +45,7 @@ class Neighbours:
     """The most frequent pairs of neighbouring words in all candidate texts."""
 
     @classmethod
-    def of(cls, documents: Sequence[Document]) -> Neighbours:
+    def from_documents(cls, documents: Sequence[Document]) -> Neighbours:
         """The texts of a study and their top bigrams."""
         pairs = Counter(pair for document in documents for pair in itertools.pairwise(_words(document.text)))
         return cls(tuple(documents), tuple(" ".join(pair) for pair, _ in pairs.most_common(TOP_BIGRAM_COUNT)))

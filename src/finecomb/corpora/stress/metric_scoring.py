@@ -45,7 +45,9 @@ def score_candidates(metric: Metric, candidates: Sequence[Candidate], spread: Ex
         [_candidate_row(metric, candidate) for candidate in candidates], _CANDIDATE_COLUMNS, orient="row"
     )
     scoring = CandidateScoring(metric)
-    run = spread.run(scoring, scoring.lost, f"stress\x1f{metric.name}\x1f{metric.identity}\x1f{__version__}")
+    run = spread.start_run(
+        scoring, scoring.tables_for_lost_row, f"stress\x1f{metric.name}\x1f{metric.identity}\x1f{__version__}"
+    )
     for _ in run.run_partitions(rows.iter_slices(rows_per_partition(len(rows), _PARTITION_STEP))):
         pass
     table = run.table("scores").collect()
@@ -80,9 +82,9 @@ class CandidateScoring:
         except FinecombError:
             raise  # what a metric needs and does not have is no text's fault
         except Exception:  # whatever a metric may raise; each text alone tells which one it was
-            return _table([self._alone(row) for row in rows.iter_rows()])
+            return _table([self._score_single_candidate(row) for row in rows.iter_rows()])
 
-    def _alone(self, row: tuple[str, str, list[str], str | None]) -> tuple[float | None, str | None]:
+    def _score_single_candidate(self, row: tuple[str, str, list[str], str | None]) -> tuple[float | None, str | None]:
         try:
             return float(metric_values(self.metric, [_candidate_from_row(row)], 1)[0]), None
         except FinecombError:
@@ -90,7 +92,7 @@ class CandidateScoring:
         except Exception as error:  # set aside, so that one text does not keep the others from being scored
             return None, f"{type(error).__name__}: {shorten(str(error), 200)}"
 
-    def lost(self, row: pl.DataFrame, reason: str) -> Tables:
+    def tables_for_lost_row(self, row: pl.DataFrame, reason: str) -> Tables:
         """The result for a candidate that no process survived."""
         return _table([(None, reason)])
 

@@ -20,7 +20,7 @@ from rapidfuzz.distance import LCSseq
 
 from finecomb.core import tokens
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.core.packages import optional_package
+from finecomb.core.optional_packages import optional_package
 from finecomb.core.records import Document
 
 Floats = NDArray[np.float64]

@@ -14,8 +14,8 @@ from scipy import stats
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding, Signature
-from finecomb.core.results import Findings
 from finecomb.core.records import Document
+from finecomb.core.results import Findings
 from finecomb.corpora.stress.corruptions import CORRUPTIONS, Neighbours
 from finecomb.corpora.stress.metric_scoring import metric_values, score_candidates
 from finecomb.corpora.stress.stress_metrics import Candidate, Metric, lowercase_words
@@ -65,7 +65,7 @@ class StressTable:
 
 def corrupt_documents(documents: Sequence[Document], corruptions: Iterable[str], seed: int) -> list[StressPair]:
     """Every document damaged in every way that applies; how depends on its id, the seed and what it borrows."""
-    neighbours = Neighbours.of(documents)
+    neighbours = Neighbours.from_documents(documents)
     pairs = [
         _corrupt_document(document, name, neighbours, seed)
         for name in corruptions
@@ -204,14 +204,18 @@ def _fall_finding(
         "fooled": _mean(damaged > whole),
         "tied": _mean(damaged == whole),
     }
-    signature = Signature.of(statistic="fall", metric=metric.name, corruption=corruption, draws=draws, seed=seed)
+    signature = Signature.from_fields(
+        statistic="fall", metric=metric.name, corruption=corruption, draws=draws, seed=seed
+    )
     if not len(whole):
         return Finding(columns, undefined_estimate(signature, NO_PAIRS))
     differences = whole - damaged
     means = resampled_sums(differences[:, None], draws, np.random.default_rng(seed))[:, 0] / len(differences)
     return Finding(
         columns,
-        estimate_with_interval(_mean(differences), means, signature, without=few_documents_reason(len(differences))),
+        estimate_with_interval(
+            _mean(differences), means, signature, missing_interval_reason=few_documents_reason(len(differences))
+        ),
     )
 
 
@@ -234,11 +238,14 @@ def _rank_correlation_finding(
     drawn = resampled_positions(len(names), min(draws, 200), np.random.default_rng(seed))
     places = [np.concatenate([rows[number] for number in draw]) for draw in drawn]
     values = np.array([spearman(damages[place], falls[kept][place]) for place in places])
-    return Finding(columns, estimate_with_interval(value, values, signature, without=few_documents_reason(len(names))))
+    return Finding(
+        columns,
+        estimate_with_interval(value, values, signature, missing_interval_reason=few_documents_reason(len(names))),
+    )
 
 
 def _rank_signature(metric: Metric, draws: int, seed: int) -> Signature:
-    return Signature.of(statistic="spearman", metric=metric.name, draws=draws, seed=seed)
+    return Signature.from_fields(statistic="spearman", metric=metric.name, draws=draws, seed=seed)
 
 
 def _corpus_fall_findings(
@@ -248,7 +255,7 @@ def _corpus_fall_findings(
     turn = 1 if metric.higher_is_better else -1
     for corruption in dict.fromkeys(pair.corruption for pair in pairs):
         rows = [pair for pair in usable if pair.corruption == corruption]
-        signature = Signature.of(
+        signature = Signature.from_fields(
             statistic="fall", metric=metric.name, corruption=corruption, draws=min(draws, MAX_CORPUS_DRAWS), seed=seed
         )
         columns = {
@@ -264,7 +271,7 @@ def _corpus_fall_findings(
         scores = [_corpus_scores(metric, [rows[place] for place in draw]) for draw in drawn]
         falls = turn * np.array([whole - damaged for whole, damaged in scores])
         estimate = estimate_with_interval(
-            turn * (before - after), falls, signature, without=few_documents_reason(len(rows))
+            turn * (before - after), falls, signature, missing_interval_reason=few_documents_reason(len(rows))
         )
         yield Finding({**columns, "before": before, "after": after}, estimate)
 

@@ -13,13 +13,13 @@ from finecomb.core.palette import LabelStyle
 TableRow = Mapping[str, object]
 
 
-def format_count(number: int, thing: str, many: str = "") -> str:
+def format_count(number: int, thing: str, plural: str = "") -> str:
     """A number with its word.
 
     >>> counted(1, "text"), counted(1200, "text"), counted(2, "person", "people")
     ('1 text', '1,200 texts', '2 people')
     """
-    return f"{number:,} {thing if number == 1 else many or thing + 's'}"
+    return f"{number:,} {thing if number == 1 else plural or thing + 's'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +36,13 @@ class Axis:
     """Where a dashed line stands."""
     reference_name: str = ""
 
-    def place(self, value: float, width: float, inset: float = 6.0) -> float:
+    def position(self, value: float, width: float, inset: float = 6.0) -> float:
         """Where a value lies on a plot of `width`."""
         span = (self.high - self.low) or 1.0
         inside = min(max(value, self.low), self.high)
         return inset + (inside - self.low) / span * (width - 2 * inset)
 
-    def number(self, value: float) -> str:
+    def format_value(self, value: float) -> str:
         """A value in the decimals of its column; a dash where it is undefined."""
         if not math.isfinite(value):
             return "–"
@@ -133,7 +133,7 @@ class ReportFigure:
     """The page with the texts behind it."""
 
     @property
-    def hash(self) -> str:
+    def signature_hash(self) -> str:
         """Eight letters of the signature, to be named by."""
         letters = hashlib.sha256(self.signature.encode()).hexdigest()
         return f"{letters[:4]} {letters[4:8]}"

@@ -34,14 +34,14 @@ def build_name_box(name: str, left: float, middle: float) -> NameBox:
 
 
 def place_names(
-    points: Sequence[tuple[float, float]], names: Sequence[str], area: NameBox, taken: Sequence[NameBox] = ()
+    points: Sequence[tuple[float, float]], names: Sequence[str], area: NameBox, occupied_boxes: Sequence[NameBox] = ()
 ) -> list[tuple[float, float]]:
     """Left end and middle of each name, in pixels: the nearest place in `area` where nothing stands yet.
 
     `taken` is where other words stand. A name for which there is no room anywhere stands to the right of its point.
     """
     dots = [NameBox(x - _DOT_RADIUS, y - _DOT_RADIUS, x + _DOT_RADIUS, y + _DOT_RADIUS) for x, y in points]
-    standing = [*taken, *dots]
+    standing = [*occupied_boxes, *dots]
     chosen = []
     for (x, y), name in zip(points, names, strict=True):
         options = (

@@ -53,21 +53,24 @@ def screen_reader_text(estimate: Estimate, axis: Axis) -> str:
     if math.isnan(estimate.value):
         return estimate.why
     if math.isnan(estimate.low):
-        return axis.number(estimate.value)
-    return f"{axis.number(estimate.value)}, from {axis.number(estimate.low)} to {axis.number(estimate.high)}"
+        return axis.format_value(estimate.value)
+    return (
+        f"{axis.format_value(estimate.value)}, from {axis.format_value(estimate.low)} to "
+        f"{axis.format_value(estimate.high)}"
+    )
 
 
 def _band(band: Estimate | None, axis: Axis, width: int, height: float) -> str:
     if band is None or math.isnan(band.low):
         return ""
-    left, right = axis.place(band.low, width), axis.place(band.high, width)
+    left, right = axis.position(band.low, width), axis.position(band.high, width)
     return f'<rect x="{left:.1f}" width="{max(1.0, right - left):.1f}" y="0" height="{height}" fill="var(--wash)"/>'
 
 
 def _grid(axis: Axis, width: int, height: float) -> str:
-    lines = [_line(axis.place(tick, width), height, "var(--line)") for tick in axis.ticks]
+    lines = [_line(axis.position(tick, width), height, "var(--line)") for tick in axis.ticks]
     if axis.reference is not None:
-        lines.append(_line(axis.place(axis.reference, width), height, "var(--edge)", ' stroke-dasharray="3 3"'))
+        lines.append(_line(axis.position(axis.reference, width), height, "var(--edge)", ' stroke-dasharray="3 3"'))
     return "".join(lines)
 
 
@@ -78,7 +81,7 @@ def _line(x: float, height: float, colour: str, more: str = "") -> str:
 def _text_ticks(values: Sequence[float], axis: Axis, width: int) -> str:
     if not values:
         return ""
-    places = [axis.place(value, width) for value in values]
+    places = [axis.position(value, width) for value in values]
     spine = f'<line x1="{min(places):.1f}" x2="{max(places) + 2:.1f}" y1="31" y2="31" stroke="var(--edge)"/>'
     teeth = "".join(f'<rect x="{x:.1f}" y="31" width="2" height="9" rx="1" fill="var(--edge)"/>' for x in places)
     return spine + teeth
@@ -89,21 +92,21 @@ def _dot(estimate: Estimate, axis: Axis, width: int, y: float, open: bool, colou
         return ""
     line = ""
     if not math.isnan(estimate.low):
-        left, right = axis.place(estimate.low, width), axis.place(estimate.high, width)
+        left, right = axis.position(estimate.low, width), axis.position(estimate.high, width)
         line = (
             f'<line x1="{left:.1f}" x2="{right:.1f}" y1="{y}" y2="{y}" stroke="{colour}" stroke-width="2" '
             'stroke-linecap="round"/>'
         )
-    x = axis.place(estimate.value, width)
+    x = axis.position(estimate.value, width)
     fill, edge = ("var(--paper)", 2) if open else (colour, 0)
     return f'{line}<circle cx="{x:.1f}" cy="{y}" r="4.5" fill="{fill}" stroke="{colour}" stroke-width="{edge}"/>'
 
 
 def axis_plot(axis: Axis, width: int, unit: str = "") -> str:
     """The numbers below a figure."""
-    places = [(axis.place(tick, width), axis.format_tick(tick)) for tick in axis.ticks if tick != axis.reference]
+    places = [(axis.position(tick, width), axis.format_tick(tick)) for tick in axis.ticks if tick != axis.reference]
     if axis.reference is not None:
-        places.append((axis.place(axis.reference, width), axis.reference_name or axis.format_tick(axis.reference)))
+        places.append((axis.position(axis.reference, width), axis.reference_name or axis.format_tick(axis.reference)))
     elif places:
         places[-1] = places[-1][0], places[-1][1] + unit
     texts = [
@@ -245,8 +248,10 @@ def format_estimate(estimate: Estimate, axis: Axis) -> str:
     if math.isnan(estimate.value):
         return estimate.why
     if math.isnan(estimate.low):
-        return axis.number(estimate.value)
-    return f"{axis.number(estimate.value)}  {axis.number(estimate.low)} to {axis.number(estimate.high)}"
+        return axis.format_value(estimate.value)
+    return (
+        f"{axis.format_value(estimate.value)}  {axis.format_value(estimate.low)} to {axis.format_value(estimate.high)}"
+    )
 
 
 def split_unused_panels(figure: PanelFigure) -> tuple[tuple[LabelPanel, ...], tuple[LabelPanel, ...]]:
@@ -309,7 +314,8 @@ def _bar_figure(figure: BarFigure) -> tuple[str, int, int]:
         length = 400 * amount / most
         parts.append(_text(0, y + 18, name, size=13))
         parts.append(
-            f'<rect x="{_NAMES_WIDTH}" y="{y + 8}" width="{max(2.0, length):.1f}" height="12" rx="2" fill="var(--ink)"/>'
+            f'<rect x="{_NAMES_WIDTH}" y="{y + 8}" width="{max(2.0, length):.1f}" height="12" rx="2" '
+            'fill="var(--ink)"/>'
         )
         parts.append(_text(_NAMES_WIDTH + 412 + 80, y + 18, words, size=13, anchor="end"))
     end = len(figure.bars) * 28
@@ -346,9 +352,9 @@ def _texts_per_bar(teeth: Sequence[TextBar]) -> int:
     return max(1, math.ceil(len(teeth) / _MAX_TEXT_BARS))
 
 
-def text_bar_heights(teeth: Iterable[TextBar], most: float) -> list[float]:
+def text_bar_heights(teeth: Iterable[TextBar], max_value: float) -> list[float]:
     """How long each tooth of a comb is, in px."""
-    return [max(2.0, _MAX_BAR_HEIGHT * tooth.value / most) if most > 0 else 2.0 for tooth in teeth]
+    return [max(2.0, _MAX_BAR_HEIGHT * tooth.value / max_value) if max_value > 0 else 2.0 for tooth in teeth]
 
 
 def _text_bar_figure(figure: TextBarFigure) -> tuple[str, int, int]:

@@ -34,7 +34,8 @@ def covariance_figure(points: Mapping[str, Floats]) -> str:
     width = len(panels) * (_PANEL_SIDE + _PANEL_GAP) + 60
     scale = _colour_bar(width - 60)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {_PANEL_SIDE + _TOP_MARGIN + 6}" width="{width}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {_PANEL_SIDE + _TOP_MARGIN + 6}" '
+        f'width="{width}" '
         f'font-family="sans-serif" font-size="13" fill="#14161a">{"".join(panels)}{scale}</svg>'
     )
 

@@ -38,7 +38,8 @@ def transition_graph(system: str, changes: Sequence[TransitionChange], order: Se
         f"<title>{title}</title>{_MARKERS}"
         f'<rect x="{-beside}" width="{_SIZE + 2 * beside}" height="{_SIZE}" fill="white"/>'
         f'<text x="16" y="24" font-size="14" font-weight="bold">{title}</text>'
-        f'<text x="16" y="42" fill="#555">edge: P generated - P real; red: P &lt; {UNLIKELY_PROBABILITY} under the critic; '
+        f'<text x="16" y="42" fill="#555">edge: P generated - P real; red: P &lt; {UNLIKELY_PROBABILITY} under '
+        "the critic; "
         f"dashed: rarer than in real text</text>{drawn}{labels}</svg>\n"
     )
 
@@ -72,7 +73,10 @@ def _edge(start: Point, end: Point, change: float, p: float) -> str:
     centre = _SIZE / 2, _CENTRE_Y
     if start == end:
         inwards = (centre[0] - start[0]) / _RADIUS, (centre[1] - start[1]) / _RADIUS
-        path = f"M{_format_point(start)}C{_format_point(_offset_point(start, inwards, 60, -26))} {_format_point(_offset_point(start, inwards, 60, 26))} {_format_point(start)}"
+        path = (
+            f"M{_format_point(start)}C{_format_point(_offset_point(start, inwards, 60, -26))} "
+            f"{_format_point(_offset_point(start, inwards, 60, 26))} {_format_point(start)}"
+        )
         at = _offset_point(start, inwards, 56, 0)
     else:
         along = (end[0] - start[0]) / _RADIUS, (end[1] - start[1]) / _RADIUS
@@ -82,7 +86,10 @@ def _edge(start: Point, end: Point, change: float, p: float) -> str:
             _weighted_sum((0.36, start), (0.48, bend), (0.16, end)),
         )
     dash = ' stroke-dasharray="4 3"' if change < 0 else ""
-    line = f'<path d="{path}" fill="none" stroke="{colour}" stroke-opacity="0.75" stroke-width="{_edge_width(change)}"{dash}'
+    line = (
+        f'<path d="{path}" fill="none" stroke="{colour}" stroke-opacity="0.75" '
+        f'stroke-width="{_edge_width(change)}"{dash}'
+    )
     words = f'<text x="{at[0]:.0f}" y="{at[1]:.0f}" fill="{colour}" font-size="10" text-anchor="middle" {_HALO}>'
     return f'{line} marker-end="url(#{id})"/>{words}{change:+.2f}</text>'
 

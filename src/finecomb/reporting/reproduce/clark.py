@@ -21,7 +21,7 @@ from finecomb.reporting.reproduce.exhibits import (
 )
 from finecomb.statistics.comparisons.comment_codes import comment_codes
 from finecomb.statistics.comparisons.human_or_machine import human_or_machine, score_histogram, score_tests
-from finecomb.statistics.measures.counts import meta_names
+from finecomb.statistics.measures.study_counts import meta_names
 from finecomb.statistics.selection.view import View, answer_column
 
 PAPER = "clark"
@@ -114,7 +114,7 @@ def _coded_comments(study: PaperStudy) -> pl.DataFrame:
     """One row for each code of a comment: code, comment."""
     has_codes = any(protocol.name == CODES_PROTOCOL for protocol in study.study.protocols.values())
     require(has_codes, "no comment was coded: needs annotations under the protocol `comments`")
-    work = study.study.work()
+    work = study.study.submitted_work()
     codes = work.answers.filter((pl.col("of") == "annotation") & (pl.col("question") == "codes"))
     about = work.annotations.select("about", annotation="id")
     comments = work.annotations.select(about="id", comment=pl.coalesce(answer_column("why"), answer_column("change")))

@@ -18,7 +18,7 @@ from finecomb.core.records import Document
 from finecomb.corpora.critics.base import state_steps
 from finecomb.corpora.critics.comparison import compare
 from finecomb.corpora.critics.criticism import Criticism, criticize, fit_critic, split_for_fitting
-from finecomb.corpora.critics.human_judgments import (
+from finecomb.corpora.critics.human_judgements import (
     coherent_shares,
     correlations,
     incoherent_organisations,
@@ -58,7 +58,7 @@ def _run_critic(study: PaperStudy, critic: str, **options: Any) -> Criticism:
         require(systems, "there are no texts by a system: `meta.model` of all documents is `human` or missing")
         return criticize(critic, real, systems, seed=study.seed, **options)
 
-    return study.once((critic, *options.items()), make)
+    return study.compute_once((critic, *options.items()), make)
 
 
 def _criticize_sections(study: PaperStudy, **options: Any) -> Criticism:

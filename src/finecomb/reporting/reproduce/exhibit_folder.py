@@ -13,7 +13,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.reporting.figures.validation_charts import apply_theme, recolour_for_dark, save_chart
 from finecomb.reporting.page_shell import render_page
 from finecomb.reporting.reproduce.exhibits import Exhibit, ExhibitRow, PaperStudy, Rendering
-from finecomb.reporting.reproduce.printed_figures import (
+from finecomb.reporting.reproduce.printed_values import (
     Contradiction,
     PrintedCell,
     compare_with_printed,
@@ -47,7 +47,7 @@ def make_exhibits(
     paper: Paper, study: PaperStudy, with_printed: bool, only: Sequence[str] = ()
 ) -> Iterator[ExhibitOutcome]:
     """Every exhibit, or those asked for, one after the other; one that cannot be made holds up no other."""
-    chosen = [paper.exhibit(number) for number in only] or paper.exhibits
+    chosen = [paper.find_exhibit(number) for number in only] or paper.exhibits
     for exhibit in chosen:
         try:
             rendering = exhibit.make(study)
@@ -84,15 +84,15 @@ def _write_exhibit_files(exhibit: Exhibit, rendering: Rendering, folder: Path) -
     rows = unify_columns(rendering.table)
     if rows:
         table = pl.DataFrame(rows, infer_schema_length=None, strict=False)
-        (folder / f"{exhibit.file}.csv").write_text(table.write_csv(), encoding="utf-8")
+        (folder / f"{exhibit.file_stem}.csv").write_text(table.write_csv(), encoding="utf-8")
         if rendering.chart is None:
             latex = format_table(rows, "latex", f"{exhibit.number}: {exhibit.title}")
-            (folder / f"{exhibit.file}.tex").write_text(latex + "\n", encoding="utf-8")
+            (folder / f"{exhibit.file_stem}.tex").write_text(latex + "\n", encoding="utf-8")
     if rendering.chart is not None:
-        save_chart(apply_theme(rendering.chart, dark=False), folder / f"{exhibit.file}.svg")
-        save_chart(recolour_for_dark(apply_theme(rendering.chart, dark=True)), folder / f"{exhibit.file}-dark.svg")
+        save_chart(apply_theme(rendering.chart, dark=False), folder / f"{exhibit.file_stem}.svg")
+        save_chart(recolour_for_dark(apply_theme(rendering.chart, dark=True)), folder / f"{exhibit.file_stem}-dark.svg")
     for name, drawing in rendering.graphs.items():
-        (folder / f"{exhibit.file}-{name}.svg").write_text(drawing, encoding="utf-8")
+        (folder / f"{exhibit.file_stem}-{name}.svg").write_text(drawing, encoding="utf-8")
 
 
 def unify_columns(rows: Sequence[ExhibitRow]) -> list[dict[str, object]]:
@@ -122,7 +122,7 @@ def reproduction_page(
 ) -> str:
     """The page with every exhibit, what could not be made and why, and where the paper contradicts itself."""
     links = " ".join(
-        f'<a href="#{one.exhibit.file}"{"" if one.rendering else " class=no"}>{escape(one.exhibit.number)}</a>'
+        f'<a href="#{one.exhibit.file_stem}"{"" if one.rendering else " class=no"}>{escape(one.exhibit.number)}</a>'
         for one in made
     )
     done = sum(one.rendering is not None for one in made)
@@ -134,7 +134,7 @@ def reproduction_page(
         _contradictions_html(find_contradictions(paper.name)),
         *(_exhibit_section_html(outcome) for outcome in made),
     ]
-    return render_page(paper.title, f"<main>{''.join(parts)}</main>", study.looks.values())
+    return render_page(paper.title, f"<main>{''.join(parts)}</main>", study.label_looks.values())
 
 
 def _contradictions_html(rows: Sequence[Contradiction]) -> str:
@@ -150,36 +150,37 @@ def _exhibit_section_html(outcome: ExhibitOutcome) -> str:
     if outcome.rendering is None:
         why = f"<p>Cannot be made from this study: {escape(outcome.why)}.</p>"
         body = f"{why}<p class=cap>Needs {escape(exhibit.needs)}.</p>"
-        return f'<section class="exhibit sheet" id="{exhibit.file}">{head}{body}</section>'
+        return f'<section class="exhibit sheet" id="{exhibit.file_stem}">{head}{body}</section>'
     rendering = outcome.rendering
     parts = [head, f"<p>{escape(rendering.caption)}</p>", _figures_html(exhibit, rendering), rendering.html]
     table = _table_html(unify_columns(rendering.table), outcome.cells)
     if rendering.chart is not None or rendering.graphs or rendering.html:
         table = f"<details><summary>table</summary>{table}</details>"
     parts += [table, _footer_html(exhibit, rendering)]
-    return f'<section class="exhibit sheet" id="{exhibit.file}">{"".join(parts)}</section>'
+    return f'<section class="exhibit sheet" id="{exhibit.file_stem}">{"".join(parts)}</section>'
 
 
 def _figures_html(exhibit: Exhibit, rendering: Rendering) -> str:
     drawn = ""
     if rendering.chart is not None:
-        dark = f'<source srcset="{exhibit.file}-dark.svg" media="screen and (prefers-color-scheme: dark)">'
+        dark = f'<source srcset="{exhibit.file_stem}-dark.svg" media="screen and (prefers-color-scheme: dark)">'
         image = (
-            f'<img src="{exhibit.file}.svg" alt="{escape(exhibit.title, quote=True)}; its numbers are in the table">'
+            f'<img src="{exhibit.file_stem}.svg" alt="{escape(exhibit.title, quote=True)}; its numbers are '
+            'in the table">'
         )
         drawn = f'<div class="figure"><picture>{dark}{image}</picture></div>'
     for name in rendering.graphs:
-        target = escape(f"{exhibit.file}-{name}.svg", quote=True)
+        target = escape(f"{exhibit.file_stem}-{name}.svg", quote=True)
         drawn += f'<div class="figure"><img src="{target}" alt="{escape(name, quote=True)}"></div>'
     return drawn
 
 
 def _footer_html(exhibit: Exhibit, rendering: Rendering) -> str:
-    files = [f'<a href="{exhibit.file}.csv">CSV</a>'] if rendering.table else []
-    files += [f'<a href="{exhibit.file}.svg">SVG</a>'] if rendering.chart is not None else []
-    files += [f'<a href="{exhibit.file}.tex">LaTeX</a>'] if rendering.chart is None and rendering.table else []
+    files = [f'<a href="{exhibit.file_stem}.csv">CSV</a>'] if rendering.table else []
+    files += [f'<a href="{exhibit.file_stem}.svg">SVG</a>'] if rendering.chart is not None else []
+    files += [f'<a href="{exhibit.file_stem}.tex">LaTeX</a>'] if rendering.chart is None and rendering.table else []
     signature = f"<details><summary>signature</summary><code>{escape(rendering.signature)}</code></details>"
-    made = f"made by <code>{escape(exhibit.function)}</code>"
+    made = f"made by <code>{escape(exhibit.function_name)}</code>"
     return f'<p class="cap">{" ".join(files)} {made}</p>{signature if rendering.signature else ""}'
 
 

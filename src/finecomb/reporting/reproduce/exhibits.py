@@ -36,7 +36,7 @@ class PaperStudy:
     memo: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
     """What was made for one exhibit and serves others too."""
 
-    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+    def compute_once(self, key: Hashable, make: Callable[[], T]) -> T:
         """What `make` gives, made once."""
         if key not in self.memo:
             self.memo[key] = make()
@@ -48,7 +48,7 @@ class PaperStudy:
         return view(self.study, Filters(**filters))
 
     @property
-    def looks(self) -> dict[str | None, LabelStyle]:
+    def label_looks(self) -> dict[str | None, LabelStyle]:
         """How each label of its protocols looks."""
         return {
             name: look for protocol in self.study.protocols.values() for name, look in label_styles(protocol).items()
@@ -93,12 +93,12 @@ class Exhibit:
     """What a study must have, in a few words."""
 
     @property
-    def file(self) -> str:
+    def file_stem(self) -> str:
         """The stem of its files: `figure-2`."""
         return self.number.lower().replace(" ", "-")
 
     @property
-    def function(self) -> str:
+    def function_name(self) -> str:
         """Where the function is, as it can be imported."""
         return f"{self.make.__module__.rpartition('.')[2]}.{self.make.__name__}"
 

@@ -18,7 +18,7 @@ class Paper:
     title: str
     exhibits: tuple[Exhibit, ...]
 
-    def exhibit(self, number: str) -> Exhibit:
+    def find_exhibit(self, number: str) -> Exhibit:
         """One of its exhibits by number, whatever its capitals."""
         by_number = {exhibit.number.casefold(): exhibit for exhibit in self.exhibits}
         if number.casefold() not in by_number:

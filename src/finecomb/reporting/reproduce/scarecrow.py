@@ -10,6 +10,7 @@ import polars as pl
 
 from finecomb.core.estimate import Finding
 from finecomb.reporting.figures import paper_charts
+from finecomb.reporting.reproduce.annotated_examples import build_examples
 from finecomb.reporting.reproduce.exhibits import (
     Exhibit,
     ExhibitRow,
@@ -22,14 +23,13 @@ from finecomb.reporting.reproduce.exhibits import (
     require,
     require_defined,
 )
-from finecomb.reporting.reproduce.quoted_passages import build_examples
-from finecomb.reporting.reproduce.word_choice import typical_words
+from finecomb.reporting.reproduce.typical_words import typical_words
 from finecomb.statistics.agreement.agreement import agree
 from finecomb.statistics.measures.annotation_measures import measure
 from finecomb.statistics.measures.count_variation import variation
-from finecomb.statistics.measures.counts import annotation_rows, group_counts, meta_names
 from finecomb.statistics.measures.cross_tables import Normalise, cross_tabulate
 from finecomb.statistics.measures.mark_audit import audited_counts
+from finecomb.statistics.measures.study_counts import annotation_rows, group_counts, meta_names
 from finecomb.statistics.selection.view import ANY, View
 
 PAPER = "scarecrow"
@@ -86,7 +86,7 @@ def _label_findings(findings: Sequence[Finding]) -> list[Finding]:
 
 def _add_label_titles(study: PaperStudy, rows: Sequence[ExhibitRow]) -> list[dict[str, Any]]:
     """Rows with `kind`: the name of the label with its flag, as panels are headed."""
-    looks = study.looks
+    looks = study.label_looks
     heads = {name: f"{look.flag} {look.title}" for name, look in looks.items()}
     return [{**row, "kind": heads.get(str(row["label"]), "all marks")} for row in rows]
 
@@ -112,7 +112,9 @@ def figure_3(study: PaperStudy) -> Rendering:
     require(by, "documents say no model: `meta.model` is missing")
     findings = _label_findings(measure(_filtered_view(study), ["coverage"], by, **study.resampling_options))
     rows = point_rows(findings, "model", "label")
-    chart = paper_charts.stacked_bar_chart(rows, "model", "label", "share of tokens, all kinds added", study.looks)
+    chart = paper_charts.stacked_bar_chart(
+        rows, "model", "label", "share of tokens, all kinds added", study.label_looks
+    )
     return Rendering(tuple(rows), "Tokens in two marks count twice, so that kinds add up.", chart,
                      signature=first_signature(findings))  # fmt: skip
 
@@ -147,7 +149,9 @@ def figure_4(study: PaperStudy) -> Rendering:
 
 def figure_7(study: PaperStudy) -> Rendering:
     """One annotated text of each model, as one reader marked it: the one with the median number of marks."""
-    rows, html = build_examples(_filtered_view(study).study, "model" if _model_grouping(study) else "", study.looks)
+    rows, html = build_examples(
+        _filtered_view(study).study, "model" if _model_grouping(study) else "", study.label_looks
+    )
     require(html, "nobody has marked a text")
     return Rendering(tuple(rows), "The annotation with the median number of marks of each model.", html=html)
 
@@ -165,7 +169,7 @@ def figure_8(study: PaperStudy) -> Rendering:
         {"reader": reader, "label": label or "no type", "start": start, "end": end}
         for reader, label, start, end in spans.select("annotator", "label", "start", "end").iter_rows()
     ]
-    chart = paper_charts.span_strip_chart(rows, "reader", "label", f"character of text {chosen}", study.looks)
+    chart = paper_charts.span_strip_chart(rows, "reader", "label", f"character of text {chosen}", study.label_looks)
     return Rendering(tuple(rows), f"Text {chosen}: the one with the most readers, then the most marks.", chart)
 
 
@@ -227,9 +231,9 @@ def figure_10(study: PaperStudy) -> Rendering:
     return Rendering(tuple(rows), "Of all texts and of all marks.", paper_charts.concat_charts(charts))
 
 
-def _share_rows(of: str, table: pl.DataFrame) -> list[ExhibitRow]:
+def _share_rows(share_of: str, table: pl.DataFrame) -> list[ExhibitRow]:
     total = table["len"].sum()
-    return [{"share of": of, "name": name or "none", "value": count / total} for name, count in table.iter_rows()]
+    return [{"share of": share_of, "name": name or "none", "value": count / total} for name, count in table.iter_rows()]
 
 
 def _length_figure(study: PaperStudy, name: str, title: str) -> Rendering:

@@ -12,6 +12,7 @@ import polars as pl
 from finecomb.core.estimate import Finding
 from finecomb.core.study import Study
 from finecomb.reporting.figures import paper_charts
+from finecomb.reporting.reproduce.annotated_examples import build_examples, shorten_quotes
 from finecomb.reporting.reproduce.exhibits import (
     Exhibit,
     ExhibitRow,
@@ -24,7 +25,6 @@ from finecomb.reporting.reproduce.exhibits import (
     require,
     require_defined,
 )
-from finecomb.reporting.reproduce.quoted_passages import build_examples, shorten_quotes
 from finecomb.reporting.reproduce.thomson_reiter import MACHINE_KINDS
 from finecomb.statistics.agreement.agreement import agree
 from finecomb.statistics.agreement.agreement_options import AgreementLevel
@@ -32,8 +32,8 @@ from finecomb.statistics.gold.gold_merge import gold
 from finecomb.statistics.gold.scalar_metrics import scalar_metric_correlations
 from finecomb.statistics.gold.scores import Match, Score, score
 from finecomb.statistics.measures.annotation_measures import measure
-from finecomb.statistics.measures.counts import meta_names
 from finecomb.statistics.measures.rating_correlation import count_rating_correlation
+from finecomb.statistics.measures.study_counts import meta_names
 from finecomb.statistics.measures.text_sizes import text_sizes, work_summary
 from finecomb.statistics.selection.view import ANY, View
 
@@ -60,7 +60,7 @@ def _model_grouping(study: PaperStudy) -> list[str]:
 
 def figure_3(study: PaperStudy) -> Rendering:
     """One annotated summary with the number of readers behind each mark."""
-    rows, html = build_examples(_marks_view(study).study, "", study.looks)
+    rows, html = build_examples(_marks_view(study).study, "", study.label_looks)
     return Rendering(tuple(rows), "The annotation with the median number of marks.", html=html)
 
 
@@ -85,7 +85,7 @@ def figure_4(study: PaperStudy) -> Rendering:
 def figure_5(study: PaperStudy) -> Rendering:
     """Missing-information marks that only one reader made."""
     merged = gold(_marks_view(study), 1)
-    single = merged.kept.filter((pl.col("votes") == 1) & (pl.col("readers") > 1) & (pl.col("label") == "ref"))
+    single = merged.kept_errors.filter((pl.col("votes") == 1) & (pl.col("readers") > 1) & (pl.col("label") == "ref"))
     require(len(single), "no `ref` mark was made by one of several readers alone")
     marks = merged.clusters.join(single.select("cluster"), on="cluster", how="semi")
     words = dict(_marks_view(study).study.marks.select("id", "quotes").iter_rows())
@@ -167,7 +167,7 @@ def table_4(study: PaperStudy) -> Rendering:
 
 def _require_individuals(study: PaperStudy) -> None:
     kinds = dict(study.study.annotators.select("id", "kind").iter_rows())
-    readers = {kinds.get(id) for id in study.study.work().annotations["annotator"]}
+    readers = {kinds.get(id) for id in study.study.submitted_work().annotations["annotator"]}
     require(readers != {"pooled"}, "the data has votes only: who marked what is not known, and this needs it")
 
 
@@ -202,9 +202,9 @@ def _merge_gold(study: PaperStudy) -> Study:
 
 def _marks_study(study: PaperStudy) -> Study:
     """The work under the protocol of marks, without ratings."""
-    work = study.study.work()
+    work = study.study.submitted_work()
     protocol = work.protocol(_protocol_filter(study, MARKS_PROTOCOL))
-    return replace(work.only(pl.col("protocol") == protocol.id), protocols={protocol.id: protocol})
+    return replace(work.filter_annotations(pl.col("protocol") == protocol.id), protocols={protocol.id: protocol})
 
 
 def _score_machines(study: PaperStudy, match: Match) -> Sequence[Score]:

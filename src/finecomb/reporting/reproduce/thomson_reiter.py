@@ -7,6 +7,7 @@ import math
 import polars as pl
 
 from finecomb.core.frames import parse_json_object
+from finecomb.reporting.reproduce.annotated_examples import build_examples
 from finecomb.reporting.reproduce.exhibits import (
     Exhibit,
     ExhibitRow,
@@ -17,11 +18,10 @@ from finecomb.reporting.reproduce.exhibits import (
     point_row,
     require,
 )
-from finecomb.reporting.reproduce.quoted_passages import build_examples
 from finecomb.statistics.gold.gold_merge import Gold, gold
 from finecomb.statistics.gold.merge_tables import confusion_table, rates_table
 from finecomb.statistics.gold.scores import score
-from finecomb.statistics.measures.counts import meta_names
+from finecomb.statistics.measures.study_counts import meta_names
 from finecomb.statistics.measures.text_sizes import text_sizes
 
 PAPER = "thomson-reiter"
@@ -55,9 +55,9 @@ def table_2(study: PaperStudy) -> Rendering:
 def table_3(study: PaperStudy) -> Rendering:
     """Recall and precision of every automatic metric of the study, by kind."""
     people = study.study.annotators.filter(pl.col("kind").is_in(MACHINE_KINDS))["id"].to_list()
-    machines = [id for id in people if id in set(study.study.work().annotations["annotator"])]
+    machines = [id for id in people if id in set(study.study.submitted_work().annotations["annotator"])]
     require(machines, "no metric has marked these texts: add its marks with `finecomb merge` or `finecomb detect`")
-    scores = score(_merge_gold(study).study, study.study.work(), judges=machines, **study.resampling_options)
+    scores = score(_merge_gold(study).study, study.study.submitted_work(), judges=machines, **study.resampling_options)
     long: list[ExhibitRow] = []
     for row in scores.rows:
         for name in ("recall", "precision"):
@@ -71,14 +71,14 @@ def table_3(study: PaperStudy) -> Rendering:
 
 def figure_1(study: PaperStudy) -> Rendering:
     """A text with its errors, their kinds and corrections: the one with the median number of marks."""
-    rows, html = build_examples(study.view().study, "", study.looks)
+    rows, html = build_examples(study.view().study, "", study.label_looks)
     require(html, "nobody has marked a text")
     return Rendering(tuple(rows), "The annotation with the median number of marks.", html=html)
 
 
 def recruitment(study: PaperStudy) -> Rendering:
     """Who annotated: texts and marks of each person, and what the study knows about them."""
-    work = study.study.work()
+    work = study.study.submitted_work()
     texts = dict(work.annotations.group_by("annotator").agg(pl.col("document").n_unique()).iter_rows())
     marks = dict(work.marks.group_by("annotator").len().iter_rows())
     rows: list[ExhibitRow] = []

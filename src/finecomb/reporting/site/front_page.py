@@ -165,7 +165,7 @@ def _figure_section_html(figure: ReportFigure) -> str:
 def _figure_footer_html(figure: ReportFigure) -> str:
     again = f"<dt>Again</dt><dd><code>{escape(figure.command)}</code></dd>" if figure.command else ""
     signature = (
-        f'<details class="sig"><summary>signature {figure.hash}</summary><dl class="kv"><dt>Signature</dt>'
+        f'<details class="sig"><summary>signature {figure.signature_hash}</summary><dl class="kv"><dt>Signature</dt>'
         f"<dd><code>{escape(figure.signature)}</code></dd>{again}</dl></details>"
     )
     behind = (
@@ -222,9 +222,9 @@ def estimate_html(estimate: Estimate, axis: Axis) -> str:
     ends = (
         ""
         if math.isnan(estimate.low)
-        else f' <span class="iv">{axis.number(estimate.low)} to {axis.number(estimate.high)}</span>'
+        else f' <span class="iv">{axis.format_value(estimate.low)} to {axis.format_value(estimate.high)}</span>'
     )
-    return f'<b class="val">{axis.number(estimate.value)}</b>{ends}'
+    return f'<b class="val">{axis.format_value(estimate.value)}</b>{ends}'
 
 
 def flag_html(look: LabelStyle) -> str:

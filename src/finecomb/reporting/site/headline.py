@@ -49,7 +49,7 @@ def choose_compared_pair(systems: Sequence[str]) -> tuple[str, str] | None:
 def estimate_difference(first: Floats, second: Floats, draws: int, seed: int) -> tuple[Estimate, Estimate]:
     """How many fewer errors per text value the first has, and its ratio to the second, over resampled texts."""
     rng = np.random.default_rng(seed)
-    signature = Signature.of(statistic="difference of means over texts", draws=draws, seed=seed)
+    signature = Signature.from_fields(statistic="difference of means over texts", draws=draws, seed=seed)
     one, other = (
         values[resampled_positions(len(values), draws, rng)].mean(axis=1) if len(values) else np.full(draws, math.nan)
         for values in (first, second)
@@ -118,18 +118,20 @@ def headline_numbers(
     parts = []
     if pair and gap:
         better, worse = pair
-        ends = f" [{scale.number(gap.low)}, {scale.number(gap.high)}]" if not math.isnan(gap.low) else ""
+        ends = f" [{scale.format_value(gap.low)}, {scale.format_value(gap.high)}]" if not math.isnan(gap.low) else ""
         parts.append(
-            f"{scale.number(systems[better].value)} against {scale.number(systems[worse].value)} {measure}; "
-            f"difference {scale.number(gap.value)}{ends}."
+            f"{scale.format_value(systems[better].value)} against {scale.format_value(systems[worse].value)} "
+            f"{measure}; "
+            f"difference {scale.format_value(gap.value)}{ends}."
         )
     elif systems:
         name, estimate = next(iter(systems.items()))
-        parts.append(f"{_system_title(name)}: {scale.number(estimate.value)} {measure}.")
+        parts.append(f"{_system_title(name)}: {scale.format_value(estimate.value)} {measure}.")
     if HUMAN in systems and not (pair and HUMAN in pair):
         human = systems[HUMAN]
         parts.append(
-            f"Human text has {scale.number(human.value)} [{scale.number(human.low)}, {scale.number(human.high)}]."
+            f"Human text has {scale.format_value(human.value)} [{scale.format_value(human.low)}, "
+            f"{scale.format_value(human.high)}]."
         )
     return " ".join(parts)
 
@@ -138,7 +140,10 @@ def describe_gap_with_excluded(gap: Estimate, scale: Axis) -> str:
     """`With them the difference is 1.1 [0.8, 1.4].`"""
     if math.isnan(gap.value):
         return ""
-    return f"With them the difference is {scale.number(gap.value)} [{scale.number(gap.low)}, {scale.number(gap.high)}]."
+    return (
+        f"With them the difference is {scale.format_value(gap.value)} [{scale.format_value(gap.low)}, "
+        f"{scale.format_value(gap.high)}]."
+    )
 
 
 def difference_figure(

@@ -57,14 +57,14 @@ def _describe_reply(annotation: Annotation) -> str:
 def _placement_status(mark: Mark) -> str:
     if not mark.spans:
         return "missing"
-    return "exact" if MarkNote.of(mark).placed == "exact" else "repaired"
+    return "exact" if MarkNote.from_mark(mark).placed == "exact" else "repaired"
 
 
 def describe_placement(mark: Mark) -> str:
     """How the quote of a language model was placed; empty for a mark of somebody who needs no quotes."""
     if META_KEY not in mark.meta:
         return ""
-    note = MarkNote.of(mark)
+    note = MarkNote.from_mark(mark)
     if not mark.spans:
         return f"quote not placed: {mark.unlocated}"
     method = _PLACEMENT_METHODS.get(note.placed)

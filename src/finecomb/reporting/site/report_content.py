@@ -46,7 +46,7 @@ from finecomb.statistics.gold.scores import Score, score
 from finecomb.statistics.inference.resampling import Floats
 from finecomb.statistics.judges.model_costs import ModelCost, model_costs
 from finecomb.statistics.measures.annotation_measures import measure
-from finecomb.statistics.measures.counts import group_counts, meta_names
+from finecomb.statistics.measures.study_counts import group_counts, meta_names
 from finecomb.statistics.selection.view import ANY, Filters, View, view
 
 RATE_UNIT = "marks per 100 words"
@@ -81,13 +81,13 @@ class ReportSource:
     licence: str = ""
     """Under which licence texts and annotations are shared."""
 
-    def looks(self) -> Mapping[str | None, LabelStyle]:
+    def label_looks(self) -> Mapping[str | None, LabelStyle]:
         """How each label looks."""
         return label_styles(self.view.protocol) if self.view.protocol else {}
 
-    def look(self, label: str) -> LabelStyle:
+    def label_look(self, label: str) -> LabelStyle:
         """How one label looks; plain for one that the protocol does not have."""
-        return self.looks().get(label) or LabelStyle(label, label, UNLABELLED_SLOT, label[:2].upper(), "")
+        return self.label_looks().get(label) or LabelStyle(label, label, UNLABELLED_SLOT, label[:2].upper(), "")
 
 
 def build_report_source(
@@ -177,7 +177,7 @@ def _explain_empty_plot(figure: ReportFigure) -> ReportFigure:
 
 
 def _describe_counts(made_from: ReportSource) -> str:
-    study = made_from.study.work()
+    study = made_from.study.submitted_work()
     kinds = dict(study.annotators.select("id", "kind").iter_rows())
     readers = [kinds.get(id, "") for id in study.annotations["annotator"].unique()]
     people, pools = (sum(kind == name for kind in readers) for name in HUMAN_KINDS)
@@ -319,7 +319,7 @@ def _error_types_figure(made_from: ReportSource, systems: Mapping[str, Estimate]
     read = {name: texts.filter(pl.col("system") == name).height for name in systems}
     panels = tuple(
         LabelPanel(
-            made_from.look(label),
+            made_from.label_look(label),
             tuple(
                 _error_type_row(name, by_label[label][name], short[name], read.get(name, 0))
                 for name in systems
@@ -399,10 +399,10 @@ def _agreement_figure(made_from: ReportSource, systems: Mapping[str, Estimate]) 
         )
         rows.append(
             DotRow(
-                made_from.look(label.name).title,
+                made_from.label_look(label.name).title,
                 alphas[label.name],
                 f"{used:,}" + (f" {note}" if note else ""),
-                made_from.look(label.name),
+                made_from.label_look(label.name),
                 second=f1s.get(label.name),
             )
         )
@@ -465,7 +465,7 @@ def _annotator_note(texts: int, minutes: float | None) -> str:
 
 def _judges_figure(made_from: ReportSource, systems: Mapping[str, Estimate]) -> ReportFigure | None:
     """Machines against what people agree on; a gold standard that was given stands in for people."""
-    study = made_from.study.work()
+    study = made_from.study.submitted_work()
     kinds = dict(study.annotators.select("id", "kind").iter_rows())
     machines = [
         id for id in study.annotations["annotator"].unique(maintain_order=True) if kinds.get(id) in MACHINE_KINDS
@@ -543,7 +543,10 @@ def _costs_figure(made_from: ReportSource, systems: Mapping[str, Estimate]) -> R
     spent = cost(settings, compute_earnings(made_from.study, (), made_from.view.protocol))
     parts = [("Pay to people", spent.pay), ("Staff time", spent.staff), ("Fees", spent.fees), ("Bonuses", spent.bonus)]
     parts = [part for part in parts if part[1]] + [(model.annotator, model.cost) for model in models if model.cost]
-    total, texts = sum(amount for _, amount in parts), made_from.study.work().annotations["document"].n_unique()
+    total, texts = (
+        sum(amount for _, amount in parts),
+        made_from.study.submitted_work().annotations["document"].n_unique(),
+    )
     facts = [("per text", _format_money(settings, total / max(1, texts)))] if parts else []
     if spent.per_hour is not None:
         facts.append(("pay per hour, median", _format_money(settings, spent.per_hour)))
@@ -556,7 +559,8 @@ def _costs_figure(made_from: ReportSource, systems: Mapping[str, Estimate]) -> R
         + (" Language models: the tokens of their replies at the price of their run." if models else ""),
         _cost_table(parts, models), f"costs|price:{settings.price}|models:{len(models)}",
         _command_line(made_from, "pay"), "" if parts or models else "Nothing was paid.", "",
-        tuple((name, amount, _format_money(settings, amount)) for name, amount in parts), _format_money(settings, total),
+        tuple((name, amount, _format_money(settings, amount)) for name, amount in parts), _format_money(settings,
+        total),
         tuple(facts),
     )  # fmt: skip
 
@@ -656,7 +660,7 @@ def _answer_statements(
     share = float(((draws[1] - draws[0]) > 0).mean())
     left_out = [(reader, _gap_without_annotator(made_from, pair, reader)) for reader in _annotator_ids(made_from)]
     labels = {
-        made_from.look(label).title: _label_gap(made_from, pair, label)
+        made_from.label_look(label).title: _label_gap(made_from, pair, label)
         for label in made_from.view.study.marks["label"].unique(maintain_order=True).drop_nulls()
     }
     return [answers.robustness_statement(gap, share, left_out), answers.exception_statement(labels)]
@@ -674,7 +678,7 @@ def _mean_gap(part: ReportSource, pair: tuple[str, str]) -> float:
 
 
 def _gap_without_annotator(made_from: ReportSource, pair: tuple[str, str], reader: str) -> float:
-    rest = replace(made_from.view, study=made_from.view.study.only(pl.col("annotator") != reader))
+    rest = replace(made_from.view, study=made_from.view.study.filter_annotations(pl.col("annotator") != reader))
     value = _mean_gap(replace(made_from, view=rest), pair)
     return value if not math.isnan(value) else math.inf
 
@@ -705,7 +709,9 @@ def _describe_rate_with_excluded(made_from: ReportSource, scale: Axis) -> str:
     """What the first system's rate would be with what was left out."""
     whole = _source_with_excluded(made_from)
     rates = _rate_by_system(whole) if whole else {}
-    return next((f"With them {name}: {scale.number(rate.value)} {RATE_UNIT}." for name, rate in rates.items()), "")
+    return next(
+        (f"With them {name}: {scale.format_value(rate.value)} {RATE_UNIT}." for name, rate in rates.items()), ""
+    )
 
 
 def _counted_annotator_kinds(made_from: ReportSource) -> list[str]:

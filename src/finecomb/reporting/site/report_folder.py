@@ -113,7 +113,7 @@ def _write_text(path: Path, text: str) -> None:
 
 def annotator_row_tokens(made_from: ReportSource) -> dict[str, str]:
     """What the style sheet must know about the rows of readers: one layout for each number of people and machines."""
-    study = made_from.study.work()
+    study = made_from.study.submitted_work()
     kinds = dict(study.annotators.select("id", "kind").iter_rows())
     by_document: dict[str, list[str]] = {}
     for document, annotator, about in study.annotations.select("document", "annotator", "about").iter_rows():
@@ -124,7 +124,7 @@ def annotator_row_tokens(made_from: ReportSource) -> dict[str, str]:
         for rows in by_document.values()
     }
     ordered = sorted(layouts, key=lambda layout: (layout.people, layout.machines))
-    return {name: value for layout in ordered for name, value in layout.tokens().items()}
+    return {name: value for layout in ordered for name, value in layout.css_tokens().items()}
 
 
 def _report_files(content: Report, tokens: Mapping[str, str], data: str) -> Iterator[tuple[str, str]]:
@@ -170,19 +170,19 @@ def _escape_csv_cell(value: object) -> object:
 
 def page_by_document(study: Study) -> dict[str, str]:
     """The page of every document that somebody read; names of files never depend on ids."""
-    read = set(study.work().annotations["document"])
+    read = set(study.submitted_work().annotations["document"])
     return {id: f"texts/{number}.html" for number, id in enumerate(study.documents["id"], 1) if id in read}
 
 
 def _text_page_files(made_from: ReportSource, content: Report, pages: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    study = made_from.study.work()
+    study = made_from.study.submitted_work()
     order = _text_order(content, pages)
     by_document: dict[str, list[Annotation]] = {}
     for annotation in study.iter_annotations():
         by_document.setdefault(annotation.document, []).append(annotation)
     kinds = dict(study.annotators.select("id", "kind").iter_rows())
     systems, places = system_by_document(made_from), {id: place for place, id in enumerate(order)}
-    known = made_from.looks()
+    known = made_from.label_looks()
     moved = text_influences(made_from)
     replies = _replies_by_document(made_from)
     words: list[tuple[str, str, int, str]] = []
@@ -217,7 +217,7 @@ def _text_page_files(made_from: ReportSource, content: Report, pages: Mapping[st
 def _replies_by_document(made_from: ReportSource) -> dict[str, list[ModelReply]]:
     """What language models wrote about each text; a failure is no reader, but what came is shown."""
     models = made_from.study.annotators.filter(kind="llm")["id"]
-    work = made_from.study.only(pl.col("annotator").is_in(models.implode()) & (pl.col("phase") == "work"))
+    work = made_from.study.filter_annotations(pl.col("annotator").is_in(models.implode()) & (pl.col("phase") == "work"))
     by_document: dict[str, list[Annotation]] = {}
     for annotation in work.iter_annotations():
         by_document.setdefault(annotation.document, []).append(annotation)
@@ -351,7 +351,7 @@ def figure_hash(figure: ReportFigure) -> str:
 
 
 def verify_report(
-    folder: Path, read: Callable[[Path], Study], again: Callable[[Study, Mapping[str, object]], ReportSource]
+    folder: Path, read: Callable[[Path], Study], build_source: Callable[[Study, Mapping[str, object]], ReportSource]
 ) -> list[str]:
     """Compute a report again from the data it carries; returns what differs, in data, figures, tables and pages.
 
@@ -367,7 +367,7 @@ def verify_report(
     )
     study = read(folder / DATA_FOLDER)
     pages = page_by_document(study)
-    made_from = again(study, manifest)
+    made_from = build_source(study, manifest)
     data = short_data_hash(hashes_then or hashes_now)
     content = _build_content(made_from, manifest["date"], pages, data)
     hashes = {figure.id: figure_hash(figure) for figure in content.figures}

@@ -13,7 +13,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.reporting.figures.figure_model import DotFigure, DotRow, build_axis
 from finecomb.reporting.site.report_content import RATE_UNIT, ReportSource, text_rates
-from finecomb.statistics.inference.permutation import (
+from finecomb.statistics.inference.permutation_tests import (
     Difference,
     adjust_p_values,
     paired_permutation_test,
@@ -82,7 +82,9 @@ def _test_difference(first: pl.DataFrame, second: pl.DataFrame, draws: int, rng:
 
 
 def _difference_estimate(difference: Difference, after: ReportSource) -> Estimate:
-    signature = Signature.of(statistic=f"change in {RATE_UNIT}", correction="holm", draws=after.draws, seed=after.seed)
+    signature = Signature.from_fields(
+        statistic=f"change in {RATE_UNIT}", correction="holm", draws=after.draws, seed=after.seed
+    )
     why = "fewer than two texts in a study" if math.isnan(difference.difference) else ""
     return Estimate(difference.difference, difference.low, difference.high, signature, why)
 

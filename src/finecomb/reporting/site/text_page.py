@@ -52,7 +52,7 @@ class TextPage:
     replies: Sequence[ModelReply] = ()
     """What language models wrote about the text, also what could not be read."""
 
-    def look(self, label: str | None) -> LabelStyle | None:
+    def label_look(self, label: str | None) -> LabelStyle | None:
         """How a label looks."""
         return self.looks.get(label) or self.looks.get(None)
 
@@ -64,11 +64,13 @@ def render_text_page(text: TextPage) -> str:
         f'<span class="faint">Report on {escape(text.report)}</span>'
         '<a href="../index.html">Answer</a><a href="../texts.html">Texts</a><span class="grow"></span>'
         f"<span>Text {text.number:,} of {text.of:,}</span>"
-        f"{_neighbour_link_html(text.previous, 'prev', '←', 'P')}{_neighbour_link_html(text.next, 'next', '→', 'N')}</header>"
+        f"{_neighbour_link_html(text.previous, 'prev', '←', 'P')}"
+        f"{_neighbour_link_html(text.next, 'next', '→', 'N')}</header>"
     )
     body = (
         f'{top}<div class="cols"><nav class="rail" aria-label="Filters">{_filter_panel_html(text)}</nav>'
-        f'<main class="middle">{_text_sheet_html(text)}{_influences_html(text.influences)}</main>{_mark_list_html(text)}</div>'
+        f'<main class="middle">{_text_sheet_html(text)}{_influences_html(text.influences)}</main>'
+        f"{_mark_list_html(text)}</div>"
     )
     return render_report_page(text.document.id, body, "../")
 
@@ -89,7 +91,7 @@ class _AnnotatorMark:
     reader: AnnotatorRow
     mark: Mark
 
-    def spans(self, part: str) -> list[Span]:
+    def spans_in_part(self, part: str) -> list[Span]:
         return [span for span in self.mark.spans if span.part == part]
 
 
@@ -130,7 +132,8 @@ def _text_sheet_html(text: TextPage) -> str:
     words = len(text.document.text.split())
     about = ", ".join(part for part in (text.system, f"{words:,} words") if part)
     contexts = "".join(
-        f'<div class="context" dir="auto"><div class="cap">{escape(name)}</div>{_marked_part_html(text, name, context)}</div>'
+        f'<div class="context" dir="auto"><div class="cap">{escape(name)}</div>'
+        f"{_marked_part_html(text, name, context)}</div>"
         for name, context in text.document.context.items()
     )
     return (
@@ -141,20 +144,20 @@ def _text_sheet_html(text: TextPage) -> str:
 
 def _marked_part_html(text: TextPage, part: str, words: str) -> str:
     """A part of the text with a row for each reader under every line, where anybody marked it."""
-    marks = [entry for entry in _numbered_marks(text) if entry.spans(part)]
+    marks = [entry for entry in _numbered_marks(text) if entry.spans_in_part(part)]
     if not marks:
         return (
             f'<div dir="auto" style="white-space:pre-wrap">{escape(words)}</div>'
             if part != TEXT
             else f'<div class="staff" style="--h:0" dir="auto">{escape(words)}</div>'
         )
-    staff = AnnotatorRowLayout.of(text.readers)
-    spans = [entry.spans(part) for entry in marks]
+    staff = AnnotatorRowLayout.from_annotators(text.readers)
+    spans = [entry.spans_in_part(part) for entry in marks]
     drawn = "".join(
         _piece_html(words[piece.start : piece.end], [marks[owner] for owner in piece.owners], text, staff)
         for piece in split_at_edges(len(words), spans)
     )
-    return f'<div class="staff" style="--h:{staff.height};--s:var(--{staff.name})" dir="auto">{drawn}</div>'
+    return f'<div class="staff" style="--h:{staff.total_height};--s:var(--{staff.css_name})" dir="auto">{drawn}</div>'
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,53 +168,55 @@ class AnnotatorRowLayout:
     machines: int
 
     @classmethod
-    def of(cls, readers: Sequence[AnnotatorRow]) -> AnnotatorRowLayout:
+    def from_annotators(cls, readers: Sequence[AnnotatorRow]) -> AnnotatorRowLayout:
         """The layout for these readers."""
         people = sum(not reader.machine for reader in readers)
         return cls(people, len(readers) - people)
 
     @property
-    def row(self) -> int:
+    def row_height(self) -> int:
         """How many px a row takes."""
         return _row_height(self.people + self.machines)
 
     @property
-    def height(self) -> int:
+    def total_height(self) -> int:
         """How many px all rows take, with the gap before machines."""
-        return self.row * (self.people + self.machines) + (_MACHINE_GAP if self.machines else 0)
+        return self.row_height * (self.people + self.machines) + (_MACHINE_GAP if self.machines else 0)
 
     @property
-    def name(self) -> str:
+    def css_name(self) -> str:
         """What its grey lines are called in the style sheet."""
         return f"s{self.people}-{self.machines}"
 
-    def top(self, number: int) -> int:
+    def row_top(self, number: int) -> int:
         """Where a row begins, in px below the top of the words."""
-        return _FIRST_ROW_OFFSET + number * self.row + (_MACHINE_GAP if number >= self.people else 0)
+        return _FIRST_ROW_OFFSET + number * self.row_height + (_MACHINE_GAP if number >= self.people else 0)
 
     def stroke_name(self, slot: str, number: int) -> str:
         """What a stroke of a label in a row is called in the style sheet."""
-        return f"{slot}y{self.top(number)}{'' if self.row == _TALL_ROW_HEIGHT else f'-{self.row}'}"
+        return f"{slot}y{self.row_top(number)}{'' if self.row_height == _TALL_ROW_HEIGHT else f'-{self.row_height}'}"
 
-    def tokens(self) -> dict[str, str]:
+    def css_tokens(self) -> dict[str, str]:
         """Grey lines and strokes by name, as layers of a background."""
-        thick = max(2, self.row - 2)
+        thick = max(2, self.row_height - 2)
         rows = range(self.people + self.machines)
         slots = [*(slot.name for family in SLOTS.values() for slot in family), UNLABELLED_SLOT.name]
         strokes = {
-            self.stroke_name(slot, row): f"var(--g-{slot}) 0 {self.top(row)}px/100% {thick}px no-repeat"
+            self.stroke_name(slot, row): f"var(--g-{slot}) 0 {self.row_top(row)}px/100% {thick}px no-repeat"
             for slot in slots
             for row in rows
         }
-        stops = "".join(f",transparent 0 {self.top(row)}px,var(--well) 0 {self.top(row) + thick}px" for row in rows)
-        return {self.name: f"linear-gradient({stops[1:]},transparent 0) 0 0/100% 100% no-repeat", **strokes}
+        stops = "".join(
+            f",transparent 0 {self.row_top(row)}px,var(--well) 0 {self.row_top(row) + thick}px" for row in rows
+        )
+        return {self.css_name: f"linear-gradient({stops[1:]},transparent 0) 0 0/100% 100% no-repeat", **strokes}
 
 
 def _piece_html(words: str, owners: Sequence[_AnnotatorMark], text: TextPage, staff: AnnotatorRowLayout) -> str:
     """Words with a stroke in the row of each reader who marked them, and grey behind them for how many people did."""
     if not owners:
         return f'<span class="u">{escape(words)}</span>'
-    looks = [text.look(entry.mark.label) for entry in owners]
+    looks = [text.label_look(entry.mark.label) for entry in owners]
     names = [look.slot.name if look else UNLABELLED_SLOT.name for look in looks]
     strokes = [f"var(--{staff.stroke_name(name, entry.row)})" for name, entry in zip(names, owners, strict=True)]
     share = len({entry.row for entry in owners if not entry.reader.machine}) / (staff.people or 1)
@@ -229,8 +234,9 @@ def _influences_html(influences: Sequence[TextInfluence]) -> str:
     if not influences:
         return ""
     rows = "".join(
-        f'<tr><td>{escape(one.name)}</td><td class="r">{one.axis.number(one.without)}</td><td>{_influence_svg(one)}</td>'
-        f'<td class="r val">{one.axis.number(one.value)}</td><td class="faint">{escape(one.words)}</td></tr>'
+        f'<tr><td>{escape(one.name)}</td><td class="r">{one.axis.format_value(one.without)}</td><td>'
+        f"{_influence_svg(one)}</td>"
+        f'<td class="r val">{one.axis.format_value(one.value)}</td><td class="faint">{escape(one.words)}</td></tr>'
         for one in influences
     )
     head = (
@@ -243,9 +249,10 @@ def _influences_html(influences: Sequence[TextInfluence]) -> str:
 
 def _influence_svg(one: TextInfluence) -> str:
     """The open dot, the filled dot, and the way from one to the other; both numbers stand beside it as words."""
-    start, end = (one.axis.place(number, _INFLUENCE_PLOT_WIDTH) for number in (one.without, one.value))
+    start, end = (one.axis.position(number, _INFLUENCE_PLOT_WIDTH) for number in (one.without, one.value))
     return (
-        f'<svg class="mv" width="{_INFLUENCE_PLOT_WIDTH}" height="16" aria-hidden="true"><path d="M6 8H{_INFLUENCE_PLOT_WIDTH - 6}"/>'
+        f'<svg class="mv" width="{_INFLUENCE_PLOT_WIDTH}" height="16" aria-hidden="true"><path d="M6 '
+        f'8H{_INFLUENCE_PLOT_WIDTH - 6}"/>'
         f'<path d="M{start:.0f} 8H{end:.0f}"/><circle cx="{start:.0f}" cy="8" r="4"/>'
         f'<circle cx="{end:.0f}" cy="8" r="4"/></svg>'
     )
@@ -265,7 +272,8 @@ def _mark_list_html(text: TextPage) -> str:
 def _replies(replies: Sequence[ModelReply]) -> str:
     """What each language model wrote, folded, with how it was read."""
     return "".join(
-        f'<section class="reply"><b>{escape(reply.name)}</b> {escape(reply.words)}{_raw_reply_html(reply.texts)}</section>'
+        f'<section class="reply"><b>{escape(reply.name)}</b> '
+        f"{escape(reply.words)}{_raw_reply_html(reply.texts)}</section>"
         for reply in replies
     )
 
@@ -278,7 +286,7 @@ def _raw_reply_html(texts: Sequence[str]) -> str:
 
 
 def _mark_item_html(text: TextPage, reader: AnnotatorRow, mark: Mark) -> str:
-    look = text.look(mark.label)
+    look = text.label_look(mark.label)
     quote = " … ".join(mark.quotes) or f"not in the text: {mark.unlocated}"
     placed = f'<br><span class="cap">{escape(words)}</span>' if (words := describe_placement(mark)) else ""
     answers = "".join(

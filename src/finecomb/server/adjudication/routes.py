@@ -49,7 +49,7 @@ def list_adjudication_texts(
     snapshots: Snapshots, _: Viewer, cache: Annotated[DisputeCache, Depends(_dispute_cache)]
 ) -> schema.AdjudicationList:
     """Texts that people handed in, those with most to decide first."""
-    snapshot = snapshots.ask(lambda pages: pages.snapshot)
+    snapshot = snapshots.read(lambda pages: pages.snapshot)
     return adjudication_list(snapshot, cache)  # the first look at many texts takes long: others need not wait
 
 
@@ -126,7 +126,7 @@ async def _save_rulings(
     snapshots: Snapshots, by: str, text: DisputedText, rulings: Sequence[DecisionRequest], align: schema.Align
 ) -> schema.AdjudicatePage:
     try:
-        await snapshots.store.do(adjudication_storage.save_decisions, by, text.text, rulings)
+        await snapshots.store.run_job(adjudication_storage.save_decisions, by, text.storage_text, rulings)
     except DecisionConflictError as error:
         raise ProblemError("conflict", str(error)) from None
     snapshots.invalidate()
@@ -136,7 +136,7 @@ async def _save_rulings(
 def _find_dispute(text: DisputedText, key: str, what: str) -> Dispute:
     dispute = next((decided.dispute for decided in text.decisions if decided.dispute.key == key), None)
     if dispute is None and what == "added" and key.startswith("new-"):
-        return Dispute(key, (), len(text.readers))
+        return Dispute(key, (), len(text.shuffled_annotators))
     if dispute is None:
         raise ProblemError("conflict", "The readings of this place changed since you opened it. Look at it again.")
     return dispute
@@ -144,7 +144,7 @@ def _find_dispute(text: DisputedText, key: str, what: str) -> Dispute:
 
 def _build_ruling(text: DisputedText, place: Dispute, new: schema.NewRuling) -> DecisionRequest:
     """A decision as it is written, checked against text and protocol."""
-    numbers = {id: at for at, id in enumerate(text.readers, 1)}
+    numbers = {id: at for at, id in enumerate(text.shuffled_annotators, 1)}
     readings = [mark for _, mark in ordered_opinions(place, numbers)]
     if new.reading is not None and new.reading > len(readings):
         raise ProblemError("refused", f"This place has {len(readings)} readings, not {new.reading}.")
@@ -206,4 +206,4 @@ def _check_marks(text: DisputedText, key: str, marks: Iterable[Mark], sent: bool
 @router.get("/rounds")
 def second_pass(snapshots: Snapshots, _: Viewer) -> schema.SecondPass:
     """How far the second pass is, and what it changed."""
-    return second_pass_view(snapshots.ask(lambda pages: pages.snapshot))
+    return second_pass_view(snapshots.read(lambda pages: pages.snapshot))

@@ -61,7 +61,7 @@ class TextCache(Generic[T]):
     _prints: dict[str, str] = field(default_factory=dict)
     _values: dict[str, T] = field(default_factory=dict)
 
-    def of(self, view: View) -> Mapping[str, T]:
+    def values_by_text(self, view: View) -> Mapping[str, T]:
         """The value of every text of a view; only texts that changed are computed again."""
         handed_in = pl.struct("id", "submitted", "round").implode()
         rows = view.study.annotations.group_by("document").agg(handed_in.alias("print")).iter_rows()
@@ -69,7 +69,7 @@ class TextCache(Generic[T]):
         with self._lock:
             changed = [id for id in view.study.documents["id"] if self._prints.get(id) != prints[id]]
             if changed:
-                self._values |= self.compute(view.of(pl.Series(changed)))
+                self._values |= self.compute(view.restrict_to_documents(pl.Series(changed)))
                 self._prints |= {id: prints[id] for id in changed}
             return {id: self._values[id] for id in prints}
 
@@ -90,7 +90,7 @@ def adjudication_list(snapshot: Snapshot, cache: DisputeCache) -> schema.Adjudic
     view = human_work(snapshot.study, snapshot.protocol)
     golds = {gold.document: gold for gold in _gold_annotations(snapshot)}
     checks = set(snapshot.study.settings.attention_checks)
-    counts = {id: count for id, count in cache.counts.of(view).items() if id not in checks}
+    counts = {id: count for id, count in cache.counts.values_by_text(view).items() if id not in checks}
     decided = _decisions_by_text(view, golds, cache)
     readers = dict(view.study.annotations.group_by("document").len().iter_rows())
     starts = dict(view.study.documents.select("id", "text").iter_rows())
@@ -119,14 +119,14 @@ def _decisions_by_text(
     touched = [id for id, made in decisions.items() if made and id in read]
     if not touched:
         return {}
-    places = cache.disputes.of(view.of(pl.Series(touched)))
+    places = cache.disputes.values_by_text(view.restrict_to_documents(pl.Series(touched)))
     return {id: dispute_decisions(places[id], decisions[id]) for id in touched}
 
 
 def _gold_annotations(snapshot: Snapshot) -> Iterator[Annotation]:
     """Gold annotations by people's decisions or from elsewhere, drafts too."""
     is_gold = (pl.col("annotator") == GOLD) & (pl.col("protocol") == snapshot.protocol.id) & (pl.col("round") == 0)
-    return snapshot.study.only(is_gold & pl.col("about").is_null()).iter_annotations()
+    return snapshot.study.filter_annotations(is_gold & pl.col("about").is_null()).iter_annotations()
 
 
 def _undecided_row(
@@ -158,7 +158,7 @@ def _decided_row(
         start=shorten(text, 160),
         places=len(standing),
         decided=len(standing) - len(open_),
-        discuss=sum(decided.decision is not None and not decided.settled for decided in standing),
+        discuss=sum(decided.decision is not None and not decided.is_settled for decided in standing),
         differ=sum(not place.agreed for place in open_),
         agreed=sum(place.agreed for place in open_),
         readers=readers,
@@ -186,13 +186,13 @@ class DisputedText:
         return dispute_decisions(self.places, adjudication_storage.decisions_by_dispute(self.gold))
 
     @property
-    def text(self) -> AdjudicationText:
+    def storage_text(self) -> AdjudicationText:
         """As the writer needs it."""
         ids = self.seen.study.annotations["id"].to_list()
         return AdjudicationText(self.document.id, self.protocol.id, self.places, tuple(ids))
 
     @property
-    def readers(self) -> list[str]:
+    def shuffled_annotators(self) -> list[str]:
         """Who read the text, in an order that says nothing and stays the same."""
 
         def place(id: str) -> bytes:
@@ -215,7 +215,7 @@ def load_disputed_text(store: Store, id: str, align: schema.Align) -> DisputedTe
     view = human_work(study, head.protocol)
     if view.study.annotations.is_empty():
         raise ProblemError("not-found", "Nobody has handed in this text yet.")
-    with store.database.reading() as transaction:
+    with store.database.read_transaction() as transaction:
         gold = adjudication_storage.find_gold_annotation(store, transaction, id, head.protocol.id)
     return DisputedText(document, head.protocol, view, find_disputes(view, align)[id], gold, head.settings.seed)
 
@@ -223,7 +223,7 @@ def load_disputed_text(store: Store, id: str, align: schema.Align) -> DisputedTe
 def adjudicate_page(text: DisputedText) -> schema.AdjudicatePage:
     """A text with its places, as it goes to the browser."""
     marks = {mark.id: mark for mark in text.gold.marks} if text.gold else {}
-    numbers = {id: at for at, id in enumerate(text.readers, 1)}
+    numbers = {id: at for at, id in enumerate(text.shuffled_annotators, 1)}
     cards = [(_sort_position(decided, marks), _dispute_card(decided, marks, numbers)) for decided in text.decisions]
     return schema.AdjudicatePage(
         id=text.document.id,
@@ -243,9 +243,9 @@ def adjudicate_page(text: DisputedText) -> schema.AdjudicatePage:
 def _sort_position(standing: DisputeDecision, marks: Mapping[str, Mark]) -> tuple[int, int]:
     """Where a place comes in the list: what nobody marked where gold has it."""
     if standing.dispute.opinions or standing.decision is None:
-        return standing.dispute.start
+        return standing.dispute.text_position
     spans = [span for id in standing.decision.gold for span in marks[id].spans]
-    return min(((span.start, span.end) for span in spans), default=standing.dispute.start)
+    return min(((span.start, span.end) for span in spans), default=standing.dispute.text_position)
 
 
 def ordered_opinions(place: Dispute, numbers: Mapping[str, int]) -> list[tuple[int, Mark]]:
@@ -267,10 +267,10 @@ def _dispute_card(
             schema.OpinionCard(annotator=number, unlocated=mark.unlocated, **mark_fields(mark))
             for number, mark in readings
         ),
-        votes=place.votes,
+        votes=place.vote_count,
         readers=len(numbers),
         agreed=place.agreed,
-        kept=place.votes >= MIN_VOTES,
+        kept=place.vote_count >= MIN_VOTES,
         merged=schema.AdjudicatedMark(**mark_fields(place.merged)) if place.merged else None,
         decision=schema.DecisionCard(
             what=decision.what,
@@ -305,9 +305,10 @@ def second_pass_view(snapshot: Snapshot) -> schema.SecondPass:
         begun=far.begun,
         done=far.done,
         rows=tuple(
-            schema.SecondPassRow(**row | {"annotator": snapshot.names.get(row["annotator"], "")}) for row in rows
+            schema.SecondPassRow(**row | {"annotator": snapshot.name_by_annotator.get(row["annotator"], "")})
+            for row in rows
         ),
-        agreement={finding.columns["pass"]: Figure.of(finding.estimate) for finding in compared.agreement}
+        agreement={finding.columns["pass"]: Figure.from_estimate(finding.estimate) for finding in compared.agreement}
         if compared
         else {},
         notes=compared.notes if compared else (),

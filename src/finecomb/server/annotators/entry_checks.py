@@ -64,7 +64,7 @@ def _refuse_unmarkable_part(mark: Mark, text: TaskText, protocol: Protocol) -> N
     """Refuse a mark where the protocol looks for no errors: on another part, or anywhere at all."""
     if not protocol.labels and not protocol.unlabelled:
         raise ProblemError("refused", "This mark was not accepted: nothing is marked in this study.")
-    own = text.pair.own if text.pair else {}
+    own = text.pair.stored_names if text.pair else {}
     for span in mark.spans:
         if not protocol.may_mark(own.get(span.part, span.part)):
             raise ProblemError("refused", f"This mark was not accepted: nothing is marked in the {span.part}.")
@@ -72,11 +72,11 @@ def _refuse_unmarkable_part(mark: Mark, text: TaskText, protocol: Protocol) -> N
 
 def _refuse_unsnapped_mark(mark: Mark, text: TaskText, protocol: Protocol) -> None:
     """Refuse a mark that is not as wide as its label asks for; our page widens it by itself."""
-    label = protocol.named(mark.label)
+    label = protocol.find_label(mark.label)
     for span, quote in zip(mark.spans, mark.quotes, strict=True) if label else ():
         words, bounds = text.document.part(span.part) or "", text.sentences.get(span.part, _EMPTY_OFFSETS)
         if label and (problem := snapping_problem(span, words, label.snap, bounds)):
-            say = f"{label.shown} {problem}, and {shorten(quote, 40)!r} is not"
+            say = f"{label.display_title} {problem}, and {shorten(quote, 40)!r} is not"
             raise ProblemError("refused", f"This mark was not accepted: {say}.")
 
 
@@ -146,7 +146,7 @@ def missing_entries(annotation: Annotation, text: TaskText, protocol: Protocol) 
 
 def _missing_in_marks(marks: Iterable[Mark], protocol: Protocol) -> Iterator[str]:
     for mark_ in marks:
-        label = protocol.named(mark_.label)
+        label = protocol.find_label(mark_.label)
         if mark_.label is None and not protocol.unlabelled:
             yield f"marks/{mark_.id}: label"
         if label is not None and label.antecedent == "required" and mark_.antecedents is None:

@@ -88,12 +88,12 @@ def _intro_page(protocol: Protocol, part: QualificationPart | None) -> dict[str,
 
 def _label_page(protocol: Protocol, name: str) -> dict[str, object]:
     """What a label means, with its rules and examples, as Markdown."""
-    label = protocol.named(name)
+    label = protocol.find_label(name)
     assert label is not None
     rules = "\n".join(f"- {rule}" for rule in label.rules)
     examples = "\n\n".join(_example_markdown(example) for example in label.examples)
     parts = (label.gloss, rules, "### Examples" if examples else "", examples)
-    return {"title": label.shown, "say": "\n\n".join(part for part in parts if part)}
+    return {"title": label.display_title, "say": "\n\n".join(part for part in parts if part)}
 
 
 def _example_markdown(example: Example) -> str:
@@ -148,7 +148,7 @@ def _exercise_feedback(
     exercise: Exercise, part: QualificationPart | None, annotation: Annotation, protocol: Protocol
 ) -> Feedback:
     graded = grade_exercise(exercise, annotation.marks, part)
-    document = protocol.practice[annotation.document]
+    document = protocol.practice_documents[annotation.document]
     units = {f"{s.start}-{s.end}": right for s, right in zip(document.segments, exercise.units, strict=False)}
     unit_answers = {f"{unit.start}-{unit.end}": unit.answers for unit in annotation.units}
     agrees = _answers_match(annotation.answers, exercise.answers) and all(
@@ -236,7 +236,7 @@ def qualification_result(
                 title=_part_title(part),
                 count=len(part.exercises) + len(part.choices),
                 points=_round_points(grade.parts[part.name]),
-                of=part.total,
+                of=part.max_points,
                 each=part.points,
                 lose=None if part.choices else _round_points(_points_per_missed_error(part)),
             )
@@ -249,11 +249,11 @@ def qualification_result(
 
 
 def _item_result(item: PracticeItem, graded: GradedItem, task: str, protocol: Protocol) -> ItemResult:
-    label = protocol.named(item.given.label) if isinstance(item.given, Exercise) else None
+    label = protocol.find_label(item.given.label) if isinstance(item.given, Exercise) else None
     alone = _part_title(item.part) if item.of == 1 else f"{_part_title(item.part)} {item.number}"
     return ItemResult(
         task=task,
-        title=label.shown if label else alone,
+        title=label.display_title if label else alone,
         points=_round_points(graded.points),
         of=graded.of,
         chosen=isinstance(item.given, Choice),

@@ -28,7 +28,7 @@ class PairNames:
     questions: frozenset[str]
 
     @property
-    def own(self) -> Mapping[str, str]:
+    def stored_names(self) -> Mapping[str, str]:
         """The texts' own names by their places."""
         return {place: name for name, place in self.places.items()}
 
@@ -44,7 +44,9 @@ class PairNames:
 
     def answers_on_page(self, answers: Mapping[str, Any]) -> dict[str, Any]:
         """Stored answers as a browser gets them."""
-        return {name: _rename_answer(value, self._names(name, self.places)) for name, value in answers.items()}
+        return {
+            name: _rename_answer(value, self._names_for_question(name, self.places)) for name, value in answers.items()
+        }
 
     def stored_answers(self, answers: Answers) -> Answers:
         """A browser's answers as they are kept; refused where they name a text by what a browser cannot know."""
@@ -52,9 +54,12 @@ class PairNames:
             value = answers[name]
             if value in STORED_NAMES or (isinstance(value, tuple) and set(value) & set(STORED_NAMES)):
                 raise ProblemError("refused", "This answer was not accepted: the page is out of date. Reload it.")
-        return {name: _rename_answer(value, self._names(name, self.own)) for name, value in answers.items()}
+        return {
+            name: _rename_answer(value, self._names_for_question(name, self.stored_names))
+            for name, value in answers.items()
+        }
 
-    def _names(self, question: str, names: Mapping[str, str]) -> Mapping[str, str]:
+    def _names_for_question(self, question: str, names: Mapping[str, str]) -> Mapping[str, str]:
         return names if question in self.questions else {}
 
     def spans_on_page(self, spans: tuple[Span, ...]) -> tuple[Span, ...]:
@@ -64,8 +69,10 @@ class PairNames:
     def stored_mark(self, mark: Mark) -> Mark:
         """A browser's mark as it is kept."""
         before = mark.antecedents
-        antecedents = before and Antecedents(spans=_rename_parts(before.spans, self.own), quotes=before.quotes)
-        return mark.model_copy(update={"spans": _rename_parts(mark.spans, self.own), "antecedents": antecedents})
+        antecedents = before and Antecedents(spans=_rename_parts(before.spans, self.stored_names), quotes=before.quotes)
+        return mark.model_copy(
+            update={"spans": _rename_parts(mark.spans, self.stored_names), "antecedents": antecedents}
+        )
 
 
 def pair_names(protocol: Protocol, first: str) -> PairNames | None:

@@ -104,7 +104,7 @@ def parse_referral(auth: Auth, request: Request) -> ArrivalSource:
 
 def add_device_and_address(auth: Auth, request: Request, response: Response, source: ArrivalSource) -> ArrivalSource:
     """`came` with the hashes by which the same browser and the same network are known again."""
-    return replace(source, device=auth.identify_device(request, response), address=auth.address(request))
+    return replace(source, device=auth.identify_device(request, response), address=auth.address_hash(request))
 
 
 # --- going back --------------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ def add_device_and_address(auth: Auth, request: Request, response: Response, sou
 
 def build_ending(auth: Auth, annotator: str, why: Literal["done", "screened-out"], more: bool = False) -> Ending:
     """What an annotator takes back to where they were recruited; `more` says that there is work for another task."""
-    with auth.store.database.reading() as transaction:
+    with auth.store.database.read_transaction() as transaction:
         arrival = arrivals_storage.last_arrival(auth.store, transaction, annotator)
     source = arrival.source if arrival else ArrivalSource()
     task = f"/{source.session}" if auth.store.head.settings.recruitment.batch and source.session else ""

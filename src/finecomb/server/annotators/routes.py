@@ -75,16 +75,18 @@ class OwnedTask:
 
     def view(self) -> Task:
         """The task with what was done so far, as the browser gets it."""
-        with self.store.database.reading() as transaction:
+        with self.store.database.read_transaction() as transaction:
             state = task_storage.task_state(self.store, transaction, self.id)
         cache, facts = self.cache, self.facts
-        item = cache.item(facts)
+        item = cache.practice_item(facts)
         exercise = onboarding_view.build_practice(item, cache.protocol(facts)) if item else None
         is_over = item is not None and state.status == "submitted"  # its solution is shown, and it stays as it is
-        text = cache.task_text(facts) if is_over else self.text()
-        return task_view.build_task(self.id, facts, state, text, cache.names(facts), exercise, cache.about(facts))
+        text = cache.task_text(facts) if is_over else self.visible_text()
+        return task_view.build_task(
+            self.id, facts, state, text, cache.offered_names(facts), exercise, cache.judged_work(facts)
+        )
 
-    def text(self) -> TaskText:
+    def visible_text(self) -> TaskText:
         """The text as far as it is shown."""
         return self.cache.visible_text(self.id, self.facts)
 
@@ -92,7 +94,7 @@ class OwnedTask:
 async def require_own_task(request: Request, task: TaskId, session: AnnotatorSession) -> OwnedTask:
     """Somebody else's task is as absent as one that does not exist. Asynchronous, so that no thread is needed."""
     cache: TaskCache = request.app.state.task_cache
-    facts = cache.facts(task)
+    facts = cache.task_info(task)
     if facts is None or facts.annotator != session.who:
         raise ProblemError("not-found", "There is no such text among yours.")
     return OwnedTask(cache, task, facts, cache.store.head.changed)
@@ -106,12 +108,12 @@ def me(request: Request, session: AnnotatorSession) -> Me:
     """Who is signed in and how far they are."""
     auth, store = auth_of(request), auth_of(request).store
     head = store.head
-    with store.database.reading() as transaction:
+    with store.database.read_transaction() as transaction:
         whereabouts = next_step_storage.read_annotator_progress(store, transaction, session.who)
         code = arrivals_storage.browser_transfer_code(store, transaction, session.who)
     onboarded, assigned = whereabouts.onboarding, whereabouts.assignment
     sections = onboarding.progress_bar_sections(
-        head.protocol, head.settings, onboarded.annotator, onboarded.finished, whereabouts.is_over
+        head.protocol, head.settings, onboarded.annotator, onboarded.finished_items, whereabouts.is_over
     )
     return Me(
         annotator=session.who,
@@ -123,7 +125,7 @@ def me(request: Request, session: AnnotatorSession) -> Me:
         way=tuple(ProgressSection(phase=section.phase, state=section.state) for section in sections),
         ending=_annotator_ending(auth, whereabouts),
         code=code,
-        csrf=auth.csrf(session),
+        csrf=auth.csrf_token(session),
     )
 
 
@@ -142,7 +144,7 @@ def _annotator_ending(auth: Auth, whereabouts: AnnotatorProgress) -> Ending | No
 async def next_step(request: Request, session: AnnotatorSession) -> NextResponse:
     """What comes now on one's way: a page, an open task, a new one, or why there is none."""
     store = auth_of(request).store
-    following = await store.do(next_step_storage.next_step, session.who)
+    following = await store.run_job(next_step_storage.next_step, session.who)
     if following.step and following.annotator:
         return NextResponse(page=await run_in_threadpool(_step_page, store, following.annotator, following.step))
     if not following.task:
@@ -154,7 +156,7 @@ async def next_step(request: Request, session: AnnotatorSession) -> NextResponse
 def _step_page(store: Store, annotator: Annotator, step: Step) -> Page:
     protocol, result = store.head.protocol, None
     if step.kind == "result":
-        with store.database.reading() as transaction:
+        with store.database.read_transaction() as transaction:
             attempt = onboarding_storage.attempt_annotations(store, transaction, annotator.id, protocol, step.round)
         result = onboarding_view.qualification_result(
             protocol, grading.attempt_grade(protocol, attempt), attempt, step.round
@@ -172,7 +174,7 @@ async def complete_step(
     """A page was read or answered."""
     store = auth_of(request).store
     _require_open(store)
-    outcome = await store.do(
+    outcome = await store.run_job(
         onboarding_storage.complete_step, session.who, step, step_answers.answers, step_answers.active
     )
     if isinstance(outcome, RejectedChange):
@@ -188,7 +190,7 @@ async def submit_guess(request: Request, session: AnnotatorSession, step: StepId
     """A guess in a practice round; the answer comes back."""
     store = auth_of(request).store
     _require_open(store)
-    outcome = await store.do(onboarding_storage.record_guess, session.who, step, guess.guess, guess.active)
+    outcome = await store.run_job(onboarding_storage.record_guess, session.who, step, guess.guess, guess.active)
     if isinstance(outcome, RejectedChange):
         assert outcome.code != "overtaken"
         raise ProblemError(outcome.code, outcome.say or _DECLINED_MESSAGES.get(outcome.code, ""))
@@ -204,7 +206,7 @@ def get_task(task: OwnTask) -> Task:
 @router.get("/tasks/{task}/feedback")
 def feedback(task: OwnTask) -> Feedback:
     """How an exercise went, with its solution: after training's exercises each, after a test's when all is graded."""
-    item, protocol = task.cache.item(task.facts), task.cache.protocol(task.facts)
+    item, protocol = task.cache.practice_item(task.facts), task.cache.protocol(task.facts)
     if item is None:
         raise ProblemError("not-allowed", "There is no solution for this text.")
     (done,) = task.store.annotations(tables.annotation.c.id == task.id)
@@ -216,7 +218,7 @@ def feedback(task: OwnTask) -> Feedback:
 
 
 def _is_graded(task: OwnedTask, round: int) -> bool:
-    with task.store.database.reading() as transaction:
+    with task.store.database.read_transaction() as transaction:
         annotator = annotator_storage.get_annotator(task.store, transaction, task.facts.annotator)
     result = onboarding.qualification_result(task.cache.protocol(task.facts), annotator)
     return result is not None and any(attempt.round == round for attempt in result.attempts)
@@ -225,7 +227,11 @@ def _is_graded(task: OwnedTask, round: int) -> bool:
 @router.put("/tasks/{task}/marks/{id}", response_model=SaveResponse)
 async def save_mark(task: OwnTask, id: EntryId, change: MarkChange) -> Response:
     """Make, change or delete a mark."""
-    text, protocol, names = task.text(), task.cache.effective_protocol(task.facts), task.cache.names(task.facts)
+    text, protocol, names = (
+        task.visible_text(),
+        task.cache.effective_protocol(task.facts),
+        task.cache.offered_names(task.facts),
+    )
     body = (
         None
         if change.body is None
@@ -237,7 +243,7 @@ async def save_mark(task: OwnTask, id: EntryId, change: MarkChange) -> Response:
 @router.put("/tasks/{task}/units/{id}", response_model=SaveResponse)
 async def save_unit(task: OwnTask, id: EntryId, change: UnitChange) -> Response:
     """Judge a part."""
-    text, protocol = task.text(), task.cache.effective_protocol(task.facts)
+    text, protocol = task.visible_text(), task.cache.effective_protocol(task.facts)
     wall = task_storage.wall_seconds(task.store, task.facts)
     body = None if change.body is None else entry_checks.check_unit(id, change.body, text, protocol, wall)
     return await _save_entry(task, "unit", id, change.change, change.base, body, change.active)
@@ -254,7 +260,7 @@ async def save_answers(task: OwnTask, change: AnswersChange) -> Response:
 @router.put("/tasks/{task}/decisions/{id}", response_model=SaveResponse)
 async def save_decision(task: OwnTask, id: EntryId, change: SuggestionChange) -> Response:
     """Accept, edit or reject an offered mark."""
-    names = task.cache.names(task.facts)
+    names = task.cache.offered_names(task.facts)
     checked = entry_checks.check_decision(id, change.body or SuggestionBody(decision="rejected"), names)
     body = None if change.body is None else checked[1]
     return await _save_entry(task, "decision", checked[0], change.change, change.base, body, change.active)
@@ -265,7 +271,7 @@ async def finish_task(task: OwnTask, ending: FinishRequest) -> Response:
     """Hand a text in."""
     _require_open(task.store)
     text, protocol = task.cache.task_text(task.facts), task.cache.effective_protocol(task.facts)
-    outcome = await task.store.do(
+    outcome = await task.store.run_job(
         task_storage.submit_task,
         task.id,
         task.facts,
@@ -280,7 +286,7 @@ async def finish_task(task: OwnTask, ending: FinishRequest) -> Response:
 async def reopen_task(task: OwnTask, ending: FinishRequest) -> Response:
     """Take a text back that was handed in."""
     _require_open(task.store)
-    outcome = await task.store.do(task_storage.reopen_task, task.id, task.facts, ending.change, ending.active)
+    outcome = await task.store.run_job(task_storage.reopen_task, task.id, task.facts, ending.change, ending.active)
     return _save_response(task, ending.change, outcome)
 
 
@@ -292,7 +298,7 @@ async def _save_entry(
     task: OwnedTask, kind: EntryKind, id: str, change: str, base: int, body: str | None, active: float
 ) -> Response:
     _require_open(task.store)
-    outcome = await task.store.do(
+    outcome = await task.store.run_job(
         task_storage.save_edit, task.id, task.facts, Edit(change, kind, id, base, body, active, task.changed)
     )
     if isinstance(outcome, RejectedChange) and outcome.code == "overtaken":
@@ -314,7 +320,7 @@ _DECLINED_MESSAGES = {
 
 def _save_response(task: OwnedTask, change: str, outcome: int | RejectedChange) -> Response:
     if isinstance(outcome, RejectedChange):
-        names, pair = task.cache.names(task.facts), task.cache.task_text(task.facts).pair
+        names, pair = task.cache.offered_names(task.facts), task.cache.task_text(task.facts).pair
         stored = task_view.build_entry(outcome.stored, names, pair) if outcome.stored else None
         assert outcome.code != "overtaken"
         raise ProblemError(
@@ -357,7 +363,7 @@ def _fast_save_handler(
                 continue
 
     async def save_once(request: Request) -> Response:
-        session = await auth_of(request).session(request, "annotator", current=False)
+        session = await auth_of(request).require_session(request, "annotator", current=False)
         task = await require_own_task(request, request.path_params["task"], session)
         try:
             change = model.model_validate_json(await request.body())

@@ -31,12 +31,12 @@ class TaskCache:
         self._asked: dict[str, Protocol] = {}
         self._names: dict[tuple[str, ...], OfferedNames] = {}
 
-    def facts(self, task: str) -> TaskInfo | None:
+    def task_info(self, task: str) -> TaskInfo | None:
         """Whose task it is and what it is about."""
         self._clear_if_outdated()
         facts = self._facts.get(task)
         if facts is None:
-            with self.store.database.reading() as transaction:
+            with self.store.database.read_transaction() as transaction:
                 facts = task_storage.task_info(self.store, transaction, task)
             if facts is not None:
                 self._facts[task] = facts
@@ -63,7 +63,7 @@ class TaskCache:
         text = self.task_text(facts)
         if not text.is_stepwise or task in self._whole:
             return text
-        with self.store.database.reading() as transaction:
+        with self.store.database.read_transaction() as transaction:
             judged = task_storage.judged_units(self.store, transaction, task)
         if judged >= text.units:
             self._whole.add(task)
@@ -72,9 +72,9 @@ class TaskCache:
     def _build_task_text(self, facts: TaskInfo) -> TaskText:
         if facts.phase == "work":
             return task_text(self.store.document(facts.document), self.protocol(facts), facts.first)
-        return task_text(self.protocol(facts).practice[facts.document], self.effective_protocol(facts))
+        return task_text(self.protocol(facts).practice_documents[facts.document], self.effective_protocol(facts))
 
-    def item(self, facts: TaskInfo) -> PracticeItem | None:
+    def practice_item(self, facts: TaskInfo) -> PracticeItem | None:
         """The exercise or question that a task is, if it is one."""
         return (
             None
@@ -82,25 +82,25 @@ class TaskCache:
             else onboarding.items_by_document(self.protocol(facts), facts.round)[facts.document]
         )
 
-    def about(self, facts: TaskInfo) -> JudgedWork | None:
+    def judged_work(self, facts: TaskInfo) -> JudgedWork | None:
         """The work that is judged in a task, where it is not the text."""
         if not facts.about:
             return None
-        with self.store.database.reading() as transaction:
+        with self.store.database.read_transaction() as transaction:
             content = judged_work_storage.judged_content(
                 self.store, transaction, facts.about, self.protocol(facts).work.unit
             )
         return build_judged_work(content, self.store.head.protocols[content.protocol], self._sign) if content else None
 
-    def names(self, facts: TaskInfo) -> OfferedNames:
+    def offered_names(self, facts: TaskInfo) -> OfferedNames:
         """The marks that the task offers."""
         return _get_or_make(self._names, facts.offered, functools.partial(self._read_offered_names, facts.offered))
 
     def _read_offered_names(self, ids: tuple[str, ...]) -> OfferedNames:
         if not ids:
             return OfferedNames({}, {})
-        with self.store.database.reading() as transaction:
-            return OfferedNames.of(task_storage.read_offered_marks(self.store, transaction, ids), self._sign)
+        with self.store.database.read_transaction() as transaction:
+            return OfferedNames.from_marks(task_storage.read_offered_marks(self.store, transaction, ids), self._sign)
 
     def _clear_if_outdated(self) -> None:
         if self._head is not self.store.head or len(self._facts) > _MAX_TASKS:

@@ -124,7 +124,7 @@ class OfferedNames:
     """That name, by id."""
 
     @classmethod
-    def of(cls, marks: Iterable[Mark], sign: Signer) -> OfferedNames:
+    def from_marks(cls, marks: Iterable[Mark], sign: Signer) -> OfferedNames:
         """Name marks."""
         named = {sign(f"offered/{mark.id}")[:16]: mark for mark in marks if mark.spans}
         return cls(named, {mark.id: name for name, mark in named.items()})
@@ -196,9 +196,11 @@ def build_judged_work(content: judged_work_storage.JudgedContent, protocol: Prot
     return JudgedWork(
         labels=protocol.labels,
         looks=_label_looks(protocol),
-        marks=_offered_marks(OfferedNames.of(content.marks, sign)),
+        marks=_offered_marks(OfferedNames.from_marks(content.marks, sign)),
         said=tuple(
-            AnsweredQuestion(ask=question.ask, answer=question.kind.words(question, content.answers[question.name]))
+            AnsweredQuestion(
+                ask=question.ask, answer=question.scale_type.words(question, content.answers[question.name])
+            )
             for question in questions
             if question.name in content.answers
         ),

@@ -39,7 +39,7 @@ _AGREEMENT_MEASURE = "one-vs-rest-f1-each"
 def compute_quartiles(values: pl.Series, why: str, statistic: str, **fields: object) -> Quartiles:
     """Median and quartiles of the values that are known; `why` there is none."""
     numbers = values.drop_nulls()
-    signature = str(Signature.of(statistic=f"median-{statistic}", **fields, values=len(numbers)))
+    signature = str(Signature.from_fields(statistic=f"median-{statistic}", **fields, values=len(numbers)))
     if numbers.is_empty():
         return Quartiles(median=None, why=why, signature=signature)
     lower, median, upper = (numbers.quantile(share, "linear") for share in (0.25, 0.5, 0.75))
@@ -60,7 +60,7 @@ class AnnotatorTable:
         marked = [person.model_copy(update={"look": reasons.get(person.id, ())}) for person in people]
         return sorted(marked, key=lambda person: (-len(person.look), person.excluded is not None))
 
-    def page(self, id: str) -> AnnotatorPage:
+    def annotator_page(self, id: str) -> AnnotatorPage:
         """One annotator's page."""
         annotator = next(iter_annotators(self.now.study.annotators.filter(pl.col("id") == id)))
         return AnnotatorPage(
@@ -79,12 +79,12 @@ class AnnotatorTable:
         handed_in = self._submitted_counts.get(annotator.id, 0)
         return AnnotatorRow(
             id=annotator.id,
-            name=self.now.names[annotator.id],
+            name=self.now.name_by_annotator[annotator.id],
             kind=annotator.kind,
             progress=StudyProgress(done=handed_in, of=max(handed_in, self._expected_text_count)),
             drafts=self._draft_counts.get(annotator.id, 0),
-            marks=self._figure_or_reason(self._marks, annotator),
-            active=self._active.get(annotator.id)
+            marks=self._figure_or_reason(self._marks_per_text, annotator),
+            active=self._active_seconds.get(annotator.id)
             or compute_quartiles(pl.Series([], dtype=pl.Float64), "no times yet", "active-seconds"),
             pay=self._hourly_pay.get(annotator.id),
             agreement=self._figure_or_reason(self._agreement, annotator),
@@ -95,7 +95,7 @@ class AnnotatorTable:
 
     def _figure_or_reason(self, estimates: Mapping[str, Estimate], annotator: Annotator) -> Figure:
         if annotator.id in estimates:
-            return Figure.of(estimates[annotator.id])
+            return Figure.from_estimate(estimates[annotator.id])
         why = (
             "excluded"
             if annotator.excluded
@@ -106,12 +106,12 @@ class AnnotatorTable:
         return Figure(value=None, why=self.now.no_marks_reason or why)
 
     @functools.cached_property
-    def _work(self) -> pl.DataFrame:
-        return self.now.seen.study.annotations
+    def _submitted_annotations(self) -> pl.DataFrame:
+        return self.now.human_work.study.annotations
 
     @functools.cached_property
     def _submitted_counts(self) -> dict[str, int]:
-        work = self.now.study.work().annotations.filter(pl.col("protocol") == self.now.protocol.id)
+        work = self.now.study.submitted_work().annotations.filter(pl.col("protocol") == self.now.protocol.id)
         return dict(work.group_by("annotator").len().iter_rows())
 
     @functools.cached_property
@@ -124,8 +124,8 @@ class AnnotatorTable:
         return self.now.protocol.work.texts or len(self.now.study.documents)
 
     @functools.cached_property
-    def _active(self) -> dict[str, Quartiles]:
-        parts = self._work.partition_by("annotator", as_dict=True)
+    def _active_seconds(self) -> dict[str, Quartiles]:
+        parts = self._submitted_annotations.partition_by("annotator", as_dict=True)
         return {
             str(id): compute_quartiles(part["active_seconds"], "no times yet", "active-seconds", annotator=id)
             for (id,), part in parts.items()
@@ -135,7 +135,7 @@ class AnnotatorTable:
     def _hourly_pay(self) -> dict[str, float]:
         """Pay per hour of active time: what everybody was paid for the texts whose time is known, over that time."""
         price = self.now.study.settings.price
-        timed = self._work.filter(pl.col("active_seconds") > 0).group_by("annotator")
+        timed = self._submitted_annotations.filter(pl.col("active_seconds") > 0).group_by("annotator")
         rows = timed.agg(pl.len(), pl.col("active_seconds").sum()).iter_rows()
         return {} if price is None else {id: 3600 * price * texts / seconds for id, texts, seconds in rows}
 
@@ -143,15 +143,15 @@ class AnnotatorTable:
     def _seconds_per_character(self) -> dict[str, float]:
         """Median active seconds per character."""
         sizes = self.now.study.documents.select(document="id", size=pl.col("text").str.len_chars())
-        timed = self._work.filter(pl.col("active_seconds").is_not_null()).join(sizes, on="document")
+        timed = self._submitted_annotations.filter(pl.col("active_seconds").is_not_null()).join(sizes, on="document")
         speed = timed.filter(pl.col("size") > 0).group_by("annotator")
         return dict(speed.agg((pl.col("active_seconds") / pl.col("size")).median()).iter_rows())
 
     @functools.cached_property
-    def _marks(self) -> dict[str, Estimate]:
+    def _marks_per_text(self) -> dict[str, Estimate]:
         if self.now.no_marks_reason:
             return {}
-        return _estimate_by_annotator(measure(self.now.seen, ["count"], ["annotator"], detail="any", draws=DRAWS))
+        return _estimate_by_annotator(measure(self.now.human_work, ["count"], ["annotator"], detail="any", draws=DRAWS))
 
     @functools.cached_property
     def _agreement(self) -> dict[str, Estimate]:
@@ -159,19 +159,23 @@ class AnnotatorTable:
         if self.now.no_marks_reason:
             return {}
         return _estimate_by_annotator(
-            agree(self.now.seen, [_AGREEMENT_MEASURE], by_label=False, rest="majority", draws=DRAWS)
+            agree(self.now.human_work, [_AGREEMENT_MEASURE], by_label=False, rest="majority", draws=DRAWS)
         )
 
     @functools.cached_property
     def _agreement_findings(self) -> list[Finding]:
         """The same for any mark and for each label: for pages of single annotators."""
         return (
-            [] if self.now.no_marks_reason else agree(self.now.seen, [_AGREEMENT_MEASURE], rest="majority", draws=DRAWS)
+            []
+            if self.now.no_marks_reason
+            else agree(self.now.human_work, [_AGREEMENT_MEASURE], rest="majority", draws=DRAWS)
         )
 
     def _attention_checks(self, id: str) -> StudyProgress:
-        ids = self.now.study.annotations.filter(pl.col("annotator") == id)["id"] if self.now.verdicts else ()
-        verdicts = [self.now.verdicts[annotation] for annotation in ids if annotation in self.now.verdicts]
+        ids = self.now.study.annotations.filter(pl.col("annotator") == id)["id"] if self.now.attention_verdicts else ()
+        verdicts = [
+            self.now.attention_verdicts[annotation] for annotation in ids if annotation in self.now.attention_verdicts
+        ]
         return StudyProgress(done=sum(verdicts), of=len(verdicts))
 
     # --- one page ---
@@ -184,26 +188,30 @@ class AnnotatorTable:
         shares = measure(work, ["fraction"], draws=DRAWS)
         return tuple(
             LabelCount(
-                label=str(row.columns["label"]), marks=marks.get(row.columns["label"], 0), share=Figure.of(row.estimate)
+                label=str(row.columns["label"]),
+                marks=marks.get(row.columns["label"], 0),
+                share=Figure.from_estimate(row.estimate),
             )
             for row in shares
             if row.columns["label"] != ANY
         )
 
     def _agreement_by_label(self, id: str) -> Iterable[LabelRow]:
-        marks = dict(self.now.seen.study.marks.filter(pl.col("annotator") == id).group_by("label").len().iter_rows())
+        marks = dict(
+            self.now.human_work.study.marks.filter(pl.col("annotator") == id).group_by("label").len().iter_rows()
+        )
         for row in self._agreement_findings:
             if row.columns["annotator"] == id:
                 label = str(row.columns["label"])
                 count = sum(marks.values()) if label == ANY else marks.get(label, 0)
-                yield LabelRow(label=label, marks=count, agreement=Figure.of(row.estimate))
+                yield LabelRow(label=label, marks=count, agreement=Figure.from_estimate(row.estimate))
 
     def _annotation_rows(self, id: str) -> Iterable[AnnotatorWork]:
         study = self.now.study
         annotations = study.annotations.filter(pl.col("annotator") == id)
         marks = dict(study.marks.filter(pl.col("annotator") == id).group_by("annotation").len().iter_rows())
         for row in annotations.sort("submitted", "started", nulls_last=True, maintain_order=True).iter_rows(named=True):
-            verdict = self.now.verdicts.get(row["id"])
+            verdict = self.now.attention_verdicts.get(row["id"])
             yield AnnotatorWork(
                 annotation=row["id"],
                 document=row["document"],
@@ -228,7 +236,9 @@ class AnnotatorTable:
         questions = [
             question for protocol in self.now.study.protocols.values() for question in protocol.document_questions
         ]
-        return frozenset({"comment", "cannot_judge", *(question.name for question in questions if question.kind.prose)})
+        return frozenset(
+            {"comment", "cannot_judge", *(question.name for question in questions if question.scale_type.prose)}
+        )
 
 
 def _written_answers(answers: str, prose: frozenset[str]) -> Iterable[tuple[str, str]]:

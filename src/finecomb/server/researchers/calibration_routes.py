@@ -48,18 +48,20 @@ class CalibrationPage(ResponseRecord):
 def calibration(request: Request, snapshots: Snapshots, _: Viewer, judge: Id) -> CalibrationPage:
     """What is known of a judge; nothing is computed."""
     folder = _study_folder(request, snapshots.store)
-    snapshot = snapshots.ask(lambda pages: pages.snapshot)
-    return _calibration_page(snapshot, judge, _read_calibration(folder, judge) if judge in snapshot.kinds else None)
+    snapshot = snapshots.read(lambda pages: pages.snapshot)
+    return _calibration_page(
+        snapshot, judge, _read_calibration(folder, judge) if judge in snapshot.kind_by_annotator else None
+    )
 
 
 @router.post("/calibration")
 async def calibrate_judge(request: Request, snapshots: Snapshots, session: Editor, judge: Id) -> CalibrationPage:
     """Check a judge against people now, and keep the result and its contract with the study."""
     folder = _study_folder(request, snapshots.store)
-    snapshot = await run_in_threadpool(snapshots.ask, lambda pages: pages.snapshot)
+    snapshot = await run_in_threadpool(snapshots.read, lambda pages: pages.snapshot)
     record = await run_in_threadpool(_run_calibration, snapshot.study, judge)
     _write_calibration(folder, record)
-    await snapshots.store.do(
+    await snapshots.store.run_job(
         audit_log_storage.record_single_action,
         session.who,
         "checked judge",
@@ -73,14 +75,14 @@ def _run_calibration(study: Study, judge: str) -> CalibrationRecord:
 
 
 def _calibration_page(snapshot: Snapshot, judge: str, record: CalibrationRecord | None) -> CalibrationPage:
-    judges = [id for id, kind in snapshot.kinds.items() if kind in MACHINE_KINDS]
+    judges = [id for id, kind in snapshot.kind_by_annotator.items() if kind in MACHINE_KINDS]
     return CalibrationPage(
         judge=judge,
         judges=tuple(judges),
         record=record,
         stale=tuple(_stale_conditions(snapshot.study, record)) if record else (),
         looks=label_looks(snapshot.protocol),
-        names={id: name for id, name in snapshot.names.items() if name != id},
+        names={id: name for id, name in snapshot.name_by_annotator.items() if name != id},
     )
 
 

@@ -50,14 +50,14 @@ def document_frame(snapshot: Snapshot) -> pl.DataFrame:
 
     Columns: id, text, model, done, of, marks, alpha, disputed, check, unfinished, labels, in the study's order.
     """
-    work = snapshot.seen.study
+    work = snapshot.human_work.study
     done = work.annotations.group_by("document").agg(done=pl.len())
     marks = work.marks.group_by("document").agg(marks=pl.len(), labels=pl.col("label").unique())
     check = pl.col("id").is_in(list(snapshot.study.settings.attention_checks))
     rows = snapshot.study.documents.select("id", "text", meta_entry("model"), check=check)
     for other in (done, marks, _document_alphas(snapshot)):
         rows = rows.join(other, left_on="id", right_on="document", how="left", maintain_order="left")
-    rows = rows.with_columns(pl.col("done", "marks").fill_null(0), of=pl.lit(snapshot.per_document))
+    rows = rows.with_columns(pl.col("done", "marks").fill_null(0), of=pl.lit(snapshot.annotators_per_document))
     return rows.with_columns(
         unfinished=(pl.col("done") < pl.col("of")) & ~check,
         disputed=(pl.col("alpha") < DISPUTED_ALPHA).fill_null(value=False),
@@ -66,9 +66,9 @@ def document_frame(snapshot: Snapshot) -> pl.DataFrame:
 
 def _document_alphas(snapshot: Snapshot) -> pl.DataFrame:
     """Alpha on the words of each document that two people read; null where undefined."""
-    tally = build_source(snapshot.seen, AgreeOptions(by_label=False)).tallies[0]
+    tally = build_source(snapshot.human_work, AgreeOptions(by_label=False)).tallies[0]
     values = alpha_from_coincidences(tally.coincidences[:, 0], tally.values)
-    documents = pl.Series("document", snapshot.seen.study.documents["id"], pl.String)
+    documents = pl.Series("document", snapshot.human_work.study.documents["id"], pl.String)
     return pl.DataFrame({"document": documents, "alpha": pl.Series(values, dtype=pl.Float64).fill_nan(None)})
 
 
@@ -142,8 +142,8 @@ def _annotation_bars(
     ordered = sorted(
         annotations,
         key=lambda annotation: (
-            _KIND_ORDER[snapshot.kinds[annotation.annotator]],
-            snapshot.names[annotation.annotator],
+            _KIND_ORDER[snapshot.kind_by_annotator[annotation.annotator]],
+            snapshot.name_by_annotator[annotation.annotator],
             annotation.round,
         ),
     )
@@ -152,7 +152,7 @@ def _annotation_bars(
         yield AnnotationBars(
             **fields,
             annotation=annotation.id,
-            name=snapshot.names[annotation.annotator],
+            name=snapshot.name_by_annotator[annotation.annotator],
             kind=people[annotation.annotator].kind,
             excluded=annotation.excluded or people[annotation.annotator].excluded,
             seconds=annotation.active_seconds if annotation.active_seconds is not None else annotation.seconds,
@@ -202,4 +202,4 @@ def _ordinal_options(protocols: Iterable[Protocol]) -> dict[str, tuple[int | flo
             *(question_ for label in protocol.labels for question_ in label.questions),
         )
     ]
-    return {question_.name: tuple(question_.values) for question_ in questions if question_.kind.ordered}
+    return {question_.name: tuple(question_.values) for question_ in questions if question_.scale_type.ordered}

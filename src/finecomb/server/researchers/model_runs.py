@@ -29,18 +29,18 @@ from finecomb import formats
 from finecomb.annotators.llm.local_models import PACKAGES, install_hint, is_local
 from finecomb.annotators.llm.prompt import PromptTemplate
 from finecomb.annotators.llm.run_folder import (
-    RUNS,
+    RUNS_FOLDER,
     RunRecord,
     TextRetry,
-    ask_to_stop,
-    forget_wish_to_stop,
-    is_asked_to_stop,
+    clear_stop_request,
     is_locked,
+    is_stop_requested,
     read_record,
+    request_stop,
     run_folders,
     write_error,
 )
-from finecomb.annotators.llm.runs import ModelPlan, folder_name, name_clash, plan, written_down
+from finecomb.annotators.llm.runs import RunPlan, name_clash, plan_run, run_folder_name, save_plan
 from finecomb.collection.database.location import DATABASE_FILENAME
 from finecomb.collection.database.store import Store
 from finecomb.collection.machine_work_storage import put_machine_work
@@ -62,7 +62,7 @@ def default_runs_folder(store: Store) -> Path | None:
     file = store.database.place.file
     if file is None:
         return None
-    return file.parent / RUNS if file.name == DATABASE_FILENAME else file.with_name(f"{file.name}.{RUNS}")
+    return file.parent / RUNS_FOLDER if file.name == DATABASE_FILENAME else file.with_name(f"{file.name}.{RUNS_FOLDER}")
 
 
 @dataclass
@@ -105,7 +105,7 @@ class RunManager:
         self._lock = threading.Lock()
         self._work: dict[tuple[str, ...], tuple[Study, Sequence[Annotation]]] = {}
 
-    def work(self, study: Study, record: RunRecord) -> Sequence[Annotation]:
+    def cached_annotations(self, study: Study, record: RunRecord) -> Sequence[Annotation]:
         """The annotations of a run's annotators; read once for each moment of the study."""
         key = (record.protocol, *annotator_ids(record))
         study_and_work = self._work.get(key)
@@ -114,7 +114,7 @@ class RunManager:
         return study_and_work[1]
 
     @property
-    def runs(self) -> Path:
+    def runs_folder(self) -> Path:
         """Where runs are kept."""
         if self._runs is None:
             raise FinecombError("runs are kept in a folder: serve the study's folder, with --db for its work")
@@ -122,7 +122,7 @@ class RunManager:
 
     # --- what is asked -------------------------------------------------------------------------------------------
 
-    def settings(self, new: NewRun) -> ModelSettings:
+    def model_settings(self, new: NewRun) -> ModelSettings:
         """How the model is asked; refused when the study does not know it."""
         models = self.store.head.settings.models
         base = models.get(new.model)
@@ -145,55 +145,55 @@ class RunManager:
             return f"the environment variable {settings.key_env} is not set where the server runs"
         return ""
 
-    def plan(self, study: Study, new: NewRun) -> ModelPlan:
+    def plan_run(self, study: Study, new: NewRun) -> RunPlan:
         """What a run would ask; refused with the reason when it cannot work."""
         protocol = study.protocol(new.protocol) if new.protocol else self.store.head.protocol
         template = PromptTemplate.parse(new.template, "the prompt") if new.template else None
         name = new.name or new.model.removeprefix("local:")
-        return plan(study, self.settings(new), protocol, _select_documents(study, new), name, template)
+        return plan_run(study, self.model_settings(new), protocol, _select_documents(study, new), name, template)
 
     # --- starting and stopping -----------------------------------------------------------------------------------
 
     def start(self, study: Study, new: NewRun) -> str:
         """Start a run or go on with it; returns its id."""
-        run_plan = self.plan(study, new)
+        run_plan = self.plan_run(study, new)
         if problem := self.model_problem(run_plan.record.settings) or name_clash(study, run_plan):
             raise FinecombError(problem)
-        return self._started(study, run_plan, new.template)
+        return self._start_process(study, run_plan, new.template)
 
     def retry_text(self, study: Study, id: str, document: str, max_tokens: int | None) -> None:
         """Put one text to the model of a run once more."""
-        record = self.record(id)
+        record = self.run_record(id)
         before = record.retries.get(document)
         retry = TextRetry(number=(before.number if before else 0) + 1, max_tokens=max_tokens)
         protocol = study.protocol(record.protocol)
         template = PromptTemplate.parse(record.template, "the prompt")
-        run_plan = plan(study, record.settings, protocol, [study.document(document)], record.name, template)
-        run_plan = run_plan.asking_again({document: retry})
+        run_plan = plan_run(study, record.settings, protocol, [study.document(document)], record.name, template)
+        run_plan = run_plan.with_retries({document: retry})
         if problem := self.model_problem(record.settings):
             raise FinecombError(problem)
-        self._started(study, run_plan, record.template)
+        self._start_process(study, run_plan, record.template)
 
-    def record(self, id: str) -> RunRecord:
+    def run_record(self, id: str) -> RunRecord:
         """What a run is."""
-        names = [folder.name for folder in run_folders(self.runs)]
+        names = [folder.name for folder in run_folders(self.runs_folder)]
         if id not in names:
             raise FinecombError(f"no run is called {id!r}{did_you_mean(id, names)}")
-        return read_record(self.runs / id)
+        return read_record(self.runs_folder / id)
 
-    def _started(self, study: Study, run_plan: ModelPlan, template: str) -> str:
-        id = folder_name(run_plan.record)
+    def _start_process(self, study: Study, run_plan: RunPlan, template: str) -> str:
+        id = run_folder_name(run_plan.record)
         with self._lock:
-            if id in self.active or is_locked(self.runs / id):
+            if id in self.active or is_locked(self.runs_folder / id):
                 raise FinecombError("this run is at work already; stop it first")
-            write_error(self.runs / id, "")
-            forget_wish_to_stop(self.runs / id)
-            written_down(run_plan, self.runs / id)
+            write_error(self.runs_folder / id, "")
+            clear_stop_request(self.runs_folder / id)
+            save_plan(run_plan, self.runs_folder / id)
             folder = Path(tempfile.mkdtemp(prefix="finecomb-run-"))
             formats.save(list(_items_for_process(study, run_plan)), folder / "study")
             job = RunJob(
                 study=str(folder / "study"),
-                runs=str(self.runs.resolve()),
+                runs=str(self.runs_folder.resolve()),
                 name=run_plan.record.name,
                 settings=run_plan.record.settings,
                 protocol=run_plan.protocol.id,
@@ -204,7 +204,7 @@ class RunManager:
             active = ActiveRun(_spawn_process(job), folder)
             self.active[id] = active
         known = _known_calls(study, run_plan)
-        threading.Thread(target=self._follow, args=(id, active, known), daemon=True).start()
+        threading.Thread(target=self._follow_events, args=(id, active, known), daemon=True).start()
         threading.Thread(target=self._watch_for_stop_request, args=(id, active), daemon=True).start()
         return id
 
@@ -221,15 +221,15 @@ class RunManager:
 
     def _request_stop(self, id: str) -> None:
         """Leave the wish for the worker that follows a run."""
-        self.record(id)
-        if not is_locked(self.runs / id):
+        self.run_record(id)
+        if not is_locked(self.runs_folder / id):
             raise FinecombError("this run is not at work")
-        ask_to_stop(self.runs / id)
+        request_stop(self.runs_folder / id)
 
     def _watch_for_stop_request(self, id: str, active: ActiveRun) -> None:
         """Stop a run when somebody wishes so through another worker."""
         while active.process.poll() is None and not active.stopping:
-            if is_asked_to_stop(self.runs / id):
+            if is_stop_requested(self.runs_folder / id):
                 with contextlib.suppress(FinecombError):  # it has just ended by itself
                     self.stop(id)
                 return
@@ -242,18 +242,18 @@ class RunManager:
 
     # --- following a process -------------------------------------------------------------------------------------
 
-    def _follow(self, id: str, active: ActiveRun, known: dict[str, tuple[str, ...]]) -> None:
+    def _follow_events(self, id: str, active: ActiveRun, known: dict[str, tuple[str, ...]]) -> None:
         """Write down what a process says, until it ends."""
         batch = EventBatch(self.store, known)
         try:
             assert active.process.stdout is not None
             for line in active.process.stdout:
-                self._take(id, active, batch, RunEvent.model_validate_json(line))
+                self._apply_event(id, active, batch, RunEvent.model_validate_json(line))
             batch.write()
         except Exception as error:
             log.exception("run %s failed", id)
             write_error(
-                self.runs / id, str(error) if isinstance(error, FinecombError) else "the run failed on our side"
+                self.runs_folder / id, str(error) if isinstance(error, FinecombError) else "the run failed on our side"
             )
             active.process.kill()
         finally:
@@ -262,14 +262,16 @@ class RunManager:
             self._changed()
             del self.active[id]
 
-    def _take(self, id: str, active: ActiveRun, batch: EventBatch, event: RunEvent) -> None:
+    def _apply_event(self, id: str, active: ActiveRun, batch: EventBatch, event: RunEvent) -> None:
         if event.annotation:
             active.annotations[event.annotation.id] = event.annotation
         if event.done is not None:
             active.done, active.total, active.cost = event.done, event.total, event.cost
             active.seconds_left = event.seconds_left
-        if event.error and not is_locked(self.runs / id):  # else another worker has started it at the same moment
-            write_error(self.runs / id, event.error)
+        if event.error and not is_locked(
+            self.runs_folder / id
+        ):  # else another worker has started it at the same moment
+            write_error(self.runs_folder / id, event.error)
         if event.crash:
             log.error("run %s failed: %s", id, event.crash)
         batch.add(event)
@@ -317,7 +319,7 @@ def _select_documents(study: Study, new: NewRun) -> list[Document]:
     return list(study.iter_documents_head(new.first) if new.first else study.iter_documents())
 
 
-def _items_for_process(study: Study, run_plan: ModelPlan) -> Iterable[StudyItem]:
+def _items_for_process(study: Study, run_plan: RunPlan) -> Iterable[StudyItem]:
     """What a process must read to make the same plan: the texts, and others' work where it is shown or judged."""
     protocol, settings = run_plan.protocol, run_plan.record.settings
     yield study.settings.model_copy(update={"protocols": tuple(study.protocols)})
@@ -331,7 +333,7 @@ def _items_for_process(study: Study, run_plan: ModelPlan) -> Iterable[StudyItem]
         yield from study.iter_annotations()
 
 
-def _known_calls(study: Study, run_plan: ModelPlan) -> dict[str, tuple[str, ...]]:
+def _known_calls(study: Study, run_plan: RunPlan) -> dict[str, tuple[str, ...]]:
     """The calls behind what the study has already, which need not be written again."""
     return {annotation.id: read_reply_note(annotation).calls for annotation in run_annotations(study, run_plan.record)}
 
@@ -346,7 +348,7 @@ def annotator_ids(record: RunRecord) -> tuple[str, ...]:
 def run_annotations(study: Study, record: RunRecord) -> Sequence[Annotation]:
     """The annotations of a run's annotators under its protocol."""
     ids = list(annotator_ids(record))
-    chosen = study.only(pl.col("annotator").is_in(ids) & (pl.col("protocol") == record.protocol))
+    chosen = study.filter_annotations(pl.col("annotator").is_in(ids) & (pl.col("protocol") == record.protocol))
     return [annotation for annotation in chosen.iter_annotations() if "llm" in annotation.meta]
 
 

@@ -36,11 +36,13 @@ PACE_WINDOW = timedelta(days=7)
 
 def build_overview(snapshot: Snapshot, people: AnnotatorTable) -> Overview:
     """Everything on the page."""
-    work, settings = snapshot.seen.study.annotations, snapshot.study.settings
+    work, settings = snapshot.human_work.study.annotations, snapshot.study.settings
     done = dict(work.group_by("document").len().iter_rows())
-    progress = _design_progress(snapshot) or _text_progress(snapshot.texts["id"], done, snapshot.per_document)
-    findings = [] if snapshot.no_marks_reason else agree(snapshot.seen, ["alpha"])
-    alphas = [Figure.of(row.estimate) for row in findings if row.columns["label"] == ANY]
+    progress = _design_progress(snapshot) or _text_progress(
+        snapshot.assigned_texts["id"], done, snapshot.annotators_per_document
+    )
+    findings = [] if snapshot.no_marks_reason else agree(snapshot.human_work, ["alpha"])
+    alphas = [Figure.from_estimate(row.estimate) for row in findings if row.columns["label"] == ANY]
     pace = annotations_per_day(work["submitted"].drop_nulls().to_list(), snapshot.now)
     cost = _cost_per_text(snapshot)
     spent = pay.cost(settings, pay.compute_earnings(snapshot.study, (), snapshot.protocol)).total
@@ -50,14 +52,16 @@ def build_overview(snapshot: Snapshot, people: AnnotatorTable) -> Overview:
         state=snapshot.state,
         protocol=snapshot.protocol.id,
         looks=label_looks(snapshot.protocol),
-        per_document=snapshot.per_document,
-        documents=len(snapshot.texts),
+        per_document=snapshot.annotators_per_document,
+        documents=len(snapshot.assigned_texts),
         annotations=progress,
         drafts=sum(row.drafts for row in of_people),
         pace=pace,
         days=(progress.of - progress.done) / pace.value if pace.value else None,
         agreement=alphas[0] if alphas else Figure(value=None, why=snapshot.no_marks_reason),
-        active=compute_quartiles(work["active_seconds"], "no times yet", "active-seconds", **snapshot.seen.fields),
+        active=compute_quartiles(
+            work["active_seconds"], "no times yet", "active-seconds", **snapshot.human_work.fields
+        ),
         pay=_hourly_pay(of_people, settings.price),
         spent=None if cost is None else spent,
         pay_floor=settings.pay_floor,
@@ -76,14 +80,16 @@ def build_overview(snapshot: Snapshot, people: AnnotatorTable) -> Overview:
 
 def _changes_since_yesterday(snapshot: Snapshot) -> RecentChange:
     """What was handed in within the last day, and how far people agreed before."""
-    seen, first = snapshot.seen, snapshot.now - timedelta(days=1)
+    seen, first = snapshot.human_work, snapshot.now - timedelta(days=1)
     work = seen.study.annotations
     recent = work.filter(pl.col("submitted") > first)
     before = work.filter((pl.col("submitted") <= first) | pl.col("submitted").is_null())["annotator"].unique()
     was: float | None = None
     if len(recent) and not snapshot.no_marks_reason and len(before):
-        earlier = seen.study.only((pl.col("submitted") <= first) | pl.col("submitted").is_null())
-        was = Figure.of(agree(replace(seen, study=earlier), ["alpha"], by_label=False, draws=0)[0].estimate).value
+        earlier = seen.study.filter_annotations((pl.col("submitted") <= first) | pl.col("submitted").is_null())
+        was = Figure.from_estimate(
+            agree(replace(seen, study=earlier), ["alpha"], by_label=False, draws=0)[0].estimate
+        ).value
     return RecentChange(
         annotations=len(recent),
         marks=int(seen.study.marks["annotation"].is_in(recent["id"].implode()).sum()),
@@ -95,8 +101,8 @@ def _changes_since_yesterday(snapshot: Snapshot) -> RecentChange:
 def _influential_texts(snapshot: Snapshot) -> dict[str, str]:
     """The text without which a figure would differ most, by the figure's name."""
     moved: dict[str, str] = {}
-    if not snapshot.no_marks_reason and not snapshot.seen.study.annotations.is_empty():
-        for label, document in most_influential_texts(snapshot.seen).items():
+    if not snapshot.no_marks_reason and not snapshot.human_work.study.annotations.is_empty():
+        for label, document in most_influential_texts(snapshot.human_work).items():
             moved["agreement" if label == ANY else f"label/{label}"] = document
         moved |= dict(_influence_on_rates(snapshot))
     return moved | dict(_influence_on_time(snapshot))
@@ -104,14 +110,16 @@ def _influential_texts(snapshot: Snapshot) -> dict[str, str]:
 
 def _influence_on_rates(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     """Of each system's rate, and of the means over texts."""
-    study = snapshot.seen.study
+    study = snapshot.human_work.study
     marks = study.marks.join(study.annotations.select(annotation="id", document="document"), on="annotation")
     texts = (
         study.annotations.group_by("document", maintain_order=True)
         .agg(readings=pl.len())
         .join(marks.group_by("document").agg(marks=pl.len()), on="document", how="left")
         .join(
-            snapshot.texts.select(meta_entry("model"), document="id", words=pl.col("text").str.count_matches(r"\S+")),
+            snapshot.assigned_texts.select(
+                meta_entry("model"), document="id", words=pl.col("text").str.count_matches(r"\S+")
+            ),
             on="document",
         )
         .with_columns(pl.col("marks").fill_null(0), words=pl.col("words") * pl.col("readings"))
@@ -135,14 +143,14 @@ def _most_influential_text(name: str, texts: pl.DataFrame, change: pl.Expr) -> I
 
 def _influence_on_time(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     """Of the median time: the text whose own median lies farthest from it."""
-    timed = snapshot.seen.study.annotations.filter(pl.col("active_seconds").is_not_null())
+    timed = snapshot.human_work.study.annotations.filter(pl.col("active_seconds").is_not_null())
     texts = timed.group_by("document", maintain_order=True).agg(pl.col("active_seconds").median())
     yield from _most_influential_text("active", texts, pl.col("active_seconds") - timed["active_seconds"].median())
 
 
 def annotations_per_day(submitted: Sequence[datetime], now: datetime) -> Figure:
     """Annotations a day over the last week, or since the first one where that is later."""
-    signature = str(Signature.of(statistic="pace", per="day", window=f"{PACE_WINDOW.days} days"))
+    signature = str(Signature.from_fields(statistic="pace", per="day", window=f"{PACE_WINDOW.days} days"))
     recent = [time for time in submitted if time > now - PACE_WINDOW]
     if not recent:
         return Figure(value=None, why="nothing handed in for a week", signature=signature)
@@ -169,16 +177,20 @@ def _design_progress(snapshot: Snapshot) -> StudyProgress | None:
     cells = _design_cells(snapshot)
     if not cells:
         return None
-    texts = {cell.name: cell.people * (cell.texts or len(snapshot.texts)) for cell in cells}
+    texts = {cell.name: cell.people * (cell.texts or len(snapshot.assigned_texts)) for cell in cells}
     people = snapshot.study.annotators.select(annotator="id", cell="cell")
-    read = dict(snapshot.seen.study.annotations.join(people, on="annotator").group_by("cell").len().iter_rows())
+    read = dict(snapshot.human_work.study.annotations.join(people, on="annotator").group_by("cell").len().iter_rows())
     return StudyProgress(done=sum(min(read.get(name, 0), of) for name, of in texts.items()), of=sum(texts.values()))
 
 
 def _cost_per_text(snapshot: Snapshot) -> float | None:
     """What one more text costs with fees, on the average over the cells of a design; None where no pay is set."""
     settings = snapshot.study.settings
-    paid = [(cell.pay, cell.people, cell.texts or len(snapshot.texts)) for cell in _design_cells(snapshot) if cell.pay]
+    paid = [
+        (cell.pay, cell.people, cell.texts or len(snapshot.assigned_texts))
+        for cell in _design_cells(snapshot)
+        if cell.pay
+    ]
     if paid:
         total = sum(pay * people for pay, people, _ in paid)
         return (1 + settings.fees) * total / sum(people * texts for _, people, texts in paid)
@@ -193,15 +205,15 @@ def _hourly_pay(people: Iterable[AnnotatorRow], price: float | None) -> Quartile
 
 
 def _label_rows(snapshot: Snapshot, findings: Iterable[Finding]) -> Iterator[LabelRow]:
-    marks = dict(snapshot.seen.study.marks.group_by("label").len().iter_rows())
+    marks = dict(snapshot.human_work.study.marks.group_by("label").len().iter_rows())
     for row in findings:
         label = str(row.columns["label"])
         if label != ANY:
-            yield LabelRow(label=label, marks=marks.get(label, 0), agreement=Figure.of(row.estimate))
+            yield LabelRow(label=label, marks=marks.get(label, 0), agreement=Figure.from_estimate(row.estimate))
 
 
 def _model_rows(snapshot: Snapshot, done: dict[str, int]) -> Iterator[ModelRow]:
-    models = snapshot.texts.select("id", meta_entry("model"))
+    models = snapshot.assigned_texts.select("id", meta_entry("model"))
     rates = (
         {}
         if snapshot.no_marks_reason
@@ -213,7 +225,10 @@ def _model_rows(snapshot: Snapshot, done: dict[str, int]) -> Iterator[ModelRow]:
         teeth = sorted((done.get(id, 0) for id in part["id"]), reverse=True)
         rate = rates.get(model, Figure(value=None, why=snapshot.no_marks_reason or "no annotations yet"))
         yield ModelRow(
-            model=model, teeth=tuple(teeth), progress=_text_progress(part["id"], done, snapshot.per_document), rate=rate
+            model=model,
+            teeth=tuple(teeth),
+            progress=_text_progress(part["id"], done, snapshot.annotators_per_document),
+            rate=rate,
         )
 
 
@@ -223,22 +238,22 @@ def _watched_figures(snapshot: Snapshot) -> Iterator[WatchedFigure]:
         return
     allocation = snapshot.study.settings.allocation
     strata = study_strata(snapshot.study, allocation) if allocation else None
-    for finding in monitored_means(snapshot.seen, strata):
-        yield WatchedFigure.model_validate({**finding.columns, "figure": Figure.of(finding.estimate)})
+    for finding in monitored_means(snapshot.human_work, strata):
+        yield WatchedFigure.model_validate({**finding.columns, "figure": Figure.from_estimate(finding.estimate)})
 
 
 def _rate_by_model(snapshot: Snapshot) -> dict[object, Figure]:
     """Marks per 100 words of each system that somebody has read."""
-    if snapshot.seen.study.annotations.is_empty():
+    if snapshot.human_work.study.annotations.is_empty():
         return {}
-    findings = measure(snapshot.seen, ["rate-1000"], ["model"], detail="any")
+    findings = measure(snapshot.human_work, ["rate-1000"], ["model"], detail="any")
     return {
-        finding.columns["model"]: Figure.of(finding.estimate, 0.1)
+        finding.columns["model"]: Figure.from_estimate(finding.estimate, 0.1)
         for finding in findings
         if finding.columns["label"] == ANY
     }
 
 
 def _overall_rate(snapshot: Snapshot) -> Figure:
-    findings = measure(snapshot.seen, ["rate-1000"], detail="any")
-    return Figure.of(next(finding.estimate for finding in findings if finding.columns["label"] == ANY), 0.1)
+    findings = measure(snapshot.human_work, ["rate-1000"], detail="any")
+    return Figure.from_estimate(next(finding.estimate for finding in findings if finding.columns["label"] == ANY), 0.1)

@@ -47,7 +47,7 @@ router = APIRouter(prefix="/api/admin", tags=["researchers"])
 @router.get("/recruiting")
 def recruiting(snapshots: Snapshots, _: Viewer) -> schema.Recruiting:
     """Who came, how far they are, what is noticed about them, and what it costs."""
-    return snapshots.ask(recruiting_page)
+    return snapshots.read(recruiting_page)
 
 
 def recruiting_page(pages: StudyPages) -> schema.Recruiting:
@@ -92,7 +92,7 @@ def recruiting_page(pages: StudyPages) -> schema.Recruiting:
 def design(snapshots: Snapshots, _: Viewer) -> schema.DesignPage:
     """How each cell of the study's design is filled now; no cells where the study has no design."""
     store = snapshots.store
-    with store.database.reading() as transaction:
+    with store.database.read_transaction() as transaction:
         states = design_cells_storage.cell_states(store, transaction)
     rows = (
         schema.DesignCellRow(
@@ -103,10 +103,10 @@ def design(snapshots: Snapshots, _: Viewer) -> schema.DesignPage:
             working=state.working,
             gone=state.gone,
             excluded=state.excluded,
-            closed=state.closed,
+            closed=state.closed_place_count,
             open=state.open_place_count,
             pay=state.cell.pay,
-            texts=store.plan().cells[state.cell.name].texts,
+            texts=store.assignment_plan().cells[state.cell.name].texts_per_person,
         )
         for state in states
     )
@@ -125,7 +125,7 @@ async def set_reopen(snapshots: Snapshots, session: Editor, wanted: schema.Reope
     if settings.design is None:
         raise ProblemError("not-found", "This study has no design, so no places are kept in it.")
     changed = settings.model_copy(update={"design": settings.design.model_copy(update={"reopen": wanted.reopen})})
-    await snapshots.store.change(researcher_actions_storage.set_settings, session.who, changed)
+    await snapshots.store.change_study(researcher_actions_storage.set_settings, session.who, changed)
     snapshots.invalidate()
 
 
@@ -140,7 +140,7 @@ def _recruit_row(
     test = onboarding.qualification_result(snapshot.protocol, annotator)
     return schema.Recruit(
         id=annotator.id,
-        name=snapshot.names[annotator.id],
+        name=snapshot.name_by_annotator[annotator.id],
         condition=annotator.condition,
         platform=annotator.platform,
         stage=earned.stage,
@@ -188,7 +188,9 @@ def _qualification_scores(protocol: Protocol, people: Iterable[Annotator]) -> sc
     if test is None:
         return None
     took = [result.score for person in people if (result := onboarding.qualification_result(protocol, person))]
-    return schema.QualificationScores(scores=tuple(took), needed=test.pass_at, of=test.total, attempts=test.attempts)
+    return schema.QualificationScores(
+        scores=tuple(took), needed=test.pass_at, of=test.max_points, attempts=test.attempts
+    )
 
 
 # --- one person's attempts ----------------------------------------------------------------------------------------
@@ -205,12 +207,12 @@ def attempts(snapshots: Snapshots, _: Viewer, id: Id) -> tuple[schema.AttemptRes
             raise ProblemError("not-found", f"No annotator is called {id!r}{near}")
         return tuple(practice_attempts(study, id))
 
-    return snapshots.ask(lambda pages: page(pages.snapshot.study))
+    return snapshots.read(lambda pages: page(pages.snapshot.study))
 
 
 def practice_attempts(study: Study, annotator: str) -> Iterable[schema.AttemptResult]:
     """Everything that somebody practised, under every protocol, in the order of the way."""
-    practice = study.only((pl.col("annotator") == annotator) & (pl.col("phase") != "work"))
+    practice = study.filter_annotations((pl.col("annotator") == annotator) & (pl.col("phase") != "work"))
     annotations = list(iter_annotations(practice.annotations, practice.marks, practice.units))
     person = next(annotation for annotation in study.iter_annotators() if annotation.id == annotator)
     order = {"training": 0, "qualification": 1}
@@ -238,7 +240,7 @@ def _attempt_result(
         phase="qualification" if tested else "training",
         attempt=round + 1,
         score=graded.score if graded else None,
-        of=test.total if test and tested else 0,
+        of=test.max_points if test and tested else 0,
         passed=_has_passed(protocol, person, graded) if graded else None,
         when=_attempt_time(graded, given),
         exercises=exercises,
@@ -269,11 +271,11 @@ def _exercise_result(
 ) -> schema.ExerciseResult:
     graded = _grade_item(item, annotation)
     choice = item.given if isinstance(item.given, Choice) else None
-    label = protocol.named(item.given.label) if isinstance(item.given, Exercise) and item.given.label else None
+    label = protocol.find_label(item.given.label) if isinstance(item.given, Exercise) and item.given.label else None
     part = (item.part.title or item.part.name) if item.part else ""
     return schema.ExerciseResult(
         document=annotation.document,
-        title=label.shown if label else f"{part} {item.number}".strip(),
+        title=label.display_title if label else f"{part} {item.number}".strip(),
         points=round(graded.points, 6),
         of=graded.of,
         found=len(graded.found),
@@ -300,11 +302,13 @@ def screening_suggestions(snapshots: Snapshots, _: Viewer) -> tuple[schema.Sugge
 
     def page(pages: StudyPages) -> tuple[schema.SuggestionRow, ...]:
         return tuple(
-            schema.SuggestionRow(name=pages.snapshot.names[suggestion.annotator], **dataclasses.asdict(suggestion))
+            schema.SuggestionRow(
+                name=pages.snapshot.name_by_annotator[suggestion.annotator], **dataclasses.asdict(suggestion)
+            )
             for suggestion in pages.suggestions
         )
 
-    return snapshots.ask(page)
+    return snapshots.read(page)
 
 
 @router.get("/screen/people")
@@ -313,18 +317,18 @@ def list_screened_people(snapshots: Snapshots, _: Viewer) -> tuple[schema.Screen
 
     def page(pages: StudyPages) -> tuple[schema.ScreenedPersonRow, ...]:
         people = screened_people(pages.snapshot.study, pages.suggestions, pages.arrivals)
-        names = pages.snapshot.names
+        names = pages.snapshot.name_by_annotator
         return tuple(
             schema.ScreenedPersonRow(name=names[person.annotator], **dataclasses.asdict(person)) for person in people
         )
 
-    return snapshots.ask(page)
+    return snapshots.read(page)
 
 
 @router.put("/screen/decisions")
 async def decide_suggestions(snapshots: Snapshots, session: Editor, decided: schema.BulkDecision) -> None:
     """Decide about many suggestions at once: set work or people aside, or keep work in spite of rules."""
-    await snapshots.store.change(
+    await snapshots.store.change_study(
         researcher_actions_storage.apply_screening_decisions,
         session.who,
         decided.exclude,
@@ -338,7 +342,7 @@ async def decide_suggestions(snapshots: Snapshots, session: Editor, decided: sch
 @router.put("/annotation/kept")
 async def keep_annotation(snapshots: Snapshots, session: Editor, id: Id, decided: schema.KeepDecision) -> None:
     """Keep an annotation in spite of what some rules say; nobody is asked about them again."""
-    await snapshots.store.change(researcher_actions_storage.keep_annotation, session.who, id, decided.rules)
+    await snapshots.store.change_study(researcher_actions_storage.keep_annotation, session.who, id, decided.rules)
     snapshots.invalidate()
 
 
@@ -348,19 +352,21 @@ async def keep_annotation(snapshots: Snapshots, session: Editor, id: Id, decided
 @router.put("/annotator/bonus")
 async def set_bonus(snapshots: Snapshots, session: Editor, id: Id, bonus: schema.BonusRequest) -> None:
     """Give an annotator a bonus, or take it away with an amount of 0."""
-    await snapshots.store.change(researcher_actions_storage.set_bonus, session.who, id, bonus.amount, bonus.reason)
+    await snapshots.store.change_study(
+        researcher_actions_storage.set_bonus, session.who, id, bonus.amount, bonus.reason
+    )
     snapshots.invalidate()
 
 
 @router.post("/design/bonus")
 async def pay_floor_bonus(snapshots: Snapshots, session: Editor, cell: Annotated[str, Query()]) -> schema.CellPayRow:
     """Give everybody who is done in a cell the bonus that brings its median pay per hour up to the study's floor."""
-    rows = await run_in_threadpool(snapshots.ask, _cell_pay)
+    rows = await run_in_threadpool(snapshots.read, _cell_pay)
     row = next((row for row in rows if row.cell == cell), None)
     if row is None or not row.lacking:
         raise ProblemError("conflict", f"Nobody in {cell or 'that cell'} lacks pay: somebody may have paid it already.")
     bonuses = {person.annotator: pay_rules.top_up_bonus(person.bonus, row.lacking) for person in row.people}
-    await snapshots.store.change(researcher_actions_storage.set_bonuses, session.who, bonuses)
+    await snapshots.store.change_study(researcher_actions_storage.set_bonuses, session.who, bonuses)
     snapshots.invalidate()
     return _cell_pay_row(row)
 
@@ -381,10 +387,10 @@ def download_pay_file(
 ) -> Response:
     """Who is to be paid what, with worker ids: all of it, or bonuses as a platform takes them."""
     with (
-        snapshots.store.database.reading() as transaction
+        snapshots.store.database.read_transaction() as transaction
     ):  # not what is remembered, should ids have been forgotten since
         arrivals = arrivals_storage.arrivals(snapshots.store, transaction)
-    people = snapshots.ask(
+    people = snapshots.read(
         lambda pages: pay_rules.compute_earnings(pages.snapshot.study, arrivals, pages.snapshot.protocol)
     )
     snapshots.store.run_job_sync(audit_log_storage.record_single_action, session.who, "took a pay file", {"form": form})

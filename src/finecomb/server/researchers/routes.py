@@ -32,7 +32,7 @@ from finecomb.server.researchers.document_views import DocumentQuery, document_l
 from finecomb.server.researchers.snapshot_cache import SnapshotCache, StudyPages
 from finecomb.server.researchers.study_export import export_study
 from finecomb.statistics.agreement import second_pass_changes
-from finecomb.statistics.measures.counts import meta_names
+from finecomb.statistics.measures.study_counts import meta_names
 
 router = APIRouter(prefix="/api/admin", tags=["researchers"])
 Viewer = Annotated[Session, Depends(require_researcher("viewer"))]
@@ -75,7 +75,7 @@ def _public_url(request: Request, path: str) -> str:
 @router.get("/overview", response_model=schema.Overview, responses={304: {"description": "As before"}})
 def overview(request: Request, snapshots: Snapshots, _: Viewer) -> Response:
     """Progress, time, cost, agreement, results and annotators. Send the `ETag` back to hear only of changes."""
-    return _etag_response(request, *snapshots.ask(lambda pages: (pages.tag, pages.overview)))
+    return _etag_response(request, *snapshots.read(lambda pages: (pages.tag, pages.overview)))
 
 
 def _etag_response(request: Request, tag: str, record: Record) -> Response:
@@ -98,7 +98,7 @@ def documents(
 ) -> schema.DocumentList:
     """Documents in the study's order, found by id, words, model or label, some at a time."""
     wanted = DocumentQuery(show, search, model, label, offset, limit)
-    return snapshots.ask(lambda pages: document_list(pages.documents, wanted))
+    return snapshots.read(lambda pages: document_list(pages.documents, wanted))
 
 
 @router.get("/document", response_model=schema.DocumentPage, responses={304: {"description": "As before"}})
@@ -109,7 +109,7 @@ def document(request: Request, snapshots: Snapshots, _: Viewer, id: Id) -> Respo
         _require_known_id(id, "document", pages.snapshot.study.documents["id"].to_list())
         return pages.tag, document_page(pages.snapshot, pages.documents, id)
 
-    return _etag_response(request, *snapshots.ask(page))
+    return _etag_response(request, *snapshots.read(page))
 
 
 @router.get("/annotator")
@@ -117,10 +117,10 @@ def annotator(snapshots: Snapshots, _: Viewer, id: Id) -> schema.AnnotatorPage:
     """One annotator: texts, times, marks, agreement with the others, checks and notes."""
 
     def page(pages: StudyPages) -> schema.AnnotatorPage:
-        _require_known_id(id, "annotator", list(pages.snapshot.names))
-        return pages.people.page(id)
+        _require_known_id(id, "annotator", list(pages.snapshot.name_by_annotator))
+        return pages.annotator_table.annotator_page(id)
 
-    return snapshots.ask(page)
+    return snapshots.read(page)
 
 
 def _require_known_id(id: str, what: str, ids: list[str]) -> None:
@@ -134,42 +134,42 @@ def _require_known_id(id: str, what: str, ids: list[str]) -> None:
 @router.put("/annotator/excluded")
 async def exclude_annotator(snapshots: Snapshots, session: Editor, id: Id, why: schema.ReasonedDecision) -> None:
     """Set all work of an annotator aside, with a reason. Nothing is deleted."""
-    await snapshots.store.change(researcher_actions_storage.exclude_annotator, session.who, id, why.reason)
+    await snapshots.store.change_study(researcher_actions_storage.exclude_annotator, session.who, id, why.reason)
     snapshots.invalidate()
 
 
 @router.delete("/annotator/excluded")
 async def restore_annotator(snapshots: Snapshots, session: Editor, id: Id) -> None:
     """Let an annotator's work count again."""
-    await snapshots.store.change(researcher_actions_storage.restore_annotator, session.who, id)
+    await snapshots.store.change_study(researcher_actions_storage.restore_annotator, session.who, id)
     snapshots.invalidate()
 
 
 @router.put("/annotation/excluded")
 async def exclude_annotation(snapshots: Snapshots, session: Editor, id: Id, why: schema.ReasonedDecision) -> None:
     """Set one annotation aside, with a reason. Nothing is deleted."""
-    await snapshots.store.change(researcher_actions_storage.exclude_annotation, session.who, id, why.reason)
+    await snapshots.store.change_study(researcher_actions_storage.exclude_annotation, session.who, id, why.reason)
     snapshots.invalidate()
 
 
 @router.delete("/annotation/excluded")
 async def restore_annotation(snapshots: Snapshots, session: Editor, id: Id) -> None:
     """Let an annotation count again."""
-    await snapshots.store.change(researcher_actions_storage.restore_annotation, session.who, id)
+    await snapshots.store.change_study(researcher_actions_storage.restore_annotation, session.who, id)
     snapshots.invalidate()
 
 
 @router.put("/annotator/name")
 async def name_annotator(snapshots: Snapshots, session: Editor, id: Id, given: schema.DisplayName) -> None:
     """Call an annotator something; only researchers see it."""
-    await snapshots.store.change(researcher_actions_storage.name_annotator, session.who, id, given.name)
+    await snapshots.store.change_study(researcher_actions_storage.name_annotator, session.who, id, given.name)
     snapshots.invalidate()
 
 
 @router.delete("/annotator/browser")
 async def release_browser(snapshots: Snapshots, session: Editor, id: Id) -> None:
     """Let somebody who came from a platform go on in another browser than the one they began in."""
-    await snapshots.store.change(arrivals_storage.release_browser, session.who, id)
+    await snapshots.store.change_study(arrivals_storage.release_browser, session.who, id)
 
 
 # --- links --------------------------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ async def release_browser(snapshots: Snapshots, session: Editor, id: Id) -> None
 @router.get("/links")
 def links(request: Request, store: ServedStore, _: Editor) -> schema.Links:
     """The open link, and who has a personal one."""
-    with store.database.reading() as transaction:
+    with store.database.read_transaction() as transaction:
         links_of = researcher_actions_storage.link_usage_by_annotator(store, transaction)
     token = access_storage.open_link_token(store)
     return schema.Links(
@@ -197,7 +197,7 @@ async def make_links(
     """Personal links, for new people or for some by name. They are shown once."""
     if not wanted.count and not wanted.names:
         raise ProblemError("refused", "Say for how many people, or for whom.")
-    personal_links = await snapshots.store.change(
+    personal_links = await snapshots.store.change_study(
         researcher_actions_storage.make_links, session.who, wanted.count, wanted.names
     )
     snapshots.invalidate()
@@ -210,13 +210,13 @@ async def make_links(
 @router.delete("/links")
 async def revoke_links(store: ServedStore, session: Editor, annotator: Id) -> None:
     """Let an annotator's links open nothing any more, and sign them out."""
-    await store.change(researcher_actions_storage.revoke_links, session.who, annotator)
+    await store.change_study(researcher_actions_storage.revoke_links, session.who, annotator)
 
 
 @router.put("/open-link")
 async def set_open_link(store: ServedStore, session: Editor, joining: schema.OpenLinkRequest) -> None:
     """Make a new open link, which replaces the old one, or have none."""
-    await store.change(researcher_actions_storage.set_open_link, session.who, joining.on)
+    await store.change_study(researcher_actions_storage.set_open_link, session.who, joining.on)
 
 
 # --- running the study --------------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ async def set_open_link(store: ServedStore, session: Editor, joining: schema.Ope
 @router.get("/study")
 def study(snapshots: Snapshots, _: Viewer) -> schema.StudyConfig:
     """How the study is run: state, settings, protocols."""
-    return snapshots.ask(lambda pages: _study_config(snapshots.store, pages.snapshot.study))
+    return snapshots.read(lambda pages: _study_config(snapshots.store, pages.snapshot.study))
 
 
 def _study_config(store: Store, study: Study) -> schema.StudyConfig:
@@ -253,7 +253,7 @@ def _study_config(store: Store, study: Study) -> schema.StudyConfig:
 @router.put("/state")
 async def set_state(snapshots: Snapshots, session: Editor, new: schema.NewState) -> None:
     """Open, pause or close the study, or run a pilot."""
-    await snapshots.store.change(researcher_actions_storage.set_state, session.who, new.state)
+    await snapshots.store.change_study(researcher_actions_storage.set_state, session.who, new.state)
     snapshots.invalidate()
 
 
@@ -268,14 +268,14 @@ async def set_settings(snapshots: Snapshots, session: Editor, changes: Settings)
     except ValidationError as error:
         raise validation_problem("This setting", error) from None
     await run_in_threadpool(_check_settings, snapshots, settings)
-    await snapshots.store.change(researcher_actions_storage.set_settings, session.who, settings)
+    await snapshots.store.change_study(researcher_actions_storage.set_settings, session.who, settings)
     snapshots.invalidate()
     return settings
 
 
 def _check_settings(snapshots: SnapshotCache, settings: Settings) -> None:
     """Refuse names of what is not there."""
-    now = snapshots.ask(lambda pages: pages.snapshot.study)
+    now = snapshots.read(lambda pages: pages.snapshot.study)
     named = [
         ("attention check", settings.attention_checks, now.documents["id"].to_list(), "no document"),
         ("stratum", settings.strata, meta_names(now), "no fact about documents"),
@@ -315,7 +315,7 @@ async def add_protocol(
 ) -> schema.ProtocolRow:
     """Put a protocol in force: the YAML is the body, `name` is for messages. One in use is frozen: count it up."""
     protocol = await run_in_threadpool(upload_process.read_protocol, await request.body(), name)
-    await snapshots.store.change(researcher_actions_storage.add_protocol, session.who, protocol)
+    await snapshots.store.change_study(researcher_actions_storage.add_protocol, session.who, protocol)
     snapshots.invalidate()
     return schema.ProtocolRow(id=protocol.id, title=protocol.title, annotations=0, current=True)
 
@@ -334,10 +334,10 @@ async def add_documents(
     `text` and `id` are what a table calls those columns, where it calls them otherwise.
     """
     content = await request.body()
-    ids = await run_in_threadpool(snapshots.ask, lambda pages: set(pages.snapshot.study.documents["id"]))
+    ids = await run_in_threadpool(snapshots.read, lambda pages: set(pages.snapshot.study.documents["id"]))
     columns = {ours: theirs for ours, theirs in (("text", text), ("id", id)) if theirs}
     new_documents, notes = await run_in_threadpool(upload_process.read_documents, content, name, columns, ids)
-    await snapshots.store.change(researcher_actions_storage.add_documents, session.who, new_documents)
+    await snapshots.store.change_study(researcher_actions_storage.add_documents, session.who, new_documents)
     snapshots.invalidate()
     return schema.UploadResult(documents=len(new_documents), notes=tuple(notes))
 
@@ -348,7 +348,7 @@ async def add_documents(
 @router.get("/researchers")
 def researchers(store: ServedStore, _: Viewer) -> tuple[schema.ResearcherRow, ...]:
     """Who may see these pages."""
-    with store.database.reading() as transaction:
+    with store.database.read_transaction() as transaction:
         people = researcher_actions_storage.researchers(store, transaction)
     return tuple(
         schema.ResearcherRow(id=person.id, role=person.role, since=_from_timestamp(person.created)) for person in people
@@ -360,20 +360,20 @@ async def invite_researcher(
     request: Request, store: ServedStore, session: RecentOwner, new: schema.Invitation
 ) -> schema.SignInLink:
     """A link that lets one more researcher in, once and within a week."""
-    token = await store.change(researcher_actions_storage.invite_researcher, session.who, new.id, new.role)
+    token = await store.change_study(researcher_actions_storage.invite_researcher, session.who, new.id, new.role)
     return schema.SignInLink(url=_public_url(request, f"sign-in/{token}"))
 
 
 @router.put("/researcher")
 async def set_role(store: ServedStore, session: RecentOwner, id: Id, new: schema.NewRole) -> None:
     """Give a researcher another role."""
-    await store.change(researcher_actions_storage.set_role, session.who, id, new.role)
+    await store.change_study(researcher_actions_storage.set_role, session.who, id, new.role)
 
 
 @router.delete("/researcher")
 async def remove_researcher(store: ServedStore, session: RecentOwner, id: Id) -> None:
     """Take a researcher's access away."""
-    await store.change(researcher_actions_storage.remove_researcher, session.who, id)
+    await store.change_study(researcher_actions_storage.remove_researcher, session.who, id)
 
 
 @router.get("/audit")
@@ -381,7 +381,7 @@ def list_audit_log(
     store: ServedStore, _: Viewer, most: Annotated[int, Query(ge=1, le=10_000)] = 200
 ) -> tuple[schema.AuditEntry, ...]:
     """What researchers did, newest first."""
-    with store.database.reading() as transaction:
+    with store.database.read_transaction() as transaction:
         lines = audit_log.latest_entries(store, transaction, most)
     return tuple(
         schema.AuditEntry(when=_from_timestamp(at), who=who, did=did, about=from_json(about))
@@ -399,13 +399,13 @@ def _from_timestamp(seconds: float) -> datetime:
 @router.get("/exports")
 def list_exports(snapshots: Snapshots, _: Viewer) -> tuple[schema.Export, ...]:
     """Every format that can be written, and what it could not hold of this study."""
-    return snapshots.ask(lambda pages: pages.exports)
+    return snapshots.read(lambda pages: pages.exports)
 
 
 @router.get("/export", response_class=FileResponse)
 def download_export(snapshots: Snapshots, session: RecentViewer, format: Id) -> FileResponse:
     """The whole study as a file of that format; a folder comes as a .zip."""
-    study = snapshots.ask(lambda pages: pages.snapshot.study)
+    study = snapshots.read(lambda pages: pages.snapshot.study)
     folder = Path(tempfile.mkdtemp(prefix="finecomb-"))
     try:
         file = export_study(study, format, folder)

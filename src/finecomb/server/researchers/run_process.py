@@ -21,7 +21,7 @@ from finecomb import formats
 from finecomb.annotators.llm.model_calls import CallProgress
 from finecomb.annotators.llm.prompt import PromptTemplate
 from finecomb.annotators.llm.run_folder import TextRetry
-from finecomb.annotators.llm.runs import ModelPlan, execute, plan
+from finecomb.annotators.llm.runs import RunPlan, execute_plan, plan_run
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, ModelSettings, Record
 
@@ -43,14 +43,14 @@ class RunJob(Record):
     """A prompt template; ours when empty."""
     retries: dict[str, TextRetry] = {}
 
-    def plan(self) -> ModelPlan:
+    def plan(self) -> RunPlan:
         """What is asked; refused with the reason when it cannot work."""
         study = formats.read(Path(self.study))
         template = PromptTemplate.parse(self.template, "the prompt") if self.template else None
         documents = [study.document(id) for id in self.documents]
         protocol = study.protocol(self.protocol)
-        run_plan = plan(study, self.settings, protocol, documents, self.name, template)
-        return run_plan.asking_again(self.retries)
+        run_plan = plan_run(study, self.settings, protocol, documents, self.name, template)
+        return run_plan.with_retries(self.retries)
 
 
 class RunEvent(Record):
@@ -82,7 +82,7 @@ class EventWriter:
         self._out.write(to_json(event.model_dump(mode="json", exclude_defaults=True)) + b"\n")
         self._out.flush()
 
-    def watch(self, progress: CallProgress) -> None:
+    def report_progress(self, progress: CallProgress) -> None:
         """Say how far it is, now and then."""
         if time.monotonic() - self._last < _PROGRESS_SECONDS and progress.done + progress.failed < progress.total:
             return
@@ -111,10 +111,10 @@ def main() -> None:
         run_plan = job.plan()
         for sample in range(job.settings.samples):
             events.write(RunEvent(annotator=run_plan.annotator(sample)))
-        execute(
+        execute_plan(
             run_plan,
             Path(job.runs),
-            watch=events.watch,
+            watch=events.report_progress,
             deliver=lambda annotation: events.write(RunEvent(annotation=annotation)),
         )
     except FinecombError as error:

@@ -37,9 +37,9 @@ class RunContext:
     def __init__(self, snapshots: SnapshotCache, manager: RunManager, journals: JournalCache) -> None:
         self.snapshots, self.manager, self.journals = snapshots, manager, journals
 
-    def study(self) -> Study:
+    def current_study(self) -> Study:
         """The study of this moment."""
-        return self.snapshots.ask(lambda pages: pages.snapshot.study)
+        return self.snapshots.read(lambda pages: pages.snapshot.study)
 
 
 def _run_context(request: Request, snapshots: Snapshots) -> RunContext:
@@ -69,7 +69,7 @@ def list_runs(desk: RunDependency, _: Viewer) -> RunList:
     """All runs with state, cost and failures, and the models that can be asked."""
     from finecomb.server.researchers.run_view import run_list
 
-    return run_list(desk.manager, desk.journals, desk.study())
+    return run_list(desk.manager, desk.journals, desk.current_study())
 
 
 @router.get("/run")
@@ -77,7 +77,7 @@ def get_run(desk: RunDependency, _: Viewer, id: Id) -> RunPage:
     """One run: its failures with their raw reply, and quotes that do not stand in their text as given."""
     from finecomb.server.researchers.run_view import run_page
 
-    return run_page(desk.manager, desk.journals, desk.study(), id)
+    return run_page(desk.manager, desk.journals, desk.current_study(), id)
 
 
 @router.post("/runs/preview")
@@ -85,16 +85,16 @@ def preview_run(desk: RunDependency, _: Editor, new: NewRun) -> RunPreview:
     """Exactly what would be sent for one text, and what the whole would cost. Nothing is sent."""
     from finecomb.server.researchers.run_view import run_preview
 
-    return run_preview(desk.manager, desk.study(), new)
+    return run_preview(desk.manager, desk.current_study(), new)
 
 
 @router.post("/runs")
 async def start_run(desk: RunDependency, session: Editor, new: NewRun) -> str:
     """Start a run, or go on with one; what it has got already is not asked again."""
     _check_budget(desk, session.role or "", new)
-    id = await run_in_threadpool(lambda: desk.manager.start(desk.study(), new))
+    id = await run_in_threadpool(lambda: desk.manager.start(desk.current_study(), new))
     about = new.model_dump(mode="json", exclude_defaults=True, exclude={"template"})
-    await desk.manager.store.do(
+    await desk.manager.store.run_job(
         audit_log_storage.record_single_action, session.who, "started run", {"run": id, **about}
     )
     return id
@@ -115,43 +115,45 @@ def _check_budget(desk: RunContext, role: str, new: NewRun) -> None:
 async def stop_run(desk: RunDependency, session: Editor, id: Id) -> None:
     """Stop a run. All it has got is kept, and it can go on later."""
     desk.manager.stop(id)
-    await desk.manager.store.do(audit_log_storage.record_single_action, session.who, "stopped run", {"run": id})
+    await desk.manager.store.run_job(audit_log_storage.record_single_action, session.who, "stopped run", {"run": id})
 
 
 @router.post("/run/text")
 async def retry_text(desk: RunDependency, session: Editor, id: Id, text: RetryRequest) -> None:
     """Ask for one text once more, with a longer reply where that is wanted."""
-    await run_in_threadpool(lambda: desk.manager.retry_text(desk.study(), id, text.document, text.max_tokens))
+    await run_in_threadpool(lambda: desk.manager.retry_text(desk.current_study(), id, text.document, text.max_tokens))
     about = {"run": id, **text.model_dump(mode="json", exclude_defaults=True)}
-    await desk.manager.store.do(audit_log_storage.record_single_action, session.who, "asked again", about)
+    await desk.manager.store.run_job(audit_log_storage.record_single_action, session.who, "asked again", about)
 
 
 @router.put("/run/quote")
 async def decide_quote(desk: RunDependency, session: Editor, decision: PlacementDecision) -> None:
     """Accept the place of a quote that is not in the text as given, or refuse it."""
-    from finecomb.annotators.llm.reply_parser import decided
+    from finecomb.annotators.llm.reply_parser import decide_placement
     from finecomb.collection.machine_work_storage import put_machine_work
 
-    study = await run_in_threadpool(desk.study)
+    study = await run_in_threadpool(desk.current_study)
     work = [annotation for annotation in study.iter_annotations() if annotation.id == decision.annotation]
     if not work:
         raise ProblemError("not-found", f"No annotation is called {decision.annotation!r}.")
-    changed = decided(work[0], decision.mark, decision.accept, session.who)
-    await desk.manager.store.change(put_machine_work, (), (changed,))
+    changed = decide_placement(work[0], decision.mark, decision.accept, session.who)
+    await desk.manager.store.change_study(put_machine_work, (), (changed,))
     about = decision.model_dump(mode="json")
-    await desk.manager.store.do(audit_log_storage.record_single_action, session.who, "decided about a quote", about)
+    await desk.manager.store.run_job(
+        audit_log_storage.record_single_action, session.who, "decided about a quote", about
+    )
     desk.snapshots.invalidate()
 
 
 @router.put("/runs/model")
 async def add_model(desk: RunDependency, session: Owner, new: NewModel) -> None:
     """A model that the study may ask; of its key only the name of a variable of the server is kept."""
-    from finecomb.annotators.llm.endpoint import host_of
+    from finecomb.annotators.llm.endpoint import parse_host
 
-    host_of(new.base_url)
+    parse_host(new.base_url)
     settings = desk.manager.store.head.settings
     fields = new.model_dump(exclude={"name"})
     models = {**settings.models, new.name: ModelSettings.model_validate(fields)}
     changed = settings.model_copy(update={"models": models})
-    await desk.manager.store.change(researcher_actions_storage.set_settings, session.who, changed)
+    await desk.manager.store.change_study(researcher_actions_storage.set_settings, session.who, changed)
     desk.snapshots.invalidate()

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from finecomb.annotators.llm.budget import Price
-from finecomb.annotators.llm.journal import FILE, JournalContent, entries_of
+from finecomb.annotators.llm.journal import JOURNAL_FILE, JournalContent, read_entries
 from finecomb.annotators.llm.local_models import PACKAGES
 from finecomb.annotators.llm.prompt import PromptTemplate, prompt_text
-from finecomb.annotators.llm.reply_parser import complete_marks
+from finecomb.annotators.llm.reply_parser import complete_mark_count
 from finecomb.annotators.llm.run_folder import (
     RunRecord,
     RunStatus,
@@ -20,7 +20,7 @@ from finecomb.annotators.llm.run_folder import (
     read_status,
     run_folders,
 )
-from finecomb.annotators.llm.runs import ModelPlan, name_clash
+from finecomb.annotators.llm.runs import RunPlan, name_clash
 from finecomb.core.model_notes import MarkNote, read_reply_note
 from finecomb.core.records import Annotation, Mark
 from finecomb.core.study import Study
@@ -56,16 +56,16 @@ class JournalCache:
 
     def content(self, folder: Path) -> JournalContent:
         """The journal of a run."""
-        path = folder / FILE
+        path = folder / JOURNAL_FILE
         size = path.stat().st_size if path.exists() else 0
         if self._contents.get(path, (-1,))[0] != size:
-            self._contents[path] = (size, JournalContent.of(entries_of(path)))
+            self._contents[path] = (size, JournalContent.from_entries(read_entries(path)))
         return self._contents[path][1]
 
 
 def run_list(manager: RunManager, journals: JournalCache, study: Study) -> RunList:
     """All runs, the newest first, and what can be asked."""
-    runs = tuple(run_row(manager, journals, study, folder) for folder in run_folders(manager.runs))
+    runs = tuple(run_row(manager, journals, study, folder) for folder in run_folders(manager.runs_folder))
     return RunList(
         runs=runs,
         models=tuple(_model_choices(manager)),
@@ -88,7 +88,7 @@ def _model_choices(manager: RunManager) -> Iterator[ModelChoice]:
             **settings.model_dump(include={"samples", "max_tokens", "budget"}),
         )
     for name in PACKAGES:
-        settings = manager.settings(NewRun(model=f"local:{name}"))
+        settings = manager.model_settings(NewRun(model=f"local:{name}"))
         yield ModelChoice(
             name=settings.model,
             model=settings.model,
@@ -148,7 +148,7 @@ def collect_run_annotations(
     manager: RunManager, study: Study, record: RunRecord, content: JournalContent, id: str
 ) -> list[Annotation]:
     """The annotations that were made of a run's replies, those just come in among them."""
-    work = {annotation.id: annotation for annotation in manager.work(study, record)}
+    work = {annotation.id: annotation for annotation in manager.cached_annotations(study, record)}
     active = manager.active.get(id)
     if active:
         work |= {key: value for key, value in active.annotations.items() if key not in work}
@@ -199,7 +199,7 @@ def _quote_counts(work: Iterable[Annotation]) -> QuoteCounts:
 
 
 def _placement_kind(mark: Mark) -> str:
-    note = MarkNote.of(mark)
+    note = MarkNote.from_mark(mark)
     if not mark.spans:
         return "missing"
     accepted = note.decision == "accepted"
@@ -208,8 +208,8 @@ def _placement_kind(mark: Mark) -> str:
 
 def run_page(manager: RunManager, journals: JournalCache, study: Study, id: str) -> RunPage:
     """One run with its failures and doubtful quotes."""
-    record = manager.record(id)
-    folder = manager.runs / id
+    record = manager.run_record(id)
+    folder = manager.runs_folder / id
     content = journals.content(folder)
     work = collect_run_annotations(manager, study, record, content, id)
     return RunPage(
@@ -251,7 +251,7 @@ def _failed_text(annotation: Annotation, content: JournalContent) -> FailedText:
         state=_text_state(annotation),
         why=(excluded.reason if excluded and excluded.by == "finecomb" else "").partition(": ")[2],
         reply=note.reply,
-        marks_read=complete_marks(note.reply) if note.state == "truncated" else 0,
+        marks_read=complete_mark_count(note.reply) if note.state == "truncated" else 0,
         when=entries[-1].when if entries else annotation.submitted,
         seconds=annotation.seconds,
         tokens=note.completion_tokens or None,
@@ -262,7 +262,7 @@ def _failed_text(annotation: Annotation, content: JournalContent) -> FailedText:
 def _doubtful_quotes(work: Iterable[Annotation]) -> Iterator[PlacedQuote]:
     for annotation in work:
         for mark in annotation.marks:
-            note = MarkNote.of(mark)
+            note = MarkNote.from_mark(mark)
             if _placement_kind(mark) == "exact" and not note.decision:
                 continue
             words = " ... ".join(mark.quotes) if mark.spans else ""
@@ -284,14 +284,14 @@ def _doubtful_quotes(work: Iterable[Annotation]) -> Iterator[PlacedQuote]:
 
 def run_preview(manager: RunManager, study: Study, new: NewRun) -> RunPreview:
     """Exactly what would be sent for one text, and what the whole run would cost."""
-    whole = manager.plan(study, new.model_copy(update={"document": None}))
+    whole = manager.plan_run(study, new.model_copy(update={"document": None}))
     ids = [task.document.id for task in whole.tasks]
     chosen = new.document if new.document in ids else ids[0]
     number = ids.index(chosen)
     task = whole.tasks[number]
     others = [shot for shot in whole.shots if shot[0].id != chosen][: whole.record.settings.shots]
     request = whole.requests(task, 0)[0]
-    price = Price.of(whole.record.settings) if whole.record.settings.price else None
+    price = Price.from_settings(whole.record.settings) if whole.record.settings.price else None
     requests = [call.request for call in whole.calls()]
     return RunPreview(
         document=chosen,
@@ -300,26 +300,26 @@ def run_preview(manager: RunManager, study: Study, new: NewRun) -> RunPreview:
         calls=len(requests),
         messages=tuple(
             SentMessage(role=role, pieces=tuple(SentPiece(variable=name, text=text) for name, text in pieces))
-            for role, pieces in whole.writer.pieces(task, others)
+            for role, pieces in whole.writer.prompt_pieces(task, others)
         ),
-        tokens=request.likely_prompt_tokens(),
+        tokens=request.estimated_prompt_tokens(),
         prompt=whole.record.prompt,
-        likely=sum(map(price.likely, requests)) if price else None,
-        most=sum(map(price.most, requests)) if price else None,
+        likely=sum(map(price.estimated_cost, requests)) if price else None,
+        most=sum(map(price.max_cost, requests)) if price else None,
         same_as=_run_with_same_prompt(manager, whole),
         clash=manager.model_problem(whole.record.settings) or name_clash(study, whole),
         others=tuple(_other_prompts(manager, study, whole)),
     )
 
 
-def _run_with_same_prompt(manager: RunManager, run_plan: ModelPlan) -> str:
-    records = [read_record(folder) for folder in run_folders(manager.runs)]
+def _run_with_same_prompt(manager: RunManager, run_plan: RunPlan) -> str:
+    records = [read_record(folder) for folder in run_folders(manager.runs_folder)]
     return next((record.name for record in records if record.prompt == run_plan.record.prompt), "")
 
 
-def _other_prompts(manager: RunManager, study: Study, run_plan: ModelPlan) -> Iterator[OtherPrompt]:
+def _other_prompts(manager: RunManager, study: Study, run_plan: RunPlan) -> Iterator[OtherPrompt]:
     """Prompts of earlier runs that differ, each once: the last one under the same name, then from the newest on."""
-    records = [read_record(folder) for folder in run_folders(manager.runs)]
+    records = [read_record(folder) for folder in run_folders(manager.runs_folder)]
     namesake = next((record for record in records if record.name == run_plan.record.name), None)
     now = prompt_text(run_plan.protocol, run_plan.writer.template)
     seen = {run_plan.record.prompt}

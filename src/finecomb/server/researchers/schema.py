@@ -53,7 +53,7 @@ class Figure(ResponseRecord):
     """How it was made."""
 
     @classmethod
-    def of(cls, estimate: Estimate, scale: float = 1) -> Figure:
+    def from_estimate(cls, estimate: Estimate, scale: float = 1) -> Figure:
         """An estimate as it travels, times `scale`."""
         ends = (estimate.value, estimate.low, estimate.high)
         value, low, high = (None if math.isnan(end) else end * scale for end in ends)

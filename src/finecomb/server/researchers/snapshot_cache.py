@@ -46,14 +46,14 @@ class StudyPages:
         return signals_by_annotator(self.snapshot.study, self.arrivals)
 
     @functools.cached_property
-    def people(self) -> AnnotatorTable:
+    def annotator_table(self) -> AnnotatorTable:
         """All annotators."""
         return AnnotatorTable(self.snapshot)
 
     @functools.cached_property
     def overview(self) -> Overview:
         """The first page."""
-        return build_overview(self.snapshot, self.people)
+        return build_overview(self.snapshot, self.annotator_table)
 
     @functools.cached_property
     def documents(self) -> pl.DataFrame:
@@ -84,7 +84,7 @@ class SnapshotCache:
         self._decided = 0
         self._read = -MAX_AGE_SECONDS
 
-    def ask(self, page: Callable[[StudyPages], T]) -> T:
+    def read(self, page: Callable[[StudyPages], T]) -> T:
         """What `page` makes of the study; slow, so never to be called on the event loop."""
         with self._lock:
             return page(self._latest_pages())
@@ -94,13 +94,13 @@ class SnapshotCache:
         self._read = -MAX_AGE_SECONDS
 
     def _latest_pages(self) -> StudyPages:
-        written, clock, decided = self.store.written(), self.store.clock(), self._latest_audit_number()
+        written, clock, decided = self.store.data_version(), self.store.clock(), self._latest_audit_number()
         stale = written != self._written and (clock - self._read >= MAX_AGE_SECONDS or decided != self._decided)
         if self._pages is None or stale:
             self._read_study = refresh_snapshot(self.store, self._read_study)
             head = self.store.head
             snapshot = Snapshot(self._read_study.study, head.protocol, head.state, datetime.fromtimestamp(clock, UTC))
-            with self.store.database.reading() as transaction:
+            with self.store.database.read_transaction() as transaction:
                 arrivals = tuple(arrivals_storage.arrivals(self.store, transaction))
             self._pages = StudyPages(snapshot, f"{self._start}-{written}", arrivals)
             self._written, self._decided, self._read = written, decided, clock
@@ -110,5 +110,5 @@ class SnapshotCache:
         """The number of what a researcher did last, perhaps in another process; 0 where there is no other."""
         if self.store.database.sqlite:
             return 0
-        with self.store.database.reading() as transaction:
+        with self.store.database.read_transaction() as transaction:
             return audit_log_storage.latest_entry_number(self.store, transaction)

@@ -12,7 +12,7 @@ from finecomb import formats
 from finecomb.core.errors import FormatError, did_you_mean
 from finecomb.core.study import Study
 from finecomb.formats.base import Format
-from finecomb.formats.features import IN_WORDS, FeatureCounter
+from finecomb.formats.features import FEATURE_DESCRIPTIONS, FeatureCounter
 from finecomb.server.researchers.schema import Export
 
 _ZIP = ".zip"
@@ -34,9 +34,12 @@ def writable_formats() -> dict[str, Format]:
 def available_exports(study: Study) -> Iterator[Export]:
     """Every format on offer, with the name of its file and what it could not hold of this study."""
     tally = FeatureCounter()
-    deque(tally.watch(study.items()), maxlen=0)
+    deque(tally.count_stream(study.items()), maxlen=0)
     for name, format in writable_formats().items():
-        lost = ", ".join(f"{IN_WORDS[feature]} ({count:,})" for feature, count in tally.lost(format).items())
+        lost = ", ".join(
+            f"{FEATURE_DESCRIPTIONS[feature]} ({count:,})"
+            for feature, count in tally.lost_feature_counts(format).items()
+        )
         yield Export(format=name, title=format.title, file=_download_name(study, format), loses=lost)
 
 

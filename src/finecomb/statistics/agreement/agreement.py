@@ -11,8 +11,8 @@ import polars as pl
 
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding, Signature
-from finecomb.core.results import Findings
 from finecomb.core.options import build_options, reject_unknown_options
+from finecomb.core.results import Findings
 from finecomb.core.span import TEXT
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.agreement_options import AgreementLevel, AgreeOptions
@@ -102,7 +102,8 @@ def _run_on_resamples(measure: AgreementMeasure, source: Source, batches: Iterab
 def most_influential_texts(study: Study | View, name: str = "alpha") -> dict[str, str]:
     """By label, the document without which agreement would differ most; no label where none changes it.
 
-    Every document is left out once, so the work grows with their square: of more than `MAX_LEAVE_ONE_OUT_TEXTS` nothing is said.
+    Every document is left out once, so the work grows with their square: of more than `MAX_LEAVE_ONE_OUT_TEXTS`
+    nothing is said.
     """
     chosen = as_view(study)
     ids = chosen.study.documents["id"].to_list()
@@ -124,14 +125,14 @@ def _undefined_reason(source: Source, measure: AgreementMeasure, label: str) -> 
     people = {kinds.get(id) for id in study.annotations["annotator"].unique()}
     if measure.individuals and people == {"pooled"}:
         return "pooled votes do not say who marked what"
-    return source.why(label)
+    return source.undefined_reason(label)
 
 
 def _signature(source: Source, name: str, columns: Mapping[str, object]) -> Signature:
     options, study = source.options, source.view.study
     items = options.level == "item"
     by_gamma = items and options.align == "gamma"
-    return Signature.of(
+    return Signature.from_fields(
         statistic=name,
         unit=MEASURES[name].unit or options.level,
         **columns,

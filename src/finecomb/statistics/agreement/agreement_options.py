@@ -11,7 +11,7 @@ from finecomb.engine.partitions import Executor
 from finecomb.statistics.agreement import pairwise
 from finecomb.statistics.agreement.gamma import pooled_gamma as gammas
 from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings
-from finecomb.statistics.agreement.minimal_corrections import Repairs
+from finecomb.statistics.agreement.minimal_repairs import Repairs
 
 AgreementLevel = Literal["token", "char", "sentence", "segment", "document", "item"]
 Boundaries = Literal["marked", "union"]

@@ -165,7 +165,7 @@ def alpha_sums(tallies: Votes) -> Sums:
     pairable = m >= 2
     disagreement = np.where(pairable, 2 * k * (m - k) / np.maximum(m - 1, 1), 0.0)
     ones, total = np.where(pairable, k, 0.0), np.broadcast_to(np.where(pairable, m, 0.0), k.shape)
-    return np.stack([tallies.grid.per_document(values) for values in (disagreement, ones, total)], axis=-1)
+    return np.stack([tallies.grid.sum_per_document(values) for values in (disagreement, ones, total)], axis=-1)
 
 
 def binary_alpha(sums: Sums) -> Floats:
@@ -182,7 +182,7 @@ def two_agree_sums(tallies: Votes) -> Sums:
     """Units marked by two or more and by any, (categories, documents, 2); fewer than two readers add nothing."""
     pairable = tallies.annotators_per_unit >= 2
     both, any_ = ((tallies.marked >= least) & pairable for least in (2, 1))
-    return np.stack([tallies.grid.per_document(units.astype(np.float64)) for units in (both, any_)], axis=-1)
+    return np.stack([tallies.grid.sum_per_document(units.astype(np.float64)) for units in (both, any_)], axis=-1)
 
 
 def two_agree_percentage(sums: Sums) -> Floats:

@@ -83,4 +83,4 @@ def alternative_spans(spans: Sequence[Sequence[Any]]) -> tuple[Span, ...]:
 
 
 def _has_overlap(some: Sequence[Span], others: Sequence[Span]) -> bool:
-    return any(one.overlap(other) or one == other for one in some for other in others)
+    return any(one.overlap_length(other) or one == other for one in some for other in others)

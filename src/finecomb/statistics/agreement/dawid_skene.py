@@ -59,7 +59,7 @@ def participation_matrix(view: View, grid: Grid, annotators: list[str]) -> NDArr
     place = {name: at for at, name in enumerate(annotators)}
     read = np.zeros((len(grid.documents), len(annotators)), dtype=np.bool_)
     who = view.study.annotations["annotator"].replace_strict(place, return_dtype=pl.Int64).to_numpy()
-    read[grid.index(view.study.annotations["document"]), who] = True
+    read[grid.document_positions(view.study.annotations["document"]), who] = True
     return read
 
 
@@ -105,10 +105,18 @@ def fit(tokens: Patterns, weights: Floats) -> Fit:
     return estimate
 
 
-def _expectation_step(tokens: Patterns, of: Fit) -> Floats:
+def _expectation_step(tokens: Patterns, estimate: Fit) -> Floats:
     """E step: probability of an error for each sample and pattern."""
-    wrong = np.log(of.recall) @ tokens.marked.T + np.log1p(-of.recall) @ tokens.passed.T + np.log(of.rate)[:, None]
-    sound = np.log(of.alarm) @ tokens.marked.T + np.log1p(-of.alarm) @ tokens.passed.T + np.log1p(-of.rate)[:, None]
+    wrong = (
+        np.log(estimate.recall) @ tokens.marked.T
+        + np.log1p(-estimate.recall) @ tokens.passed.T
+        + np.log(estimate.rate)[:, None]
+    )
+    sound = (
+        np.log(estimate.alarm) @ tokens.marked.T
+        + np.log1p(-estimate.alarm) @ tokens.passed.T
+        + np.log1p(-estimate.rate)[:, None]
+    )
     return np.exp(wrong - np.logaddexp(wrong, sound))
 
 

@@ -43,7 +43,7 @@ class MarkDepths:
     """(annotations,): positions among `names`."""
     names: tuple[str, ...]
 
-    def by_document(self) -> Iterator[tuple[int, slice]]:
+    def iter_shared_documents(self) -> Iterator[tuple[int, slice]]:
         """Documents that two or more have read, each with its annotations."""
         edges = np.searchsorted(self.documents, np.arange(self.documents.max(initial=-1) + 2))
         for document in np.flatnonzero(np.diff(edges) >= 2):
@@ -65,7 +65,7 @@ def compute_mark_depths(
     crowds = study.annotators.filter(pl.col("kind") == "pooled")["id"]
     annotations = study.annotations.filter(~pl.col("annotator").is_in(crowds.implode()))
     annotations = annotations.select(
-        "id", "annotator", place=pl.Series(grid.index(annotations["document"]), dtype=pl.Int64)
+        "id", "annotator", place=pl.Series(grid.document_positions(annotations["document"]), dtype=pl.Int64)
     )
     annotations = annotations.sort("place", "annotator", maintain_order=True).with_row_index("at")
     bounds = np.concatenate([[0], np.cumsum(grid.sizes[annotations["place"].to_numpy()])]).astype(np.int64)
@@ -109,17 +109,17 @@ class AnnotatorPairs:
     sums: Floats
     """(categories, N, K)."""
 
-    def pooled(self, weights: Weights) -> Iterator[tuple[slice, Floats]]:
+    def iter_pooled_sums(self, weights: Weights) -> Iterator[tuple[slice, Floats]]:
         """Sums of each pair over the documents drawn, (draws, categories, pairs, K), some draws at a time."""
         rows, _, width = self.sums.shape
-        tables = [self._table(sums, weights.shape[1]) for sums in self.sums]
+        tables = [self._document_pair_table(sums, weights.shape[1]) for sums in self.sums]
         step = max(1, _MAX_VALUES_IN_MEMORY // max(rows * len(self.names) * width, 1))
         for start in range(0, len(weights), step):
             some = slice(start, start + step)
             pair_sums = [np.asarray(weights[some] @ table) for table in tables]
             yield some, np.stack(pair_sums, axis=1).reshape(len(pair_sums[0]), rows, len(self.names), width)
 
-    def _table(self, sums: Floats, documents: int) -> Floats | scipy.sparse.csr_array:
+    def _document_pair_table(self, sums: Floats, documents: int) -> Floats | scipy.sparse.csr_array:
         """Sums of one category by document and pair, (documents, pairs x K); sparse where most of it is 0."""
         width = sums.shape[1]
         document, which = np.nonzero(sums)
@@ -140,7 +140,7 @@ def _number_pairs(names: Sequence[str], one: Ints, other: Ints) -> tuple[Ints, t
 def annotator_overlaps(cells: MarkDepths) -> AnnotatorPairs:
     """Of each pair and document: what both marked (product of depths), what each marked, and the units: K = 4."""
     documents, one, other, sums = [], [], [], [np.zeros((len(cells.depth), 0, 4))]
-    for document, some in cells.by_document():
+    for document, some in cells.iter_shared_documents():
         first, last = cells.bounds[some.start], cells.bounds[some.stop]
         people = cells.annotators[some]
         depth = cells.depth[:, first:last].reshape(len(cells.depth), len(people), -1).astype(np.float64)
@@ -222,13 +222,15 @@ def _pool_over_pairs(pairs: AnnotatorPairs, weights: Weights, sums: Floats) -> F
 def cohen_pairs(pairs: AnnotatorPairs, weights: Weights) -> Floats:
     """Cohen's kappa of each pair of annotators over what both read, (draws, categories, pairs)."""
     result = np.full((len(weights), len(pairs.sums), len(pairs.names)), np.nan)
-    for some, sums in pairs.pooled(weights):
+    for some, sums in pairs.iter_pooled_sums(weights):
         result[some] = cohen_from_confusion(_reshape_confusion(sums))
     return result
 
 
 def mark_confusions(pairs: AnnotatorPairs) -> AnnotatorPairs:
-    """Units marked by both, by one, by neither in place of the sums of `annotator_overlaps` (of depths 0 and 1): K = 4."""
+    """Units marked by both, by one, by neither in place of the sums of `annotator_overlaps` (of depths 0 and 1): K =
+    4.
+    """
     both, one, other, units = np.moveaxis(pairs.sums, -1, 0)
     return AnnotatorPairs(
         pairs.documents,
@@ -282,7 +284,7 @@ def pearson_pairs(pairs: AnnotatorPairs, weights: Weights) -> Floats:
     NaN for a pair whose counts do not vary.
     """
     result = np.full((len(weights), len(pairs.sums), len(pairs.names)), np.nan)
-    for some, sums in pairs.pooled(weights):
+    for some, sums in pairs.iter_pooled_sums(weights):
         n, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
         spread = (n * xx - x * x) * (n * yy - y * y)
         result[some] = ratio(n * xy - x * y, np.sqrt(np.where(spread > 1e-9, spread, 0.0)))
@@ -313,7 +315,7 @@ def _rest_vote_threshold(readers: Floats, rest: RestMode) -> Floats:
 def one_vs_rest_pairs(cells: MarkDepths, rest: RestMode = "union") -> AnnotatorPairs:
     """The same sums for each annotator and document; each annotator is `paired` with the rest: K = 3."""
     documents, people, sums = [], [], [np.zeros((len(cells.depth), 0, 3))]
-    for document, some in cells.by_document():
+    for document, some in cells.iter_shared_documents():
         first, last = cells.bounds[some.start], cells.bounds[some.stop]
         readers = some.stop - some.start
         one = (cells.depth[:, first:last] > 0).reshape(len(cells.depth), readers, -1)
@@ -338,7 +340,7 @@ def precision_recall_f1(sums: Floats) -> dict[str, Floats]:
 def one_vs_rest_scores(pairs: AnnotatorPairs, weights: Weights, score: str) -> Floats:
     """Each annotator's precision, recall or F1 against the rest, (draws, categories, annotators)."""
     result = np.full((len(weights), len(pairs.sums), len(pairs.names)), np.nan)
-    for some, sums in pairs.pooled(weights):
+    for some, sums in pairs.iter_pooled_sums(weights):
         result[some] = precision_recall_f1(sums)[score]
     return result
 
@@ -365,7 +367,7 @@ def label_set_sums(
     sets = [frozenset(name for at, name in enumerate(categories) if pattern >> at & 1) for pattern in patterns.tolist()]
     delta = distance(sets)(np.arange(len(sets), dtype=np.float64), np.ones(len(sets)))
     observed, totals = np.zeros(documents), np.zeros((documents, len(sets)))
-    for document, some in cells.by_document():
+    for document, some in cells.iter_shared_documents():
         readers = some.stop - some.start
         patterns_of_readers = codes[cells.bounds[some.start] : cells.bounds[some.stop]].reshape(readers, -1)
         cell = np.arange(patterns_of_readers.shape[1]) * len(sets) + patterns_of_readers

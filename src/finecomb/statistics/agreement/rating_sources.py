@@ -26,7 +26,7 @@ from finecomb.statistics.agreement.coincidences import (
 from finecomb.statistics.agreement.gamma import pooled_gamma as gammas
 from finecomb.statistics.agreement.gamma.text_gamma import TextGamma
 from finecomb.statistics.agreement.mark_alignment import align
-from finecomb.statistics.agreement.minimal_corrections import apply_repair_mode, refuse_repairs_of_items
+from finecomb.statistics.agreement.minimal_repairs import apply_repair_mode, refuse_repairs_of_items
 from finecomb.statistics.agreement.rating_matrix import (
     NO_ERROR,
     UnitRatings,
@@ -77,19 +77,19 @@ class UnitMarks:
         return self.options.level if self.options.level != "item" else "token"
 
     @functools.cached_property
-    def placed(self) -> pl.DataFrame:
+    def grid_spans(self) -> pl.DataFrame:
         """One row per span."""
         return locate_spans(self.view.study, self.grid)
 
     @functools.cached_property
     def votes(self) -> Votes:
         """How many marked each unit."""
-        anyone = count_votes(self.view.study, self.grid, None, self.placed)
-        labelled = count_votes(self.view.study, self.grid, self.categories, self.placed)
+        anyone = count_votes(self.view.study, self.grid, None, self.grid_spans)
+        labelled = count_votes(self.view.study, self.grid, self.categories, self.grid_spans)
         return Votes(self.grid, self.labels, np.concatenate([anyone.marked, labelled.marked]), anyone.readers)
 
     @functools.cached_property
-    def sums(self) -> tuple[Tally, Floats]:
+    def document_sums(self) -> tuple[Tally, Floats]:
         """Tallies of all labels, and what `two` gives, made from some documents at a time."""
         raters = max_annotators_per_document(self.view.study, self._level, self.options.tokens)
         parts = (self if part.study is self.view.study else replace(self, view=part) for part in self.view.parts())
@@ -104,37 +104,37 @@ class UnitMarks:
     @property
     def tallies(self) -> list[Tally]:
         """All labels in one."""
-        return [self.sums[0]]
+        return [self.document_sums[0]]
 
     def two_agree_sums(self) -> Floats:
         """Units marked by two or more, and by any, (documents, rows, 2)."""
-        return self.sums[1]
+        return self.document_sums[1]
 
     @functools.cached_property
-    def cells(self) -> pairwise.MarkDepths:
+    def mark_depths(self) -> pairwise.MarkDepths:
         """Who marked what, each unit once."""
-        return pairwise.compute_mark_depths(self.view.study, self.grid, self.categories, "union", self.placed)
+        return pairwise.compute_mark_depths(self.view.study, self.grid, self.categories, "union", self.grid_spans)
 
     @functools.cached_property
-    def overlaps(self) -> pairwise.AnnotatorPairs:
+    def annotator_overlaps(self) -> pairwise.AnnotatorPairs:
         """Pairs for F1; all categories, since typed F1 needs them."""
         labels = [name for name in self.view.categories if name != ANY]
         return pairwise.annotator_overlaps(
-            pairwise.compute_mark_depths(self.view.study, self.grid, labels, self.options.overlap, self.placed)
+            pairwise.compute_mark_depths(self.view.study, self.grid, labels, self.options.overlap, self.grid_spans)
         )
 
     @functools.cached_property
     def annotator_confusions(self) -> list[pairwise.AnnotatorPairs]:
         """Pairs for Cohen's kappa."""
-        return [pairwise.mark_confusions(pairwise.annotator_overlaps(self.cells))]
+        return [pairwise.mark_confusions(pairwise.annotator_overlaps(self.mark_depths))]
 
     @functools.cached_property
-    def texts(self) -> list[TextGamma]:
+    def text_gammas(self) -> list[TextGamma]:
         """Gamma of each text."""
         options = self.options
         return gammas.measure_view(self.view, options.gamma, options.seed, options.spread, options.watch)
 
-    def why(self, label: str) -> str:
+    def undefined_reason(self, label: str) -> str:
         """Why something about a label has no value."""
         row = self.labels.index(label) if label in self.labels else 0
         is_marked = bool(self.two_agree_sums()[:, row, 1].any())
@@ -165,12 +165,12 @@ class RatingMatrix:
         return alphas.value_counts(self.rated.matrix)
 
     @functools.cached_property
-    def given(self) -> Ints:
+    def category_counts(self) -> Ints:
         """How often each category was given to each unit, (categories, units)."""
-        counts = [(self.rated.matrix == self.code(name)).sum(axis=0) for name in self.categories]
+        counts = [(self.rated.matrix == self.category_code(name)).sum(axis=0) for name in self.categories]
         return np.array(counts, dtype=np.int64).reshape(len(counts), self.rated.matrix.shape[1])
 
-    def code(self, name: str) -> float:
+    def category_code(self, name: str) -> float:
         """The number that stands for a name."""
         return float(self.rated.names.index(name))
 
@@ -181,12 +181,12 @@ class RatingMatrix:
         whole = tally_counts(ANY, values, counts, self.rated.bounds)
         if not self.categories:
             return [whole]
-        return [whole, tally_votes(self.categories, self.given, counts.sum(axis=1), self.rated.bounds)]
+        return [whole, tally_votes(self.categories, self.category_counts, counts.sum(axis=1), self.rated.bounds)]
 
     def two_agree_sums(self) -> Floats:
         """Items marked by two or more, and by any, (documents, rows, 2)."""
-        marked = ~np.isnan(self.rated.matrix) & (self.rated.matrix != self.code(NO_ERROR))
-        k = np.concatenate([marked.sum(axis=0)[None], self.given])
+        marked = ~np.isnan(self.rated.matrix) & (self.rated.matrix != self.category_code(NO_ERROR))
+        k = np.concatenate([marked.sum(axis=0)[None], self.category_counts])
         return np.stack(
             [sum_by_document((k >= least).astype(np.float64), self.rated.bounds).T for least in (2, 1)], axis=-1
         )
@@ -196,12 +196,12 @@ class RatingMatrix:
         """Pairs for Cohen's kappa, with all values and with each label against the rest."""
         whole = [pairwise.rating_confusions(self.rated, self.value_counts[0])]
         for name in self.categories:
-            ratings = (self.rated.matrix == self.code(name)).astype(np.float64)
+            ratings = (self.rated.matrix == self.category_code(name)).astype(np.float64)
             binary = np.where(np.isnan(self.rated.matrix), np.nan, ratings)
             whole.append(pairwise.rating_confusions(replace(self.rated, matrix=binary), np.array([0.0, 1.0])))
         return whole
 
-    def why(self, label: str) -> str:
+    def undefined_reason(self, label: str) -> str:
         """Why something about a label has no value."""
         values, counts = self.value_counts
         if not len(values):

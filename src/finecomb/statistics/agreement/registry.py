@@ -99,7 +99,7 @@ def _label_set_measure(
     def run(source: Source, weights: Weights) -> MeasureResult:
         assert isinstance(source, UnitMarks)
         sets, observed, totals = pairwise.label_set_sums(
-            source.cells, source.categories, len(source.grid.documents), distance
+            source.mark_depths, source.categories, len(source.grid.documents), distance
         )
         delta = distance(sets)(np.arange(len(sets), dtype=np.float64), totals)
         n = weights @ totals  # n_c, (draws, V)
@@ -126,7 +126,7 @@ def _f1_measure(
 ) -> Callable[[Source, Weights], MeasureResult]:
     def run(source: Source, weights: Weights) -> MeasureResult:
         assert isinstance(source, UnitMarks)
-        values = statistic(source.overlaps, weights)[:, : len(source.labels)]
+        values = statistic(source.annotator_overlaps, weights)[:, : len(source.labels)]
         return MeasureResult([{"label": name} for name in source.labels[: values.shape[1]]], values)
 
     return run
@@ -134,7 +134,7 @@ def _f1_measure(
 
 def _run_pearson(source: Source, weights: Weights) -> MeasureResult:
     assert isinstance(source, UnitMarks)
-    count_pairs = pairwise.mark_count_moments(source.view.study, source.cells, source.categories)
+    count_pairs = pairwise.mark_count_moments(source.view.study, source.mark_depths, source.categories)
     values = pairwise.nan_mean(pairwise.pearson_pairs(count_pairs, weights))
     return MeasureResult([{"label": name} for name in source.labels], values)
 
@@ -152,7 +152,7 @@ def _one_vs_rest_mean_measure(score: str) -> Callable[[Source, Weights], Measure
     def run(source: Source, weights: Weights) -> MeasureResult:
         assert isinstance(source, UnitMarks)
         scores = pairwise.one_vs_rest_scores(
-            pairwise.one_vs_rest_pairs(source.cells, source.options.rest), weights, score
+            pairwise.one_vs_rest_pairs(source.mark_depths, source.options.rest), weights, score
         )
         return MeasureResult([{"label": name} for name in source.labels], pairwise.nan_mean(scores))
 
@@ -162,7 +162,7 @@ def _one_vs_rest_mean_measure(score: str) -> Callable[[Source, Weights], Measure
 def _one_vs_rest_each_measure(score: str) -> Callable[[Source, Weights], MeasureResult]:
     def run(source: Source, weights: Weights) -> MeasureResult:
         assert isinstance(source, UnitMarks)
-        paired = pairwise.one_vs_rest_pairs(source.cells, source.options.rest)
+        paired = pairwise.one_vs_rest_pairs(source.mark_depths, source.options.rest)
         columns = [{"label": label, "annotator": one} for label in source.labels for one, _ in paired.names]
         return MeasureResult(columns, pairwise.one_vs_rest_scores(paired, weights, score).reshape(len(weights), -1))
 
@@ -178,9 +178,13 @@ def _gamma_measure(
         assert isinstance(source, UnitMarks)
         labels = [ANY, ANY, *source.view.categories][rows]
         undefined = np.full((len(weights), len(labels)), np.nan)
-        values = statistic(source.texts, weights, source.options.seed)[:, rows] if source.texts else undefined
-        unproven = _gap_column(gammas.gamma_gap(source.texts))
-        whys = [gammas.undefined_gamma_reason(source.texts, at) for at in range(2 + len(source.view.categories))[rows]]
+        values = (
+            statistic(source.text_gammas, weights, source.options.seed)[:, rows] if source.text_gammas else undefined
+        )
+        unproven = _gap_column(gammas.gamma_gap(source.text_gammas))
+        whys = [
+            gammas.undefined_gamma_reason(source.text_gammas, at) for at in range(2 + len(source.view.categories))[rows]
+        ]
         return MeasureResult([{"label": label, **unproven} for label in labels], values, whys)
 
     return run
@@ -190,10 +194,11 @@ def _run_text_gammas(source: Source, weights: Weights) -> MeasureResult:
     """Each text's own gamma."""
     assert isinstance(source, UnitMarks)
     columns = [
-        {"label": ANY, "document": text.document, **_gap_column(gammas.gamma_gap([text]))} for text in source.texts
+        {"label": ANY, "document": text.document, **_gap_column(gammas.gamma_gap([text]))}
+        for text in source.text_gammas
     ]
-    whys = [text.why or gammas.undefined_gamma_reason([text], 0) for text in source.texts]
-    return MeasureResult(columns, gammas.resampled_text_gammas(source.texts, weights, source.options.seed), whys)
+    whys = [text.why or gammas.undefined_gamma_reason([text], 0) for text in source.text_gammas]
+    return MeasureResult(columns, gammas.resampled_text_gammas(source.text_gammas, weights, source.options.seed), whys)
 
 
 def _gap_column(gap: float) -> dict[str, object]:

@@ -70,7 +70,7 @@ def compare_passes(study: Study, filters: Filters | None = None, draws: int = 10
 
 
 def _select_annotations(whole: View, annotations: pl.Series) -> View:
-    part = whole.study.only(pl.col("id").is_in(annotations.implode()))
+    part = whole.study.filter_annotations(pl.col("id").is_in(annotations.implode()))
     read = pl.col("id").is_in(part.annotations["document"].unique().implode())
     return replace(whole, study=replace(part, documents=part.documents.filter(read)))
 
@@ -184,7 +184,10 @@ def _agreement_change(before: View, after: View, draws: int, seed: int) -> Seque
     options = AgreeOptions(by_label=False)
     both = [build_source(part, options) for part in (before, after)]
     first, last = (alphas.pooled_alpha(source.tallies[0], weights)[:, 0] for source in both)
-    whys = [source.why(ANY) if np.isnan(values[0]) else "" for source, values in zip(both, (first, last), strict=True)]
+    whys = [
+        source.undefined_reason(ANY) if np.isnan(values[0]) else ""
+        for source, values in zip(both, (first, last), strict=True)
+    ]
     values = {
         "before": (first, whys[0]),
         "after": (last, whys[1]),
@@ -195,7 +198,7 @@ def _agreement_change(before: View, after: View, draws: int, seed: int) -> Seque
     people = before.study.annotations["annotator"].n_unique()
     findings = []
     for which, (alphas_of_pass, why) in values.items():
-        signature = Signature.of(
+        signature = Signature.from_fields(
             statistic="alpha",
             which=which,
             **signature_fields,

@@ -15,7 +15,7 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.study import Study
 from finecomb.statistics.comparisons.human_or_machine import alpha_estimate, unit_coincidences
 from finecomb.statistics.inference.resampling import Sums, estimate_from_sums, ratio
-from finecomb.statistics.measures.counts import annotation_rows
+from finecomb.statistics.measures.study_counts import annotation_rows
 from finecomb.statistics.selection.view import Filters, View, view
 
 QUESTION = "codes"
@@ -49,7 +49,7 @@ def comment_codes(
     for key in sorted(parts, key=lambda key: tuple(map(str, key))):
         columns = dict(zip(by, key, strict=True))
         fields = {**coding.fields, "by": "+".join(by) or None, "left_out": "+".join(left_out) or None}
-        signature = Signature.of(
+        signature = Signature.from_fields(
             statistic="share-of-codes",
             per=per if per != "code" else None,
             **fields,
@@ -70,7 +70,7 @@ def _coded_comments(about: pl.DataFrame, columns: Mapping[str, object]) -> pl.Da
 
 
 def _undefined_share(coding: View, draws: int, seed: int) -> Estimate:
-    signature = Signature.of(statistic="share-of-codes", **coding.fields, comments=0, draws=draws, seed=seed)
+    signature = Signature.from_fields(statistic="share-of-codes", **coding.fields, comments=0, draws=draws, seed=seed)
     return Estimate(math.nan, math.nan, math.nan, signature, "no code was given, apart from those left out")
 
 
@@ -116,7 +116,7 @@ def coder_agreement(study: Study, protocol: str = "comments", draws: int = 1000,
     m = coded["coders"].to_numpy().astype(np.float64)
     rows = _code_rows(coding, groups).join(coding.study.annotations.select("about", annotation="id"), on="annotation")
     observed = {code: unit_coincidences(_code_vote_counts(coded, rows, code, m)) for code in groups}
-    signature = Signature.of(
+    signature = Signature.from_fields(
         statistic="alpha", distance="nominal", unit="comment x code", **coding.fields,
         annotators=coding.study.annotations["annotator"].n_unique(), comments=len(coded), draws=draws, seed=seed,
     )  # fmt: skip
@@ -139,7 +139,7 @@ def _code_vote_counts(coded: pl.DataFrame, rows: pl.DataFrame, code: str, m: Sum
 
 def _coding_view(study: Study, protocol: str) -> View:
     whole = view(study, Filters(protocol=protocol))
-    codings = whole.study.only(pl.col("about").is_not_null())
+    codings = whole.study.filter_annotations(pl.col("about").is_not_null())
     if codings.annotations.is_empty():
         raise FinecombError(f"no submitted annotation codes a comment under protocol {protocol!r}")
     return View(codings, whole.protocol, whole.categories, whole.fields)

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from finecomb.core.design import design_cells
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
-from finecomb.core.results import Findings
 from finecomb.core.frames import meta_entry, parse_json_object
+from finecomb.core.results import Findings
 from finecomb.statistics.agreement.alpha import alpha_from_coincidences, nominal_distance, ordinal_distance
 from finecomb.statistics.comparisons.system_comparison import add_adjusted_p
 from finecomb.statistics.inference.classical_tests import anova, cohen_d, t_test, tukey
-from finecomb.statistics.inference.permutation import Correction
+from finecomb.statistics.inference.permutation_tests import Correction
 from finecomb.statistics.inference.resampling import Sums, estimate_from_sums, ratio
-from finecomb.statistics.measures.counts import annotation_rows, group_sort_key
+from finecomb.statistics.measures.study_counts import annotation_rows, group_sort_key
 from finecomb.statistics.selection.view import View, answer_column
 
 HUMAN = "human"
@@ -45,7 +45,7 @@ class AuthorshipScale:
         return tuple(sorted({*self.human, *self.machine}))
 
     @property
-    def confident(self) -> tuple[float, float]:
+    def confident_answers(self) -> tuple[float, float]:
         """The two ends: "definitely"."""
         return self.values[0], self.values[-1]
 
@@ -99,7 +99,7 @@ def unfinished_annotators(view: View) -> list[str]:
     if study.settings.design is None:
         return []
     needed = {cell.name: cell.texts or 0 for cell in design_cells(study.settings.design, view.protocol)}
-    counts = dict(study.work().annotations["annotator"].value_counts().iter_rows())
+    counts = dict(study.submitted_work().annotations["annotator"].value_counts().iter_rows())
     cells = study.annotators.select("id", "cell").iter_rows()
     return [id for id, cell in cells if 0 < counts.get(id, 0) < needed.get(cell or "", 0)]
 
@@ -258,7 +258,7 @@ def confusion(rows: pl.DataFrame, scale: AuthorshipScale | None = None) -> Sums:
         fp=(~truth & guess).sum(),
         fn=(truth & ~guess).sum(),
         tn=(~truth & ~guess).sum(),
-        confident=pl.col("rating").is_in((scale or AuthorshipScale()).confident).sum(),
+        confident=pl.col("rating").is_in((scale or AuthorshipScale()).confident_answers).sum(),
     )
     return per.drop("annotator").to_numpy().astype(np.float64)
 
@@ -269,7 +269,7 @@ def _share_findings(
     sums = confusion(rows, scale)
     for name, weights in SHARES.items():
         above, below = (np.array(weight, dtype=np.float64) for weight in weights)
-        signature = Signature.of(statistic=name, unit="evaluator", **fields)
+        signature = Signature.from_fields(statistic=name, unit="evaluator", **fields)
 
         def share(sums_of_draws: Sums, above: Sums = above, below: Sums = below) -> Sums:
             return ratio(sums_of_draws @ above, sums_of_draws @ below)
@@ -304,7 +304,7 @@ def _alpha_finding(
         (value == level).sum().alias(str(level)) for level in levels
     )
     sums = unit_coincidences(per.drop("document").to_numpy().astype(np.float64))
-    signature = Signature.of(
+    signature = Signature.from_fields(
         statistic="alpha", distance="nominal" if bins == 2 else "ordinal", bins=bins, unit="text", **fields
     )
     why = "no text was rated by two evaluators" if not sums.any() else "all ratings are equal"
@@ -331,7 +331,7 @@ def score_histogram(view: View, by: Sequence[str] = ("model",), unfinished: bool
         for texts in sorted(per["texts"].unique()):
             right = per.filter(pl.col("texts") == texts)["right"].to_numpy().astype(np.int64)
             counts = np.bincount(right, minlength=texts + 1)
-            signature = Signature.of(
+            signature = Signature.from_fields(
                 statistic="score-histogram",
                 interval="wilson",
                 **view.fields,

@@ -75,7 +75,7 @@ def _group_findings(
     of = "+".join(f"{name}={value}" for name, value in group.items()) or None
     for measure, value, resamples, reason in rows:
         fields = {"of": of, **view.fields, "evaluators": n, "draws": draws, "seed": seed}
-        signature = Signature.of(statistic=f"training:{measure.replace(' ', '-')}", unit="evaluator", **fields)
+        signature = Signature.from_fields(statistic=f"training:{measure.replace(' ', '-')}", unit="evaluator", **fields)
         yield Finding(
             {"measure": measure, **group, "evaluators": n}, estimate_with_interval(value, resamples, signature, reason)
         )

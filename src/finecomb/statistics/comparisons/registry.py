@@ -16,7 +16,7 @@ from finecomb.statistics.comparisons.practice_guesses import training_guesses
 from finecomb.statistics.comparisons.system_comparison import compare
 from finecomb.statistics.comparisons.system_pairs import Pairing
 from finecomb.statistics.inference.metric_correlation import metric_correlations
-from finecomb.statistics.inference.permutation import Correction
+from finecomb.statistics.inference.permutation_tests import Correction
 from finecomb.statistics.measures.annotation_matrix import Overlap
 from finecomb.statistics.registry import Statistic
 from finecomb.statistics.selection.view import ANY, View

@@ -13,13 +13,13 @@ import polars as pl
 
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding, Signature
-from finecomb.core.results import Findings
 from finecomb.core.frames import meta_entry, parse_json_object
 from finecomb.core.options import join_names
+from finecomb.core.results import Findings
 from finecomb.core.study import Study
 from finecomb.engine.partitions import Executor
 from finecomb.statistics.comparisons.system_pairs import ComparisonWork, Pairing, SystemPair, compare_systems
-from finecomb.statistics.inference.permutation import Correction, adjust_p_values
+from finecomb.statistics.inference.permutation_tests import Correction, adjust_p_values
 from finecomb.statistics.inference.resampling import ratio
 from finecomb.statistics.measures.annotation_matrix import Overlap, build_annotation_matrix
 from finecomb.statistics.measures.annotation_measures import MEASURES, MeasureOptions
@@ -112,7 +112,7 @@ def compare(
             system: _keyed_document_means(per_annotation(only_label(part, label)), keys) for system, part in parts
         }
         for a, b in itertools.combinations(values, 2):
-            signature = Signature.of(
+            signature = Signature.from_fields(
                 statistic=f"compare:{name}", label=label, by=by, correction=correction, pairing=pairing,
                 key=key or None, tokens=tokens if "tokens" in uses else None,
                 overlap=overlap if "overlap" in uses else None, **view.fields,

@@ -15,7 +15,7 @@ import polars as pl
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.engine.partitions import Executor, Tables, rows_per_partition
-from finecomb.statistics.inference.permutation import Values, paired_permutation_test, unpaired_permutation_test
+from finecomb.statistics.inference.permutation_tests import Values, paired_permutation_test, unpaired_permutation_test
 from finecomb.version import __version__
 
 Pairing = Literal["auto", "yes", "no"]
@@ -128,7 +128,7 @@ class ComparisonWork:
         names = "\x1f".join(row[name][0] for name in ("a", "b", "label"))
         return np.random.default_rng([self.seed, zlib.crc32(names.encode())])
 
-    def lost(self, row: pl.DataFrame, reason: str) -> Tables:
+    def handle_lost_row(self, row: pl.DataFrame, reason: str) -> Tables:
         """An error: where no process survives a comparison, p of the others cannot be corrected either."""
         systems = f"{row['a'][0]} and {row['b'][0]}"
         raise FinecombError(f"{systems} cannot be compared: {reason}; ask for fewer --draws")
@@ -136,7 +136,7 @@ class ComparisonWork:
 
 def compare_systems(pairs: Sequence[SystemPair], work: ComparisonWork, spread: Executor) -> Iterator[Finding]:
     """The finding of every two systems, worked on as `spread` says."""
-    run = spread.run(work, work.lost, work.key())
+    run = spread.start_run(work, work.handle_lost_row, work.key())
     for _ in run.run_partitions(_partitions(pairs, rows_per_partition(len(pairs), _PAIRS_PER_PARTITION))):
         pass
     results = run.table("differences").collect().select(list(_DIFFERENCE_SCHEMA)).iter_rows() if pairs else ()

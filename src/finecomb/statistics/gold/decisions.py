@@ -57,7 +57,7 @@ class Adjudication:
     """Ids of the texts about which something was decided."""
     notes: tuple[str, ...] = field(default=())
 
-    def errors(self, errors: pl.DataFrame) -> pl.DataFrame:
+    def apply_to_errors(self, errors: pl.DataFrame) -> pl.DataFrame:
         """The errors of a merge, those decided with the label and the number of marks that were decided."""
         if not self.decisions:
             return errors
@@ -78,7 +78,7 @@ class Adjudication:
         kinds = [pl.col(name).cast(errors.schema[name]) for name in ERROR_COLUMNS]
         return pl.concat([rest.select(kinds), gold.select(kinds)]).sort("cluster")
 
-    def marks(self, voted: pl.DataFrame, suffix: str) -> pl.DataFrame:
+    def add_gold_marks(self, voted: pl.DataFrame, suffix: str) -> pl.DataFrame:
         """The marks of gold: those by votes and those by decisions, which become gold's own."""
         if self.gold_marks.is_empty():
             return voted
@@ -143,7 +143,7 @@ def _stored_decisions(meta: str) -> Iterator[Decision]:
 
 def decision_counts(study: Study, annotator: str) -> tuple[int, int]:
     """How many decisions, and about how many texts, the handed-in annotations of a gold annotator hold."""
-    work = study.work().annotations.filter((pl.col("annotator") == annotator) & pl.col("meta").is_not_null())
+    work = study.submitted_work().annotations.filter((pl.col("annotator") == annotator) & pl.col("meta").is_not_null())
     counts = [len(_settling_decisions(meta)) for meta in work["meta"]]
     return sum(counts), sum(count > 0 for count in counts)
 

@@ -16,7 +16,7 @@ from finecomb.core.estimate import Finding, Signature
 from finecomb.statistics.comparisons.system_ranking import SIGNIFICANCE_LEVEL
 from finecomb.statistics.gold.mark_matching import Bools, Floats
 from finecomb.statistics.gold.scores import JudgeComparison, Scores, score_ratios
-from finecomb.statistics.inference.permutation import adjust_p_values
+from finecomb.statistics.inference.permutation_tests import adjust_p_values
 from finecomb.statistics.inference.resampling import (
     document_weights,
     estimate_with_interval,
@@ -207,7 +207,7 @@ def _compare_two_judges(
             "documents": len(common),
             "draws": draws,
         }
-        signature = Signature.of(**{**fields, "test": "exact" if exact else "permutation"})
+        signature = Signature.from_fields(**{**fields, "test": "exact" if exact else "permutation"})
         columns = {"a": one.judge.name, "b": other.judge.name, "measure": name, "label": label, "p": p}
         yield Finding(
             columns, estimate_with_interval(value, drawn[:, at], signature, why, few_documents_reason(len(common)))

@@ -46,12 +46,12 @@ class Dispute:
     """Whether everybody, and at least two people, marked the same words with the same label."""
 
     @property
-    def votes(self) -> int:
+    def vote_count(self) -> int:
         """How many people marked it."""
         return len({opinion.annotator for opinion in self.opinions})
 
     @property
-    def start(self) -> tuple[int, int]:
+    def text_position(self) -> tuple[int, int]:
         """Where it comes in the text; what has no place on it comes last."""
         edges = [(s.start, s.end) for opinion in self.opinions for s in opinion.mark.spans if s.part == "text"]
         return min(edges, default=(1 << 60, 0))
@@ -70,7 +70,7 @@ def find_disputes(view: View, align: str = "auto") -> dict[str, tuple[Dispute, .
     disputes_by_document: dict[str, tuple[Dispute, ...]] = dict.fromkeys(view.study.documents["id"], ())
     for by, documents in _documents_by_alignment(view, align):
         if len(documents):
-            disputes_by_document |= _aligned_disputes(view.of(documents), by)
+            disputes_by_document |= _aligned_disputes(view.restrict_to_documents(documents), by)
     return disputes_by_document
 
 
@@ -127,7 +127,7 @@ def dispute_counts(view: View, align: str = "auto") -> dict[str, DisputeCount]:
     counts = dict.fromkeys(view.study.documents["id"], DisputeCount())
     for by, documents in _documents_by_alignment(view, align):
         if len(documents):
-            counts |= _aligned_dispute_counts(view.of(documents), by)
+            counts |= _aligned_dispute_counts(view.restrict_to_documents(documents), by)
     return counts
 
 
@@ -165,7 +165,7 @@ def _key(opinions: Iterable[Opinion]) -> str:
 
 def _is_unanimous(dispute: Dispute) -> bool:
     same = {(opinion.mark.label, tuple(merge_spans(opinion.mark.spans))) for opinion in dispute.opinions}
-    return len(same) == 1 and dispute.votes == dispute.readers >= 2
+    return len(same) == 1 and dispute.vote_count == dispute.readers >= 2
 
 
 # --- what was decided --------------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ class DisputeDecision:
     """How many opinions came in since then."""
 
     @property
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         """Whether nothing is left to be said; what was left for discussion is not settled."""
         return self.decision is not None and self.decision.what in SETTLING_DECISIONS
 
@@ -206,7 +206,7 @@ def dispute_decisions(disputed: Sequence[Dispute], decisions: Mapping[str, Decis
                 joined[owner or first].append((dispute, opinion))
     readers = max((dispute.readers for dispute in disputed), default=0)
     states += [_build_dispute_decision(key, decisions[key], members, readers) for key, members in joined.items()]
-    return tuple(sorted(states, key=lambda state: state.dispute.start))
+    return tuple(sorted(states, key=lambda state: state.dispute.text_position))
 
 
 def _decided_dispute_key(opinion: Opinion, claims: Mapping[str, str]) -> str | None:
@@ -229,7 +229,7 @@ def _build_dispute_decision(
 
 def is_finished(decisions: Iterable[DisputeDecision]) -> bool:
     """Whether the gold of a text can be handed in: every dispute is settled."""
-    return all(decision.settled for decision in decisions)
+    return all(decision.is_settled for decision in decisions)
 
 
 # --- gold marks --------------------------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ def gold_marks(document: str, dispute: Dispute, chosen: Sequence[Mark]) -> tuple
     counts = {label: labels.count(label) for label in dict.fromkeys(labels)}
     split = bool(counts) and 2 * max(counts.values()) <= len(labels)
     provenance = {
-        "votes": dispute.votes,
+        "votes": dispute.vote_count,
         "label_votes": counts if split else None,
         "made_from": tuple(dict.fromkeys(opinion.origin for opinion in dispute.opinions)),
         "item": None,

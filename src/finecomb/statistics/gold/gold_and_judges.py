@@ -15,7 +15,7 @@ from finecomb.core.frames import json_entry, json_entry_names, meta_entry, parse
 from finecomb.core.protocol import Protocol
 from finecomb.core.study import Study
 from finecomb.core.text_hash import text_hash
-from finecomb.statistics.agreement.minimal_corrections import (
+from finecomb.statistics.agreement.minimal_repairs import (
     AlternativeSets,
     Repairs,
     smallest_repairs,
@@ -60,7 +60,7 @@ class ScoredPair:
     """For the signature."""
     notes: tuple[str, ...]
 
-    def by(self, names: Sequence[str]) -> pl.DataFrame:
+    def select_meta(self, names: Sequence[str]) -> pl.DataFrame:
         """Document ids with the meta columns asked for."""
         meta_names = json_entry_names(self.documents["meta"])
         for name in names:
@@ -99,7 +99,14 @@ def pair_gold_with_judges(
     notes: list[str] = list(_gold_notes(gold, truth))
     scored = [
         _build_judge(
-            name, judge_view.study.only(pl.col("annotator") == name), gold, other, gold_view.study, truth, unread, notes
+            name,
+            judge_view.study.filter_annotations(pl.col("annotator") == name),
+            gold,
+            other,
+            gold_view.study,
+            truth,
+            unread,
+            notes,
         )
         for name in sorted(set(named))
     ]
@@ -143,7 +150,7 @@ def find_gold_annotator(study: Study) -> str:
 
 def _default_judges(study: Study, gold: str, is_other: bool) -> list[str]:
     """Everybody who annotated but gold and scalar metrics; gold of another study when there is nobody else in it."""
-    present = set(study.work().annotations["annotator"].unique()) - scalar_annotators(study)
+    present = set(study.submitted_work().annotations["annotator"].unique()) - scalar_annotators(study)
     kinds = dict(study.annotators.select("id", "kind").iter_rows())
     others = sorted(present - {gold})
     judges = [name for name in others if kinds.get(name) != "gold"] or others
@@ -237,7 +244,9 @@ def _build_judge(
 def _excluded_documents(study: Study, annotator: str) -> set[str]:
     """Texts on which an annotator's work was excluded or never handed in."""
     whole = study.annotations.filter((pl.col("annotator") == annotator) & (pl.col("phase") == "work"))
-    return set(whole["document"]) - set(study.work().annotations.filter(pl.col("annotator") == annotator)["document"])
+    return set(whole["document"]) - set(
+        study.submitted_work().annotations.filter(pl.col("annotator") == annotator)["document"]
+    )
 
 
 def _marks_in_text_order(study: Study, documents: pl.DataFrame) -> pl.DataFrame:

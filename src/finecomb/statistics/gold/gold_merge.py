@@ -21,7 +21,7 @@ from finecomb.core.span import Span, covered_length, covered_token_mask, merge_s
 from finecomb.core.study import Study
 from finecomb.core.tokens import words
 from finecomb.statistics.agreement import mark_alignment as alignment
-from finecomb.statistics.agreement.minimal_corrections import Repairs, apply_repair_mode, refuse_repairs_of_items
+from finecomb.statistics.agreement.minimal_repairs import Repairs, apply_repair_mode, refuse_repairs_of_items
 from finecomb.statistics.gold.decisions import ERROR_COLUMNS, NO_ADJUDICATION, collect_adjudication
 from finecomb.statistics.gold.mark_normalisation import NormalisationChange, NormalisedView, normalise
 from finecomb.statistics.selection.view import NO_TYPE, View, as_view
@@ -56,12 +56,12 @@ class Gold:
     notes: tuple[str, ...] = ()
 
     @property
-    def kept(self) -> pl.DataFrame:
+    def kept_errors(self) -> pl.DataFrame:
         """The errors that have enough votes."""
         return self.errors.filter("kept")
 
     @property
-    def rest(self) -> pl.DataFrame:
+    def undecided_errors(self) -> pl.DataFrame:
         """What is left for adjudication: splits, and errors with too few votes."""
         return self.errors.filter(((pl.col("label") == SPLIT) | ~pl.col("kept")) & ~pl.col("decided"))
 
@@ -85,7 +85,7 @@ def gold(
     widest or narrowest mark, the tokens that more than half of those who marked the error have, or all of them. The
     guidelines that can be checked are applied first, but not to given items, which say already what one error is.
     With `repairs="smallest"` one mark of a reader and several of another that put the same words right are one error,
-    the smaller set, with the other as its alternative: see `finecomb.statistics.agreement.minimal_corrections`.
+    the smaller set, with the other as its alternative: see `finecomb.statistics.agreement.minimal_repairs`.
     A label needs more than half of those who marked the error; without one the label is null and `label_votes` says
     what was given. A text with fewer readers than votes needed gets an annotation set aside, since nothing could pass.
     """
@@ -96,13 +96,15 @@ def gold(
     normal, clusters, errors = cluster_marks(view, by, min_votes, repairs)
     source = decisions or (study if isinstance(study, Study) else None)
     decided = collect_adjudication(source, view, clusters) if source is not None else NO_ADJUDICATION
-    errors = decided.errors(errors)
+    errors = decided.apply_to_errors(errors)
     fields = {"min_votes": min_votes, "align": by, "size": size, **normal.view.fields}
-    annotations = _annotations(normal.view, min_votes, decided.texts, Signature.of(statistic=GOLD, **fields))
+    annotations = _annotations(normal.view, min_votes, decided.texts, Signature.from_fields(statistic=GOLD, **fields))
     merger = _MarkMerger(normal, clusters, size)
-    marks = decided.marks(merger.marks(errors.filter(pl.col("kept") & ~pl.col("decided"))), f"/{GOLD}")
+    marks = decided.add_gold_marks(merger.build_marks(errors.filter(pl.col("kept") & ~pl.col("decided"))), f"/{GOLD}")
     changes = (*normal.changes, *merger.resized)
-    signature = Signature.of(statistic=GOLD, **fields, annotators=view.study.annotations["annotator"].n_unique())
+    signature = Signature.from_fields(
+        statistic=GOLD, **fields, annotators=view.study.annotations["annotator"].n_unique()
+    )
     notes = tuple(_notes(annotations, normal.breaches if by == "item" else 0, min_votes)) + decided.notes
     gold_study = _build_gold_study(view.study, annotations, marks)
     return Gold(gold_study, normal.view, clusters, errors, changes, by, signature, notes)
@@ -239,7 +241,7 @@ class _MarkMerger:
         self.members = columns.join(marks, left_on="mark", right_on="id", maintain_order="left")
         self.resized: list[NormalisationChange] = []
 
-    def marks(self, errors: pl.DataFrame) -> pl.DataFrame:
+    def build_marks(self, errors: pl.DataFrame) -> pl.DataFrame:
         """Gold's marks frame: one row for each error, text by text."""
         rows = errors.join(self.order, on="document", how="left", maintain_order="left")
         rows = rows.sort("place", "cluster").with_columns(number=pl.int_range(1, pl.len() + 1).over("document"))
@@ -247,10 +249,10 @@ class _MarkMerger:
         groups: dict[int, list[Row]] = {}
         for member in members.iter_rows(named=True):
             groups.setdefault(member["cluster"], []).append(member)
-        cells = (self._row(error, groups[error["cluster"]]) for error in rows.iter_rows(named=True))
+        cells = (self._gold_mark_row(error, groups[error["cluster"]]) for error in rows.iter_rows(named=True))
         return frames.build_frame(frames.MARKS, [tuple(row.get(name) for name in frames.MARKS) for row in cells])
 
-    def _row(self, error: Row, members: Sequence[Row]) -> Row:
+    def _gold_mark_row(self, error: Row, members: Sequence[Row]) -> Row:
         """The gold mark of an error, as a row of `MARKS`."""
         document = error["document"]
         label = None if error["label"] in (SPLIT, NO_TYPE) else error["label"]
@@ -271,13 +273,13 @@ class _MarkMerger:
             "item": items.pop() if len(items) == 1 else None,
             "made_from": frames.list_cell(list(origins)),
             "alternatives": _alternatives(members),
-            **self._place(document, members),
+            **self._merge_spans(document, members),
         }
 
-    def _text(self, document: str, part: str) -> str:
+    def _part_text(self, document: str, part: str) -> str:
         return self.texts.get((document, part), "")
 
-    def _place(self, document: str, members: Sequence[Row]) -> Row:
+    def _merge_spans(self, document: str, members: Sequence[Row]) -> Row:
         """Spans and quotes of the size asked for; every mark of another size is a change."""
         located = [
             (member, frames.parse_spans(member["spans"]))
@@ -298,7 +300,7 @@ class _MarkMerger:
             if same
             else SPAN_MERGERS[self.size](sizes, weights, lambda part: self.texts.get((document, part), ""))
         )
-        quotes = [span.of(self.texts.get((document, span.part), "")) for span in spans]
+        quotes = [span.extract(self.texts.get((document, span.part), "")) for span in spans]
         for member, other in located:
             if merge_spans(other) != merge_spans(spans):
                 words = (" … ".join(member["quotes"]), " … ".join(quotes))
@@ -337,7 +339,7 @@ def merge_answers(given: Sequence[Answers], protocol: Protocol, label: str | Non
     merged: dict[str, Answer] = {}
     for name in dict.fromkeys(name for answers in given for name in answers):
         if name in questions:
-            merged[name] = questions[name].kind.merge([answers[name] for answers in given if name in answers])
+            merged[name] = questions[name].scale_type.merge([answers[name] for answers in given if name in answers])
     return merged
 
 

@@ -33,19 +33,19 @@ def single_annotator_baseline(
     None where no text has three readers, since gold of the others needs two. Intervals resample texts. In a study of
     many texts not everybody takes a turn on each of them; who does moves on from text to text.
     """
-    people = view.of(pl.Series("document", list(texts), pl.String))
+    people = view.restrict_to_documents(pl.Series("document", list(texts), pl.String))
     turns = _leave_one_out_turns(people.study, 1 if standard else 3)
     sums: dict[str, Floats] = {}
     for number in range(_turn_count(turns)):
-        person = people.study.only(pl.col("id").is_in(turns.filter(turn=number)["id"].implode()))
-        others = people.study.only(~pl.col("id").is_in(person.annotations["id"].implode()))
+        person = people.study.filter_annotations(pl.col("id").is_in(turns.filter(turn=number)["id"].implode()))
+        others = people.study.filter_annotations(~pl.col("id").is_in(person.annotations["id"].implode()))
         truth = standard or gold(replace(people, study=others)).study
         for document, amounts in _score_sums_by_document(truth, person, match).items():
             sums[document] = sums.get(document, 0) + amounts
     if not sums:
         return None
     table = np.stack(list(sums.values()))[None]  # (1, documents, 4)
-    signature = Signature.of(
+    signature = Signature.from_fields(
         statistic=SINGLE_ANNOTATOR, against="gold" if standard else "the other people", match=match, **people.fields,
         turns=_turn_count(turns), documents=len(sums), draws=draws, seed=seed,
     )  # fmt: skip
@@ -53,12 +53,12 @@ def single_annotator_baseline(
     return build_score(table[0], bootstrap_ratios(table, draws, seed)[0], columns, signature)
 
 
-def _leave_one_out_turns(study: Study, least: int) -> pl.DataFrame:
+def _leave_one_out_turns(study: Study, min_annotators: int) -> pl.DataFrame:
     """Which reader of each text takes which turn: id of the annotation, document, turn; texts with `least` readers."""
     rows = study.annotations.select("id", "document")
     place = pl.col("document").rank("dense") + pl.int_range(pl.len()).over("document")
     turn = (place % pl.len().over("document")).alias("turn")
-    return rows.with_columns(turn).filter(pl.len().over("document") >= least)
+    return rows.with_columns(turn).filter(pl.len().over("document") >= min_annotators)
 
 
 def _turn_count(turns: pl.DataFrame) -> int:

@@ -75,7 +75,7 @@ class CandidatePairs(NamedTuple):
     shared: Floats
     """Characters that both cover."""
 
-    def only(self, selection: Bools | Ints) -> CandidatePairs:
+    def select(self, selection: Bools | Ints) -> CandidatePairs:
         """Some of them, in order."""
         return CandidatePairs(self.gold[selection], self.mark[selection], self.shared[selection])
 
@@ -186,9 +186,9 @@ class MatchingProblem:
     def _select_pairs(self, pairs: Bools, others: Bools, judge_others: Bools) -> MatchingProblem:
         return replace(
             self,
-            pairs=self.pairs.only(pairs),
-            others=self.others.only(others),
-            judge_others=self.judge_others.only(judge_others),
+            pairs=self.pairs.select(pairs),
+            others=self.others.select(others),
+            judge_others=self.judge_others.select(judge_others),
         )
 
 
@@ -355,7 +355,7 @@ def _apply_partial_credit(
     at = np.flatnonzero(matching.partner >= 0)
     keys = compared.pairs.gold * max(len(compared.judge), 1) + compared.pairs.mark
     where = np.searchsorted(keys, at * max(len(compared.judge), 1) + matching.partner[at])
-    partners = compared.pairs.only(where)
+    partners = compared.pairs.select(where)
     credit, right = matching.credit.copy(), matching.right.copy()
     quality = iou(partners, compared.gold, compared.judge)
     credit[at] = share(partners.shared, compared.gold.length[at]) if share else quality

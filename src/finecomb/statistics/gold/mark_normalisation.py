@@ -190,7 +190,7 @@ def _trim_claim(
     )
     if spans == claim.spans:
         return claim
-    quotes = tuple(span.of(texts.get((document, span.part), "")) for span in spans)
+    quotes = tuple(span.extract(texts.get((document, span.part), "")) for span in spans)
     return claim._replace(spans=spans, quotes=quotes)
 
 
@@ -200,9 +200,9 @@ def _trim_unmarked_edges(span: Span, text: str, trim: Trim, bare: Sequence[Span]
     if shorter == span:
         return span
     edges = (Span(span.start, shorter.start, span.part), Span(shorter.end, span.end, span.part))
-    if any(edge.overlap(other) for edge in edges for other in bare):
+    if any(edge.overlap_length(other) for edge in edges for other in bare):
         return span
-    corrects = edges[0].of(text).strip() and _corrects_determiner(claim, shorter.of(text), trim)
+    corrects = edges[0].extract(text).strip() and _corrects_determiner(claim, shorter.extract(text), trim)
     return span if corrects else shorter
 
 

@@ -16,12 +16,12 @@ from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.frames import meta_entry
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.agreement import agree
-from finecomb.statistics.agreement.minimal_corrections import Repairs
+from finecomb.statistics.agreement.minimal_repairs import Repairs
 from finecomb.statistics.agreement.rating_matrix import CONVENTIONS, NO_ERROR
 from finecomb.statistics.gold.gold_merge import MAJORITY, SPLIT, Gold, MinVotes, SpanSize, gold, required_vote_count
 from finecomb.statistics.gold.scores import Score, bootstrap_ratios, build_score, score
 from finecomb.statistics.inference.resampling import estimate_with_interval, no_interval_reason, ratio, resampled_sums
-from finecomb.statistics.measures.counts import meta_names
+from finecomb.statistics.measures.study_counts import meta_names
 from finecomb.statistics.selection.view import NO_TYPE, View, as_view
 
 Row = dict[str, object]
@@ -32,20 +32,20 @@ _MAX_SUBSETS = 200
 
 def _labels(merged: Gold) -> list[str]:
     """Labels that an error has or an annotator gave it, in the order of the protocol."""
-    used = {*merged.kept["label"], *_votes(merged)["label"]}
+    used = {*merged.kept_errors["label"], *_votes(merged)["label"]}
     return [name for name in merged.view.categories if name in used and name != NO_TYPE]
 
 
 def _votes(merged: Gold) -> pl.DataFrame:
     """Votes for each label of each error in gold: cluster, label, weight, majority."""
-    majority = merged.kept.select("cluster", majority="label")
+    majority = merged.kept_errors.select("cluster", majority="label")
     given = merged.clusters.join(majority, on="cluster")
     return given.group_by("cluster", "label", "majority", maintain_order=True).agg(pl.col("weight").sum())
 
 
 def errors_table(merged: Gold) -> list[Row]:
     """Errors in gold by label: how many, how many everybody agreed on, and votes."""
-    errors = merged.kept
+    errors = merged.kept_errors
     rows: list[Row] = []
     for label in [*_labels(merged), *_untyped_labels(merged), "any"]:
         labelled = errors if label == "any" else errors.filter(pl.col("label") == label)
@@ -59,7 +59,7 @@ def errors_table(merged: Gold) -> list[Row]:
 
 def _untyped_labels(merged: Gold) -> list[str]:
     """`no type` and `split`, where errors have them."""
-    return [name for name in (NO_TYPE, SPLIT) if name in set(merged.kept["label"])]
+    return [name for name in (NO_TYPE, SPLIT) if name in set(merged.kept_errors["label"])]
 
 
 def confusion_table(merged: Gold) -> list[Row]:
@@ -68,7 +68,7 @@ def confusion_table(merged: Gold) -> list[Row]:
     `all agree` counts errors; every other cell counts annotators who said something else, `no error` those who read the
     text and did not mark it. In the row `split` there is no majority, so all annotators are counted.
     """
-    votes, errors = _votes(merged), merged.kept
+    votes, errors = _votes(merged), merged.kept_errors
     minority = votes.filter(pl.col("label") != pl.col("majority"))
     labels = _labels(merged)
     rows: list[Row] = []
@@ -86,7 +86,7 @@ def confusion_table(merged: Gold) -> list[Row]:
 
 def rates_table(merged: Gold, by: str = "model", draws: int = 1000, seed: int = 0) -> list[Finding]:
     """Table 2: errors per text of each system, by label; `total` is all errors whose label has a majority."""
-    texts = merged.study.work().annotations.select("document").unique(maintain_order=True)
+    texts = merged.study.submitted_work().annotations.select("document").unique(maintain_order=True)
     if by in meta_names(merged.study):
         texts = texts.join(
             merged.study.documents.select(meta_entry(by), document="id"), on="document", maintain_order="left"
@@ -98,7 +98,7 @@ def rates_table(merged: Gold, by: str = "model", draws: int = 1000, seed: int = 
     for (system,), system_texts in sorted(groups.items(), key=lambda pair: str(pair[0])):
         for label in ["total", *_labels(merged), *_untyped_labels(merged)]:
             counted = _errors_per_text(merged, system_texts["document"], label)
-            signature = Signature.of(
+            signature = Signature.from_fields(
                 statistic="rate",
                 label=label,
                 where=f"{by}={system}",
@@ -115,13 +115,13 @@ def _mean(counted: TextCounts, signature: Signature, draws: int, seed: int) -> E
     sums = np.stack([counted, np.ones(len(counted))], axis=1)
     totals = resampled_sums(sums, draws, np.random.default_rng(seed))
     return estimate_with_interval(
-        float(counted.mean()), ratio(*totals.T), signature, without=no_interval_reason(counted)
+        float(counted.mean()), ratio(*totals.T), signature, missing_interval_reason=no_interval_reason(counted)
     )
 
 
 def _errors_per_text(merged: Gold, documents: pl.Series, label: str) -> TextCounts:
     chosen = pl.col("label") != SPLIT if label == "total" else pl.col("label") == label
-    counts = dict(merged.kept.filter(chosen).group_by("document").len().iter_rows())
+    counts = dict(merged.kept_errors.filter(chosen).group_by("document").len().iter_rows())
     return np.array([counts.get(id, 0) for id in documents], dtype=np.float64)
 
 
@@ -142,16 +142,16 @@ def annotators_table(merged: Gold, draws: int = 1000, seed: int = 0) -> list[Sco
     Everybody's own vote is in gold, so these figures flatter; whom gold was not made from is scored by `score`.
     """
     read = merged.view.study.annotations
-    passed = merged.clusters.join(merged.kept.select("cluster"), on="cluster", how="semi")
+    passed = merged.clusters.join(merged.kept_errors.select("cluster"), on="cluster", how="semi")
     rows = []
     for name in sorted(read["annotator"].unique()):
         by_person = pl.col("annotator") == name
         texts = read.filter(by_person)["document"].unique(maintain_order=True)
         right = passed.filter(by_person)
-        counts = [merged.kept, merged.clusters.filter(by_person), right.unique("cluster"), right]
+        counts = [merged.kept_errors, merged.clusters.filter(by_person), right.unique("cluster"), right]
         per_text = [dict(table.group_by("document").len().iter_rows()) for table in counts]
         sums = np.array([[table.get(id, 0) for table in per_text] for id in texts], dtype=np.float64)
-        signature = Signature.of(
+        signature = Signature.from_fields(
             statistic="annotator-against-gold", align=merged.align, documents=len(texts), draws=draws, seed=seed
         )
         rows.append(build_score(sums, bootstrap_ratios(sums[None], draws, seed)[0], {"annotator": name}, signature))
@@ -161,7 +161,7 @@ def annotators_table(merged: Gold, draws: int = 1000, seed: int = 0) -> list[Sco
 def cost_table(merged: Gold) -> list[Finding]:
     """What gold cost: pay and fees per text and per error, and hours of work per text where times are known."""
     settings, read = merged.view.study.settings, merged.view.study.annotations
-    texts, errors = read["document"].n_unique(), len(merged.kept)
+    texts, errors = read["document"].n_unique(), len(merged.kept_errors)
     paid = (settings.price or math.nan) * (1 + settings.fees) * len(read)
     hours = float(read["seconds"].sum()) / 3600 if read["seconds"].null_count() == 0 else math.nan
     no_price = "" if settings.price is not None else "study.yaml gives no price"
@@ -175,7 +175,7 @@ def cost_table(merged: Gold) -> list[Finding]:
         ),
         ("hours per text", hours / texts, no_time),
     ]
-    signature = Signature.of(statistic="cost", price=settings.price, fees=settings.fees, annotations=len(read))
+    signature = Signature.from_fields(statistic="cost", price=settings.price, fees=settings.fees, annotations=len(read))
     return [
         Finding(
             {"measure": name, "texts": texts, "errors": errors}, Estimate(value, math.nan, math.nan, signature, why)
@@ -192,7 +192,9 @@ def changes_table(merged: Gold) -> list[Row]:
 def undecided_table(merged: Gold) -> list[Row]:
     """What is left for adjudication: errors without a majority label, and errors with too few votes."""
     marks = merged.view.study.marks.select(pl.col("quotes").list.join(" … "), mark="id")
-    rows = merged.rest.join(merged.clusters.select("cluster", "mark", "annotator", given="label"), on="cluster")
+    rows = merged.undecided_errors.join(
+        merged.clusters.select("cluster", "mark", "annotator", given="label"), on="cluster"
+    )
     rows = rows.join(marks, on="mark", how="left", maintain_order="left")
     grouped = rows.group_by("cluster", "document", "votes", "readers", "kept", maintain_order=True).agg(
         said=pl.concat_str("annotator", pl.lit(": "), "given", pl.lit(" “"), "quotes", pl.lit("”")).str.join("; ")
@@ -229,13 +231,13 @@ def subsets_table(
     whole = gold(view, min_votes, align, spans, repairs=repairs)
     rows, sums = [], []
     for names in _subsets(people, size, seed):
-        part = replace(view, study=view.study.only(pl.col("annotator").is_in(names)))
+        part = replace(view, study=view.study.filter_annotations(pl.col("annotator").is_in(names)))
         fewer = gold(part, min_votes, align, spans, repairs=repairs)
         scores = score(whole.study, fewer.study, "optimal", by=(), unread="leave-out", draws=draws, seed=seed)
         first = scores.rows[0]
         rows.append(replace(first, columns={"annotators": ", ".join(names)}))
         sums.append(scores.judged[0].sums[0])
-    pooled = Signature.of(statistic="subsets", size=size, subsets=len(rows), min_votes=min_votes, seed=seed)
+    pooled = Signature.from_fields(statistic="subsets", size=size, subsets=len(rows), min_votes=min_votes, seed=seed)
     whole_sums = np.concatenate(sums)
     nothing = bootstrap_ratios(whole_sums[None], 0, seed)[0]  # subsets share texts, so an interval would be too narrow
     return [*rows, build_score(whole_sums, nothing, {"annotators": f"all {len(rows)} subsets"}, pooled)]

@@ -16,7 +16,7 @@ from finecomb.core.frames import json_entry
 from finecomb.core.records import Settings
 from finecomb.core.span import TEXT
 from finecomb.core.study import Study
-from finecomb.statistics.agreement.minimal_corrections import REPAIRS, Repairs, with_alternatives
+from finecomb.statistics.agreement.minimal_repairs import REPAIRS, Repairs, with_alternatives
 from finecomb.statistics.gold.gold_and_judges import Ints, Judge, ScoredPair, UnreadPolicy, pair_gold_with_judges
 from finecomb.statistics.gold.mark_matching import (
     RULES,
@@ -158,7 +158,7 @@ def score(
     With `average="micro"` marks are summed over documents before dividing; with `macro` each document has its own
     ratios, of which the mean is taken: 1 where neither side marked anything, 0 where only one did.
     A mark, of gold or of a judge, that nothing matches is found by its `alternatives`: all marks of one of them. With
-    `repairs="smallest"` such sets are also inferred, see `finecomb.statistics.agreement.minimal_corrections`.
+    `repairs="smallest"` such sets are also inferred, see `finecomb.statistics.agreement.minimal_repairs`.
     Intervals resample documents. Recall is NaN without gold marks, precision NaN without marks of the judge.
     """
     choices = (
@@ -194,7 +194,7 @@ class RuleTable:
 def score_by_rules(
     gold: Study, predicted: Study | None = None, category: Category = "both", **options: Unpack[ScoreSettings]
 ) -> RuleTable:
-    """F1, labels ignored, under every rule of `MATCHES`: does the order of the judges depend on the rule?"""
+    """F1, labels ignored, under every rule of `MATCH_RULES`: does the order of the judges depend on the rule?"""
     f1: dict[str, dict[str, float]] = {}
     notes: dict[str, None] = {}
     for match in get_args(Match):
@@ -238,7 +238,7 @@ def _compare_judge(both: ScoredPair, judge: Judge, match: str, category: str, gr
     everything = np.zeros(len(truth), dtype=np.int64)
     whole = rule(compared, everything)
     if match in UNITS:
-        grid = grids.of(judge.documents, UNITS[match])
+        grid = grids.get_grid(judge.documents, UNITS[match])
         gold_as_found = substitute_alternatives(gold_marks, alternatives, whole.alternative_used)
         marks_as_found = substitute_alternatives(judge.marks, theirs, whole.judge_alternative_used)
         sums = _unit_sums(both, marks_as_found, gold_as_found, grid, category, match == "wmt25")
@@ -308,7 +308,7 @@ class _GridCache:
         self.documents, self.tokens = documents, tokens
         self.made: dict[tuple[str, ...], Grid] = {}
 
-    def of(self, documents: tuple[str, ...], level: Level) -> Grid:
+    def get_grid(self, documents: tuple[str, ...], level: Level) -> Grid:
         """The units of these texts."""
         if documents not in self.made:
             texts = self.documents.filter(pl.col("id").is_in(list(documents)))
@@ -326,7 +326,7 @@ def _unit_sums(
     if by_severity:
         worth = np.where(_same_severity(gold, marks, grid), 1.0, OTHER_SEVERITY_CREDIT)
         crossed[MATCHED_COLUMN], crossed[RIGHT_COLUMN] = crossed[MATCHED_COLUMN] * worth, crossed[RIGHT_COLUMN] * worth
-    return np.stack([grid.per_document(units) for units in crossed], axis=-1)
+    return np.stack([grid.sum_per_document(units) for units in crossed], axis=-1)
 
 
 def _same_severity(gold: pl.DataFrame, judge: pl.DataFrame, grid: Grid) -> Bools:
@@ -344,7 +344,7 @@ def _covered_units_by_label(frame: pl.DataFrame, grid: Grid, labels: Sequence[st
     """Which units are marked at all, and with each label, (1 + labels, units)."""
     spans = frame.select("document", "label", "spans").filter(pl.col("spans").list.len() > 0)
     spans = spans.explode("spans").unnest("spans").filter(pl.col("part") == TEXT)
-    at = grid.index(spans["document"])
+    at = grid.document_positions(spans["document"])
     first, last = grid.unit_ranges(at, spans["start"].to_numpy(), spans["end"].to_numpy())
     codes = {label: row + 1 for row, label in enumerate(labels)}
     row = np.array([codes.get(label, 0) for label in spans["label"]], dtype=np.int64)
@@ -387,14 +387,18 @@ def _rows(
         for label, label_sums, resamples in zip(labels, sums, drawn, strict=True):
             fields = {"statistic": "score", "label": label, **fields_of_all, "where": where, "documents": len(at)}
             row_columns = {"judge": judged.judge.name, **columns, "label": label, "match": match}
-            yield build_score(label_sums, resamples, row_columns, Signature.of(**fields), average)
+            yield build_score(label_sums, resamples, row_columns, Signature.from_fields(**fields), average)
 
 
 def _groups(both: ScoredPair, judge: Judge, names: Sequence[str]) -> Iterator[tuple[dict[str, object], Ints]]:
     if not names:
         yield {}, np.arange(len(judge.documents))
         return
-    rows = both.by(names).filter(pl.col("id").is_in(list(judge.documents))).with_columns(at=pl.int_range(pl.len()))
+    rows = (
+        both.select_meta(names)
+        .filter(pl.col("id").is_in(list(judge.documents)))
+        .with_columns(at=pl.int_range(pl.len()))
+    )
     parts = rows.partition_by(names, as_dict=True)
     for key in sorted(parts, key=lambda key: tuple(map(str, key))):
         yield dict(zip(names, key, strict=True)), parts[key]["at"].to_numpy().astype(np.int64)

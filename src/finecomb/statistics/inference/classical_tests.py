@@ -34,7 +34,7 @@ def t_test(values: ArrayLike, chance: float = 0.5, level: float = 0.95, fields: 
     0.308
     """
     numbers = _drop_nan(values)
-    signature = Signature.of(statistic="t-test", chance=chance, values=len(numbers), **(fields or {}))
+    signature = Signature.from_fields(statistic="t-test", chance=chance, values=len(numbers), **(fields or {}))
     columns = {"test": "one-sample t", "n": len(numbers)}
     if not len(numbers):
         return _test_finding(columns, math.nan, signature=signature, why="no values")
@@ -52,7 +52,7 @@ def two_sample_t_test(first: ArrayLike, second: ArrayLike, level: float = 0.95, 
     NaN when a group has fewer than two values; p is NaN when all values are equal within their groups.
     """
     a, b = _drop_nan(first), _drop_nan(second)
-    signature = Signature.of(statistic="two-sample-t", values=f"{len(a)}+{len(b)}", **(fields or {}))
+    signature = Signature.from_fields(statistic="two-sample-t", values=f"{len(a)}+{len(b)}", **(fields or {}))
     columns = {"test": "two-sample t", "n": len(a) + len(b)}
     if min(len(a), len(b)) < 2:
         return _test_finding(columns, math.nan, signature=signature, why="a group has fewer than two values")
@@ -71,7 +71,7 @@ def cohen_d(first: ArrayLike, second: ArrayLike, level: float = 0.95, fields: Fi
     NaN when a group has fewer than two values, or all values are equal within their groups: then s = 0.
     """
     a, b = _drop_nan(first), _drop_nan(second)
-    signature = Signature.of(statistic="cohen-d", values=f"{len(a)}+{len(b)}", **(fields or {}))
+    signature = Signature.from_fields(statistic="cohen-d", values=f"{len(a)}+{len(b)}", **(fields or {}))
     columns = {"test": "Cohen's d", "n": len(a) + len(b)}
     if min(len(a), len(b)) < 2:
         return _test_finding(columns, math.nan, signature=signature, why="a group has fewer than two values")
@@ -93,7 +93,7 @@ def anova(groups: Groups, level: float = 0.95, fields: Fields = None) -> Finding
     NaN with fewer than two groups, a group of fewer than two values, or no variance within groups.
     """
     samples = [_drop_nan(values) for values in groups.values()]
-    signature = Signature.of(
+    signature = Signature.from_fields(
         statistic="anova", values="+".join(str(len(sample)) for sample in samples), **(fields or {})
     )
     total = sum(map(len, samples))
@@ -102,7 +102,7 @@ def anova(groups: Groups, level: float = 0.95, fields: Fields = None) -> Finding
         return _test_finding(columns, math.nan, signature=signature, why=why)
     f, p = scipy.stats.f_oneway(*samples)
     df = (len(samples) - 1, total - len(samples))
-    low, high = noncentrality_interval(lambda nc: float(scipy.stats.ncf.cdf(f, *df, nc)), f * df[0], level, least=0)
+    low, high = noncentrality_interval(lambda nc: float(scipy.stats.ncf.cdf(f, *df, nc)), f * df[0], level, minimum=0)
     share = [nc / (nc + sum(df) + 1) for nc in (low, high)]  # eta squared in the population
     return _test_finding(columns, f * df[0] / (f * df[0] + df[1]), (share[0], share[1]), signature, f, df, p)
 
@@ -113,7 +113,7 @@ def tukey(groups: Groups, level: float = 0.95, fields: Fields = None) -> list[Fi
     The estimate is the difference of means with its simultaneous interval; p is adjusted for all pairs.
     """
     names, samples = list(groups), [_drop_nan(values) for values in groups.values()]
-    signature = Signature.of(
+    signature = Signature.from_fields(
         statistic="tukey-hsd", values="+".join(str(len(sample)) for sample in samples), **(fields or {})
     )
     pairs = list(itertools.combinations(range(len(names)), 2))
@@ -146,40 +146,40 @@ def chi_square(table: ArrayLike, correct: bool = False, level: float = 0.95, fie
     """
     counts = np.asarray(table, dtype=np.float64)
     counts = counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0] if counts.size else counts.reshape(0, 0)
-    signature = Signature.of(statistic="chi-square", yates=correct, values=int(counts.sum()), **(fields or {}))
+    signature = Signature.from_fields(statistic="chi-square", yates=correct, values=int(counts.sum()), **(fields or {}))
     columns = {"test": "chi-square", "n": int(counts.sum())}
     if min(counts.shape) < 2:
         why = "fewer than two rows or columns have counts"
         return _test_finding(columns, math.nan, signature=signature, why=why)
     test = scipy.stats.chi2_contingency(counts, correction=correct)
     x, df, scale = float(test.statistic), int(test.dof), counts.sum() * (min(counts.shape) - 1)
-    low, high = noncentrality_interval(lambda nc: float(scipy.stats.ncx2.cdf(x, df, nc)), x, level, least=0)
+    low, high = noncentrality_interval(lambda nc: float(scipy.stats.ncx2.cdf(x, df, nc)), x, level, minimum=0)
     bounds = [min(1.0, math.sqrt(nc / scale)) for nc in (low, high)]  # V in the population
     return _test_finding(columns, math.sqrt(x / scale), bounds, signature, x, df, test.pvalue)
 
 
 def noncentrality_interval(
-    cdf: Callable[[float], float], start: float, level: float = 0.95, least: float = -math.inf
+    cdf: Callable[[float], float], start: float, level: float = 0.95, minimum: float = -math.inf
 ) -> tuple[float, float]:
     """The noncentralities at which what was seen lies at the upper and at the lower end of what is expected."""
     tails = ((1 + level) / 2, (1 - level) / 2)
-    low, high = (_solve_noncentrality(cdf, tail, start, least) for tail in tails)
+    low, high = (_solve_noncentrality(cdf, tail, start, minimum) for tail in tails)
     return low, high
 
 
-def _solve_noncentrality(cdf: Callable[[float], float], tail: float, start: float, least: float) -> float:
+def _solve_noncentrality(cdf: Callable[[float], float], tail: float, start: float, minimum: float) -> float:
     """Where a falling function reaches `tail`, or `least` where it lies below already."""
 
     def excess(nc: float) -> float:
         return cdf(nc) - tail
 
     step = 1.0 + abs(start)
-    low, high = max(least, start - step), start + step
+    low, high = max(minimum, start - step), start + step
     while excess(low) < 0:
-        if low <= least:
-            return least
+        if low <= minimum:
+            return minimum
         step *= 2
-        low = max(least, low - step)
+        low = max(minimum, low - step)
     while excess(high) > 0:
         step *= 2
         high += step

@@ -45,7 +45,7 @@ class MonitoredMean:
     """Why there is no interval yet."""
 
     @property
-    def says(self) -> str:
+    def description(self) -> str:
         """Which kind of interval it is, in a sentence."""
         if self.kind == "bounded":
             return "may be watched: wrong at any time in at most 5% of studies"

@@ -91,7 +91,7 @@ def metric_correlations(
 
 
 def _numeric_answers(study: Study, question: str) -> pl.DataFrame:
-    answers = study.work().answers
+    answers = study.submitted_work().answers
     return answers.filter(
         (pl.col("of") == "annotation") & (pl.col("question") == question) & pl.col("number").is_not_null()
     )
@@ -106,7 +106,7 @@ def _metric_findings(
     positions = resampled_positions(n, draws, np.random.default_rng(seed))
     resampled = ScoredDocuments(*(values[0][positions] for values in whole))
     for statistic, correlation in CORRELATIONS.items():
-        signature = Signature.of(
+        signature = Signature.from_fields(
             statistic=f"metric:{statistic}", question=question, given=given if statistic == "partial" else None,
             documents=n, draws=draws, seed=seed,
         )  # fmt: skip

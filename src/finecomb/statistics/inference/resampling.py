@@ -121,19 +121,19 @@ class Resamples:
     annotators: Floats | None = None
     """(draws, annotators), or None when annotators stay as they are."""
 
-    def per_document(self, values: Floats) -> Floats:
+    def sum_per_document(self, values: Floats) -> Floats:
         """Sums of `values`, (labels, annotations), over the annotations of each document, (labels, documents)."""
         order = np.argsort(self.document, kind="stable")
         starts = np.searchsorted(self.document[order], np.arange(self.documents.shape[1]))
         return np.add.reduceat(values[:, order], starts, axis=1) if len(order) else values
 
-    def values(self, top: Floats, bottom: Floats, average: Average = "annotation") -> Floats:
+    def resampled_ratios(self, top: Floats, bottom: Floats, average: Average = "annotation") -> Floats:
         """sum(top) / sum(bottom) of each resample, (draws, labels), from amounts of shape (labels, annotations)."""
         if self.annotators is not None:
             return np.stack(
                 [self._two_way_ratios(*amounts, average) for amounts in zip(top, bottom, strict=True)], axis=1
             )
-        tops, bottoms = document_average_terms(self.per_document(top), self.per_document(bottom), average)
+        tops, bottoms = document_average_terms(self.sum_per_document(top), self.sum_per_document(bottom), average)
         return ratio(self.documents @ tops.T, self.documents @ bottoms.T)
 
     def _two_way_ratios(self, top: Floats, bottom: Floats, average: Average) -> Floats:
@@ -220,7 +220,7 @@ def undefined_estimate(signature: Signature, why: str) -> Estimate:
 
 
 def estimate_with_interval(
-    value: float, values: Floats, signature: Signature, why: str = "", without: str = ""
+    value: float, values: Floats, signature: Signature, why: str = "", missing_interval_reason: str = ""
 ) -> Estimate:
     """`value` with the percentile interval of the `values` of its resamples, and the reason for what is missing.
 
@@ -228,7 +228,7 @@ def estimate_with_interval(
     """
     if math.isnan(value):
         return undefined_estimate(signature, why)
-    if reason := without or _no_spread_reason(values):
+    if reason := missing_interval_reason or _no_spread_reason(values):
         return Estimate(float(value), math.nan, math.nan, signature, reason)
     return Estimate(float(value), *percentile_interval(values), signature)
 

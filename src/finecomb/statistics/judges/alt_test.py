@@ -92,12 +92,12 @@ class AltTest:
         return self.chance.value
 
     @property
-    def wins(self) -> int:
+    def win_count(self) -> int:
         """How many people the judge wins against."""
         return sum(person.wins for person in self.people)
 
     @property
-    def needed(self) -> int:
+    def required_win_count(self) -> int:
         """How many people it must win against."""
         return math.ceil(len(self.people) / 2)
 
@@ -227,7 +227,7 @@ def alt_test(
     authors: bool = False,
     *,
     q: float = 0.05,
-    least_items: int | None = None,
+    min_items: int | None = None,
     draws: int = 1000,
     seed: int = 0,
 ) -> AltTest:
@@ -253,22 +253,24 @@ def alt_test(
     every = compare_each_person(people, judge, score, clusters)
     if not any(len(contest.judge) for contest in every):
         raise FinecombError("people and judge share no item that two people answered, so nothing can be compared")
-    least = MIN_ITEMS if authors else least_items
+    least = MIN_ITEMS if authors else min_items
     tested, left_out = _select_testable(every, least)
     fields = {"statistic": "alt-test", "score": score_rule(score)[0], "epsilon": epsilon, "q": q}
     fields |= {"authors": authors or None, "people": len(tested), "draws": draws, "seed": seed}
     if authors:
-        return _authors_result(tested, left_out, epsilon, q, Signature.of(**fields))
-    return _clustered_result(tested, left_out, epsilon, q, draws, seed, Signature.of(**fields), _notes(tested, judge))
+        return _authors_result(tested, left_out, epsilon, q, Signature.from_fields(**fields))
+    return _clustered_result(
+        tested, left_out, epsilon, q, draws, seed, Signature.from_fields(**fields), _notes(tested, judge)
+    )
 
 
 def _select_testable(
-    every: Sequence[PersonComparison], least: int | None
+    every: Sequence[PersonComparison], min_items: int | None
 ) -> tuple[list[PersonComparison], list[tuple[str, str]]]:
     """People with enough items, and why the others are left out."""
-    least_items = MIN_ITEMS if least is None else least
+    least_items = MIN_ITEMS if min_items is None else min_items
     texts = len(np.unique(np.concatenate([contest.cluster for contest in every])))
-    by_text = least is None and texts < MIN_ITEMS
+    by_text = min_items is None and texts < MIN_ITEMS
     reasons = [_too_few_reason(contest, least_items, by_text) for contest in every]
     tested = [contest for contest, reason in zip(every, reasons, strict=True) if not reason]
     left_out = [(contest.person, reason) for contest, reason in zip(every, reasons, strict=True) if reason]
@@ -277,12 +279,12 @@ def _select_testable(
     return tested, left_out
 
 
-def _too_few_reason(contest: PersonComparison, least_items: int, by_text: bool) -> str:
+def _too_few_reason(contest: PersonComparison, min_items: int, by_text: bool) -> str:
     items, texts = len(contest.judge), len(np.unique(contest.cluster))
     if by_text:
         few = texts < MIN_CLUSTERS
         return f"{texts} doubly judged texts, fewer than {MIN_CLUSTERS}" if few else ""
-    return f"{items} items, fewer than {least_items}" if items < least_items else ""
+    return f"{items} items, fewer than {min_items}" if items < min_items else ""
 
 
 def _notes(tested: Sequence[PersonComparison], judge: Answers) -> tuple[str, ...]:

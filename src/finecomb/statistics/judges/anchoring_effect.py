@@ -119,7 +119,7 @@ def anchoring_findings(study: Study | View, machine: str) -> list[Finding]:
 
 def _view_with_machines(study: Study) -> View:
     """The study with machines too, which statistics leave out unless they are asked for."""
-    return view(study, Filters(annotators=tuple(study.work().annotations["annotator"].unique().sort())))
+    return view(study, Filters(annotators=tuple(study.submitted_work().annotations["annotator"].unique().sort())))
 
 
 def _tasks(work: View, machine: str) -> pl.DataFrame:
@@ -167,14 +167,14 @@ def _findings(rows: pl.DataFrame, measure: str, machine: str, work: View) -> lis
         )
     effect = estimate_anchoring_effect(values, helped, texts)
     low, high = effect.interval()
-    signature = Signature.of(**fields, of="difference", paired=effect.paired)
+    signature = Signature.from_fields(**fields, of="difference", paired=effect.paired)
     findings.append(Finding({"measure": measure, "tasks": "difference"}, Estimate(effect.value, low, high, signature)))
     return findings
 
 
 def _mean(values: Floats, texts: Ints, fields: dict[str, object]) -> Estimate:
     """The mean over texts of their means."""
-    signature = Signature.of(**fields)
+    signature = Signature.from_fields(**fields)
     if not len(values):
         return Estimate(math.nan, math.nan, math.nan, signature, "no task was given out this way")
     _, text = np.unique(texts, return_inverse=True)

@@ -89,12 +89,13 @@ class Calibration:
     by: str = "model"
     """Document meta that names systems."""
 
-    def contract(self, made: datetime, days: int = 30) -> JudgeContract:
+    def build_contract(self, made: datetime, days: int = 30) -> JudgeContract:
         """What the judge may be used for from now on."""
         return JudgeContract(
             binding=self.binding, verdict=self.verdict, labels=self.labels, systems=self.systems, texts=self.texts,
             people=len(self.people), epsilon=self.test.epsilon, winning_rate=self.test.winning_rate,
-            agreement=_value_or_zero(find_alpha(self.agreement, "judge")), made=made, days=days, paragraph=self.paragraph,
+            agreement=_value_or_zero(find_alpha(self.agreement, "judge")), made=made, days=days,
+            paragraph=self.paragraph,
             signature=str(self.signature), by=self.by,
         )  # fmt: skip
 
@@ -102,7 +103,7 @@ class Calibration:
         """Gold labels in rows, the judge's in columns; nothing without gold."""
         return confusion(self.scores) if self.scores else []
 
-    def kinds(self) -> list[dict[str, object]]:
+    def pairing_type_table(self) -> list[dict[str, object]]:
         """How many marks are right, wrong in boundary or label, missed and extra; nothing without gold."""
         return pairing_type_table(self.scores) if self.scores else []
 
@@ -135,7 +136,7 @@ def calibrate(
     calibration = Calibration(
         judge, answer, held, "", test, agreement, (), (), tuple(_probes(study, everything, judge, options)), (), None,
         len(sides.documents), sides.people,
-        tuple(sorted({row[0] for row in sides.metas([options.by])})) if sides.has_meta(options.by) else (),
+        tuple(sorted({row[0] for row in sides.meta_rows([options.by])})) if sides.has_meta(options.by) else (),
         read_judge_binding(study, judge, sides.seen.protocol.id if sides.seen.protocol else ""), _notes(test),
         test.rate.signature, by=options.by,
     )  # fmt: skip
@@ -202,7 +203,7 @@ def _select_shared_texts(sides: PeopleAndJudges, judge: str) -> PeopleAndJudges:
     if len(common) < MIN_CLUSTERS:
         what = f"{judge} and two people have {len(common)} texts in common"
         raise FinecombError(f"{what}; fewer than {MIN_CLUSTERS} say nothing: let them read more of the same texts")
-    work = sides.seen.of(pl.Series(common))
+    work = sides.seen.restrict_to_documents(pl.Series(common))
     present = set(work.study.annotations["annotator"])
     return PeopleAndJudges(work, tuple(name for name in sides.people if name in present), sides.judges)
 
@@ -231,7 +232,7 @@ def _run_alt_test(sides: PeopleAndJudges, judge: str, options: CalibrationOption
     people = {name: answers.get(name, {}) for name in sides.people}
     return alt_test(
         people, answers.get(judge, {}), rule, options.epsilon, draws=options.draws, seed=options.seed,
-        least_items=MIN_CLUSTERS,
+        min_items=MIN_CLUSTERS,
     )  # fmt: skip
 
 
@@ -293,7 +294,9 @@ def _gold_overlap(study: Study, scores: Scores | None, options: CalibrationOptio
         judges=[scores.judged[0].judge.name], unread="leave-out", draws=0,
     )  # fmt: skip
     sums = compared.judged[0].sums[0]
-    signature = Signature.of(**{"statistic": "iou", **compared.fields, "draws": options.draws, "seed": options.seed})
+    signature = Signature.from_fields(
+        **{"statistic": "iou", **compared.fields, "draws": options.draws, "seed": options.seed}
+    )
     columns = {"measure": "overlap with gold (IoU)", "part": "characters", "value of": ANY}
     return [
         Finding(
@@ -347,8 +350,10 @@ def _notes(test: AltTest) -> tuple[str, ...]:
 def write_verdict_paragraph(calibration: Calibration) -> str:
     """The answer in plain words: what it may do, why, and what is lost."""
     test = calibration.test
-    close = f"It is at least as close to the others as a person is against {test.wins} of {len(test.people)} people"
-    allowed = f"where {test.needed} are needed and {test.epsilon:g} is allowed for its lower cost"
+    close = (
+        f"It is at least as close to the others as a person is against {test.win_count} of {len(test.people)} people"
+    )
+    allowed = f"where {test.required_win_count} are needed and {test.epsilon:g} is allowed for its lower cost"
     parts = [f"{calibration.judge}: {calibration.verdict}.", f"{close}, {allowed}."]
     judge, people = (find_alpha(calibration.agreement, who) for who in ("judge", "people"))
     if judge is not None and people is not None and math.isfinite(people.value) and math.isfinite(judge.value):
@@ -357,7 +362,8 @@ def write_verdict_paragraph(calibration: Calibration) -> str:
         parts.append(f"By label it agrees no less than people for {', '.join(calibration.labels)}.")
     parts.append(_loss_sentence(calibration))
     parts.append(
-        f"Measured on {calibration.texts} texts and {len(calibration.people)} people.{_small_sample_sentence(calibration)}"
+        f"Measured on {calibration.texts} texts and {len(calibration.people)} "
+        f"people.{_small_sample_sentence(calibration)}"
     )
     return " ".join(part for part in parts if part)
 

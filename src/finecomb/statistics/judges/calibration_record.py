@@ -26,10 +26,11 @@ class RecordedEstimate(Record):
     signature: str = ""
 
     @classmethod
-    def of(cls, estimate: Estimate) -> RecordedEstimate:
+    def from_estimate(cls, estimate: Estimate) -> RecordedEstimate:
         """An estimate with None in place of NaN."""
         return cls(
-            value=finite_or_none(estimate.value), low=finite_or_none(estimate.low), high=finite_or_none(estimate.high), why=estimate.why,
+            value=finite_or_none(estimate.value), low=finite_or_none(estimate.low),
+            high=finite_or_none(estimate.high), why=estimate.why,
             signature=str(estimate.signature),
         )  # fmt: skip
 
@@ -190,7 +191,7 @@ def calibration_record(calibration: Calibration, made: datetime, days: int = 30)
         agreement=tuple(_record_comparisons(calibration.agreement)),
         test=_record_test(calibration.test),
         bias=tuple(_record_bias(finding) for finding in calibration.bias if finding not in severity),
-        severity=RecordedEstimate.of(severity[0].estimate) if severity else None,
+        severity=RecordedEstimate.from_estimate(severity[0].estimate) if severity else None,
         found=tuple(_record_share(finding) for finding in calibration.found),
         probes=tuple(_record_probe(finding) for finding in calibration.probes),
         costs=tuple(_record_cost(row) for row in calibration.costs),
@@ -198,13 +199,13 @@ def calibration_record(calibration: Calibration, made: datetime, days: int = 30)
         gold=tuple(
             RecordedScore(
                 label=str(row.columns["label"]),
-                recall=RecordedEstimate.of(row.recall),
-                precision=RecordedEstimate.of(row.precision),
-                f1=RecordedEstimate.of(row.f1),
+                recall=RecordedEstimate.from_estimate(row.recall),
+                precision=RecordedEstimate.from_estimate(row.precision),
+                f1=RecordedEstimate.from_estimate(row.f1),
             )
             for row in scores
         ),
-        contract=calibration.contract(made, days),
+        contract=calibration.build_contract(made, days),
         notes=calibration.notes,
         signature=str(calibration.signature),
     )
@@ -226,7 +227,7 @@ def _record_comparisons(agreement: Sequence[Finding]) -> Iterable[RecordedCompar
         level, measure, label, who = (str(finding.columns[name]) for name in ("level", "measure", "label", "who"))
         rows.setdefault((level, measure, label), {})[who] = finding
     for (level, measure, label), sides in rows.items():
-        estimates = {who: RecordedEstimate.of(finding.estimate) for who, finding in sides.items()}
+        estimates = {who: RecordedEstimate.from_estimate(finding.estimate) for who, finding in sides.items()}
         verdict = str(sides["difference"].columns.get("verdict", ""))
         yield RecordedComparison(level=level, measure=measure, label=label, verdict=verdict, **estimates)
 
@@ -234,10 +235,10 @@ def _record_comparisons(agreement: Sequence[Finding]) -> Iterable[RecordedCompar
 def _record_test(test: AltTest) -> RecordedTest:
     return RecordedTest(
         epsilon=test.epsilon,
-        needed=test.needed,
-        wins=test.wins,
-        winning_rate=RecordedEstimate.of(test.rate),
-        advantage=RecordedEstimate.of(test.chance),
+        needed=test.required_win_count,
+        wins=test.win_count,
+        winning_rate=RecordedEstimate.from_estimate(test.rate),
+        advantage=RecordedEstimate.from_estimate(test.chance),
         people=tuple(_record_contest(person) for person in test.people),
         left_out=tuple(RecordedOmission(person=person, why=why) for person, why in test.left_out),
     )
@@ -245,24 +246,25 @@ def _record_test(test: AltTest) -> RecordedTest:
 
 def _record_contest(person: PersonResult) -> RecordedContest:
     return RecordedContest(
-        person=person.person, items=person.items, texts=person.texts, advantage=RecordedEstimate.of(person.advantage),
+        person=person.person, items=person.items, texts=person.texts,
+        advantage=RecordedEstimate.from_estimate(person.advantage),
         p=finite_or_none(person.p), wins=person.wins, why=person.why,
     )  # fmt: skip
 
 
 def _record_bias(finding: Finding) -> RecordedBias:
-    return RecordedBias(label=str(finding.columns["label"]), ratio=RecordedEstimate.of(finding.estimate))
+    return RecordedBias(label=str(finding.columns["label"]), ratio=RecordedEstimate.from_estimate(finding.estimate))
 
 
 def _record_share(finding: Finding) -> RecordedShare:
     part, value = (str(finding.columns[name]) for name in ("part", "value of"))
-    return RecordedShare(part=part, value=value, share=RecordedEstimate.of(finding.estimate))
+    return RecordedShare(part=part, value=value, share=RecordedEstimate.from_estimate(finding.estimate))
 
 
 def _record_probe(finding: Finding) -> RecordedProbe:
     names = ("probe", "what", "measure", "annotator")
     return RecordedProbe(
-        **{name: str(finding.columns[name]) for name in names}, effect=RecordedEstimate.of(finding.estimate)
+        **{name: str(finding.columns[name]) for name in names}, effect=RecordedEstimate.from_estimate(finding.estimate)
     )
 
 
@@ -271,15 +273,18 @@ def _record_cost(row: Mapping[str, object]) -> RecordedCost:
         who=str(row["who"]), texts=int(str(row["texts read"])),
         confirmed=int(str(row["errors that others marked too"])),
         seconds=finite_or_none(row["seconds"]), cost=finite_or_none(row["cost"]),
-        seconds_per_error=finite_or_none(row["seconds per error"]), cost_per_error=finite_or_none(row["cost per error"]),
+        seconds_per_error=finite_or_none(row["seconds per error"]),
+        cost_per_error=finite_or_none(row["cost per error"]),
     )  # fmt: skip
 
 
 def _record_worth(finding: Finding) -> RecordedWorth:
     columns = finding.columns
     return RecordedWorth(
-        method=str(columns["method"]), value=RecordedEstimate.of(finding.estimate), read=int(str(columns["read"])),
-        texts=int(str(columns["texts"])), worth=finite_or_none(columns.get("worth")), added=finite_or_none(columns.get("added")),
+        method=str(columns["method"]), value=RecordedEstimate.from_estimate(finding.estimate),
+        read=int(str(columns["read"])),
+        texts=int(str(columns["texts"])), worth=finite_or_none(columns.get("worth")),
+        added=finite_or_none(columns.get("added")),
         added_low=finite_or_none(columns.get("added_low")), added_high=finite_or_none(columns.get("added_high")),
         advice=str(columns.get("advice", "")),
     )  # fmt: skip

@@ -126,7 +126,7 @@ def validation_texts(study: Study, gold: str = "") -> ValidationTexts:
     documents = {document.id: document for document in study.iter_documents()}
     protocol = ""
     pairs: list[tuple[Document, CorrectedText]] = []
-    for annotation in study.work().iter_annotations():
+    for annotation in study.submitted_work().iter_annotations():
         if annotation.annotator == truth:
             document = documents[annotation.document]
             corrected = corrected_text(document, corrections(annotation.marks))
@@ -173,7 +173,7 @@ def _reference_findings(references: Sequence[int], fields: Mapping[str, object])
     if not references:
         return
     values = np.array(references, dtype=np.float64)
-    signature = Signature.of(**fields, measure="marks per reference", references=len(values))
+    signature = Signature.from_fields(**fields, measure="marks per reference", references=len(values))
     low, high = (
         hall_interval(float(values.mean()), mean_error_moments(values)) if len(values) > 1 else (math.nan, math.nan)
     )
@@ -196,7 +196,7 @@ def _outcomes(document: Document, corrected: CorrectedText, judge: JudgeFunction
 
 def _overlapping_marks(span: Span, marks: Iterable[Mark]) -> list[Mark]:
     """Marks that share a character with a place in the text."""
-    return [mark for mark in marks if any(span.overlap(other) for other in mark.spans if other.part == TEXT)]
+    return [mark for mark in marks if any(span.overlap_length(other) for other in mark.spans if other.part == TEXT)]
 
 
 def _findings(
@@ -211,7 +211,7 @@ def _findings(
                 continue
             sums = [_outcome_counts_by_text(labelled, texts, condition) for condition in (top, bottom)]
             values = ratio(weights @ sums[0], weights @ sums[1])
-            signature = Signature.of(**fields, measure=measure, label=label, draws=draws, seed=seed)
+            signature = Signature.from_fields(**fields, measure=measure, label=label, draws=draws, seed=seed)
             why = "the judge marked none of these errors"
             counts = {"places": int(sums[1].sum()), "count": int(sums[0].sum())}
             estimate = estimate_with_interval(float(values[0]), values[1:], signature, why)

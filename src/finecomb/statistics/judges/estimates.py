@@ -135,8 +135,10 @@ def pilot_values(
     sides = select_people_and_judges(study, judges, people, filters)
     chosen, notes = _texts_read_by_judges(sides)
     group = _groups(sides, chosen, options, notes)[0]
-    table = _LabelAmounts.of(sides, measure_texts(sides, measure), ANY, chosen, _inclusion_probabilities(sides, chosen))
-    return table.values(group.places, group.strata)
+    table = _LabelAmounts.from_amounts(
+        sides, measure_texts(sides, measure), ANY, chosen, _inclusion_probabilities(sides, chosen)
+    )
+    return table.text_values(group.places, group.strata)
 
 
 # --- which texts -------------------------------------------------------------------------------------------------
@@ -218,7 +220,7 @@ def _inclusion_probabilities(sides: PeopleAndJudges, chosen: Ints) -> Floats | N
 def _groups(sides: PeopleAndJudges, chosen: Ints, options: EstimateOptions, notes: list[str]) -> list[_SystemTexts]:
     humans = set().union(*(sides.documents_read_by(name) for name in sides.people))
     read = np.array([sides.documents[place] in humans for place in chosen])
-    systems = [row[0] for row in sides.metas([options.by])] if options.by else [""] * len(sides.documents)
+    systems = [row[0] for row in sides.meta_rows([options.by])] if options.by else [""] * len(sides.documents)
     names = sorted({systems[place] for place in chosen})
     groups = []
     for name in names:
@@ -258,7 +260,7 @@ def _strata_from_meta(
     sides: PeopleAndJudges, places: Ints, read: NDArray[np.bool_], names: Sequence[str]
 ) -> tuple[Ints, str]:
     """The stratum of each text by number, and the name of one in which people read fewer than two, or nothing."""
-    values = [" ".join(row) for row in sides.metas(names)]
+    values = [" ".join(row) for row in sides.meta_rows(names)]
     return _number_strata([values[place] for place in places], read)
 
 
@@ -293,13 +295,13 @@ def _measure_findings(
 ) -> Iterator[Finding]:
     labels = (ANY, *(label for label in amounts.labels if label != ANY)) if options.by_label else (ANY,)
     for label in labels:
-        table = _LabelAmounts.of(sides, amounts, label, chosen, inclusion)
+        table = _LabelAmounts.from_amounts(sides, amounts, label, chosen, inclusion)
         if label == ANY and options.judges and inclusion is None:
             notes += _nonrandom_sample_notes(table, options.judges)
         for group in groups:
             fields = _fields(sides, measure, label, group, options)
             columns = {"measure": measure, "label": label, **({options.by: group.name} if options.by else {})}
-            yield from _group_findings(table.values(group.places, group.strata), columns, fields, measure, options)
+            yield from _group_findings(table.text_values(group.places, group.strata), columns, fields, measure, options)
         if options.by and label == ANY:
             yield from _differences(sides, table, groups, chosen, measure, options)
 
@@ -317,18 +319,18 @@ class _LabelAmounts:
     inclusion: Floats | None
 
     @classmethod
-    def of(
+    def from_amounts(
         cls, sides: PeopleAndJudges, amounts: MeasuredTexts, label: str, chosen: Ints, inclusion: Floats | None
     ) -> _LabelAmounts:
         row = amounts.labels.index(label)
-        top, bottom = (amount[chosen] for amount in amounts.people(sides.people, label))
+        top, bottom = (amount[chosen] for amount in amounts.people_means(sides.people, label))
         tops, bottoms = (
             np.array([side[judge][row, chosen] for judge in sides.judges]).reshape(len(sides.judges), len(chosen))
             for side in (amounts.top, amounts.bottom)
         )
         return cls(top, bottom, np.nan_to_num(tops), np.nan_to_num(bottoms), inclusion)
 
-    def values(self, places: Ints, strata: Ints | None) -> TextValues:
+    def text_values(self, places: Ints, strata: Ints | None) -> TextValues:
         """The values of some texts."""
         read = np.flatnonzero(np.isfinite(self.top[places]) & np.isfinite(self.bottom[places]))
         human = linearise_ratio(self.top[places][read], self.bottom[places][read])
@@ -385,7 +387,9 @@ def _group_findings(
     options: EstimateOptions,
 ) -> Iterator[Finding]:
     if why := _insufficient_data_reason(values):
-        signature = Signature.of(**fields, method=PEOPLE_ALONE, read=len(values.human), texts=values.texts)
+        signature = Signature.from_fields(
+            **fields, method=PEOPLE_ALONE, read=len(values.human), texts=values.text_count
+        )
         yield Finding(
             {**columns, "method": PEOPLE_ALONE, **_counts(values)},
             _estimate_without_variation(values, measure, signature, why),
@@ -393,23 +397,23 @@ def _group_findings(
         return
     for method, part in _methods(values):
         mean = ppi_mean(part)
-        signature = Signature.of(**fields, method=method, read=len(values.human), texts=values.texts)
+        signature = Signature.from_fields(**fields, method=method, read=len(values.human), texts=values.text_count)
         row = {**columns, "method": method, **_counts(values), **_effective_size_columns(values, mean, method)}
         yield Finding(row, _estimate_with_bounds(mean, measure, signature, options))
 
 
 def _methods(values: TextValues) -> list[tuple[str, TextValues]]:
     """People alone, then what fixed shares give, then the judges on top."""
-    methods = [(PEOPLE_ALONE, values.plain())]
+    methods = [(PEOPLE_ALONE, values.without_judges_or_strata())]
     if values.strata is not None:
-        methods.append((FIXED_SHARES, values.alone()))
+        methods.append((FIXED_SHARES, values.without_judges()))
     if len(values.judges):
         methods.append((WITH_JUDGES, values))
     return methods
 
 
 def _counts(values: TextValues) -> dict[str, object]:
-    return {"read": len(values.human), "texts": values.texts}
+    return {"read": len(values.human), "texts": values.text_count}
 
 
 def _effective_size_columns(values: TextValues, mean: PpiEstimate, method: str) -> dict[str, object]:
@@ -417,10 +421,10 @@ def _effective_size_columns(values: TextValues, mean: PpiEstimate, method: str) 
     read = len(values.human)
     if method == PEOPLE_ALONE:
         return {"worth": float(read)}
-    worth = read * variance_ratio(ppi_mean(values.plain()), mean).ratio
+    worth = read * variance_ratio(ppi_mean(values.without_judges_or_strata()), mean).ratio
     if method == FIXED_SHARES:
         return {"worth": worth}
-    before = ppi_mean(values.alone())
+    before = ppi_mean(values.without_judges())
     gain = variance_ratio(before, mean)
     base = worth / gain.ratio
     added = {"added": base * (gain.ratio - 1), "added_low": base * (gain.low - 1), "added_high": base * (gain.high - 1)}
@@ -440,7 +444,7 @@ def _insufficient_data_reason(values: TextValues) -> str:
     if np.ptp(values.human) == 0:
         return f"all {n} texts that people read have the same value, so no interval"
     if values.strata is not None:
-        counts = np.bincount(values.stratum, minlength=len(values.shares))
+        counts = np.bincount(values.stratum_of_read, minlength=len(values.stratum_shares))
         if (counts < 2).any():
             return "a stratum has fewer than two texts with a value"
     return ""
@@ -521,7 +525,7 @@ def _paired_values(table: _LabelAmounts, pairs: Sequence[tuple[int, int]]) -> Te
 
 def _human_and_judge_values(table: _LabelAmounts, places: Ints) -> tuple[Floats, Floats]:
     """People's values of some texts, NaN where nobody read, and judges' values."""
-    values = table.values(places, None)
+    values = table.text_values(places, None)
     human = np.full(len(places), math.nan)
     human[values.read] = values.human
     return human, values.judges
@@ -535,18 +539,19 @@ def _unpaired_difference_findings(
     fields: Mapping[str, object],
     options: EstimateOptions,
 ) -> Iterator[Finding]:
-    values = [table.values(group.places, None) for group in (first, second)]
+    values = [table.text_values(group.places, None) for group in (first, second)]
     why = next((why for why in map(_insufficient_data_reason, values) if why), "")
-    read, texts = (sum(len(side.human) for side in values), sum(side.texts for side in values))
+    read, texts = (sum(len(side.human) for side in values), sum(side.text_count for side in values))
     row = {**columns, "read": read, "texts": texts}
     if why:
         yield Finding(
-            {**row, "method": PEOPLE_ALONE}, Estimate(math.nan, math.nan, math.nan, Signature.of(**fields), why)
+            {**row, "method": PEOPLE_ALONE},
+            Estimate(math.nan, math.nan, math.nan, Signature.from_fields(**fields), why),
         )
         return
     for method in (PEOPLE_ALONE, *((WITH_JUDGES,) if options.judges else ())):
-        means = [ppi_mean(side if method == WITH_JUDGES else side.plain()) for side in values]
+        means = [ppi_mean(side if method == WITH_JUDGES else side.without_judges_or_strata()) for side in values]
         spread: ErrorMoments = means[0].spread + -means[1].spread
         low, high = hall_interval(means[0].value - means[1].value, spread, options.confidence, signed=True)
-        estimate = Estimate(means[0].value - means[1].value, low, high, Signature.of(**fields, method=method))
+        estimate = Estimate(means[0].value - means[1].value, low, high, Signature.from_fields(**fields, method=method))
         yield Finding({**row, "method": method}, estimate)

@@ -70,7 +70,7 @@ def compute_agreement_sums(
     labels = (ANY, *(name for name in sides.seen.categories if name != ANY))
     counted = []
     for names in (sides.people, (judge,)):
-        work = study.only(pl.col("annotator").is_in(list(names)))
+        work = study.filter_annotations(pl.col("annotator").is_in(list(names)))
         inside = rows.filter(pl.col("annotation").is_in(work.annotations["id"].implode()))
         both = [count_votes(work, grid, which, inside) for which in (None, labels[1:])]
         counted.append((np.concatenate([counts.marked for counts in both]).astype(np.float64), both[0].readers))
@@ -78,7 +78,7 @@ def compute_agreement_sums(
     chosen = (readers >= 2) & (judge_read >= 1)
     m = np.repeat(np.where(chosen, readers, 2), grid.sizes).astype(np.float64)
     sums = _unit_sums(np.minimum(marked, m), m, np.minimum(judged, 1.0))
-    summed = [grid.per_document(counts)[:, chosen] for counts in sums]
+    summed = [grid.sum_per_document(counts)[:, chosen] for counts in sums]
     texts = tuple(text for text, inside in zip(grid.documents, chosen, strict=True) if inside)
     return AgreementSums(labels, texts, *summed)
 
@@ -171,7 +171,10 @@ def _rows(
         values = {"people": both[0][:, at], "judge": both[1][:, at], "difference": (both[1] - both[0])[:, at]}
         estimates = {
             who: estimate_with_interval(
-                float(resampled[0]), resampled[1:], Signature.of(statistic=measure, of=who, label=label, **fields), why
+                float(resampled[0]),
+                resampled[1:],
+                Signature.from_fields(statistic=measure, of=who, label=label, **fields),
+                why,
             )
             for who, resampled in values.items()
         }

@@ -34,7 +34,7 @@ def judge_gamma(
     where nobody marked anything.
     """
     drawn = _draw_texts(sides, texts, seed)
-    work = sides.seen.of(pl.Series(drawn))
+    work = sides.seen.restrict_to_documents(pl.Series(drawn))
     pairs = _draw_annotator_pairs(work, sides.people, drawn, seed)
     annotations = work.study.annotations.select("id", "annotator", "document")
     chosen = {
@@ -44,7 +44,7 @@ def judge_gamma(
     weights = study_and_resample_weights(len(drawn), draws, seed)
     settings = GammaSettings(samples=SAMPLES_PER_TEXT)
     measured = {
-        who: measure_view(replace(work, study=work.study.only(pl.col("id").is_in(ids))), settings, seed)
+        who: measure_view(replace(work, study=work.study.filter_annotations(pl.col("id").is_in(ids))), settings, seed)
         for who, ids in chosen.items()
     }
     values = {who: pooled_gamma(rows, weights, seed)[:, 0] for who, rows in measured.items()}
@@ -57,11 +57,11 @@ def judge_gamma(
     return _findings(values, fields, why or "chance has no disorder", margin)
 
 
-def _draw_texts(sides: PeopleAndJudges, most: int, seed: int) -> list[str]:
+def _draw_texts(sides: PeopleAndJudges, max_texts: int, seed: int) -> list[str]:
     documents = list(sides.documents)
-    if len(documents) <= most:
+    if len(documents) <= max_texts:
         return documents
-    places = seeded_generator(seed, "judge-gamma", "texts").permutation(len(documents))[:most]
+    places = seeded_generator(seed, "judge-gamma", "texts").permutation(len(documents))[:max_texts]
     return [documents[place] for place in sorted(places)]
 
 
@@ -88,7 +88,10 @@ def _findings(values: Mapping[str, Floats], fields: Mapping[str, object], why: s
     columns = {"level": "mark", "measure": "gamma", "label": ANY}
     estimates = {
         who: estimate_with_interval(
-            float(resampled[0]), resampled[1:], Signature.of(statistic="gamma", of=who, label=ANY, **fields), why
+            float(resampled[0]),
+            resampled[1:],
+            Signature.from_fields(statistic="gamma", of=who, label=ANY, **fields),
+            why,
         )
         for who, resampled in values.items()
     }

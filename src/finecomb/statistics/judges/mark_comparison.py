@@ -36,13 +36,13 @@ class MarkTable:
     fields: Mapping[str, object]
 
     @property
-    def places(self) -> dict[str, int]:
+    def text_positions(self) -> dict[str, int]:
         """Position of each text."""
         return {text: place for place, text in enumerate(self.texts)}
 
-    def sums(self, rows: pl.DataFrame, values: Floats | None = None, per_reader: bool = False) -> Floats:
+    def sum_by_text(self, rows: pl.DataFrame, values: Floats | None = None, per_reader: bool = False) -> Floats:
         """Sums over the marks of each text, (texts,); for people, divided by how many read it."""
-        places = self.places
+        places = self.text_positions
         at = np.array([places[text] for text in rows["document"]], dtype=np.int64)
         weights = np.ones(len(at)) if values is None else values
         total = np.bincount(at, weights, len(self.texts)).astype(np.float64)
@@ -77,7 +77,9 @@ def _ratio_finding(
     weights = study_and_resample_weights(len(table.texts), draws, seed)
     values = ratio(weights @ top, weights @ bottom)
     about = {str(name): value for name, value in columns.items()}
-    signature = Signature.of(statistic=about.pop("measure", ""), **about, **table.fields, draws=draws, seed=seed)
+    signature = Signature.from_fields(
+        statistic=about.pop("measure", ""), **about, **table.fields, draws=draws, seed=seed
+    )
     return Finding(columns, estimate_with_interval(float(values[0]), values[1:], signature, why))
 
 
@@ -87,7 +89,10 @@ def label_bias(table: MarkTable, labels: Sequence[str], draws: int = 1000, seed:
     mine = pl.col("annotator") == table.judge
     for label in (ANY, *labels):
         labelled = table.rows if label == ANY else table.rows.filter(pl.col("label") == label)
-        top, bottom = table.sums(labelled.filter(mine)), table.sums(labelled.filter(~mine), per_reader=True)
+        top, bottom = (
+            table.sum_by_text(labelled.filter(mine)),
+            table.sum_by_text(labelled.filter(~mine), per_reader=True),
+        )
         columns = {"measure": "marks for one of people's", "label": label}
         findings.append(_ratio_finding(table, columns, top, bottom, "people never used this label", draws, seed))
     return findings
@@ -102,10 +107,11 @@ def severity_bias(table: MarkTable, draws: int = 1000, seed: int = 0) -> list[Fi
         return []
     weights = study_and_resample_weights(len(table.texts), draws, seed)
     means = [
-        ratio(weights @ table.sums(side, side["severity"].to_numpy()), weights @ table.sums(side)) for side in sides
+        ratio(weights @ table.sum_by_text(side, side["severity"].to_numpy()), weights @ table.sum_by_text(side))
+        for side in sides
     ]
     values = means[0] - means[1]
-    signature = Signature.of(statistic="severity bias", **table.fields, draws=draws, seed=seed)
+    signature = Signature.from_fields(statistic="severity bias", **table.fields, draws=draws, seed=seed)
     return [
         Finding(
             {"measure": "severity less people's", "label": ANY},
@@ -133,9 +139,9 @@ def found_shares(table: MarkTable, draws: int = 1000, seed: int = 0) -> list[Fin
     people = found_marks(table)
     findings = []
     for name, part in _mark_subsets(people):
-        top = table.sums(part.filter("found"), per_reader=True)
+        top = table.sum_by_text(part.filter("found"), per_reader=True)
         columns = {"measure": "people's marks found", **name}
-        bottom = table.sums(part, per_reader=True)
+        bottom = table.sum_by_text(part, per_reader=True)
         findings.append(_ratio_finding(table, columns, top, bottom, "people marked nothing here", draws, seed))
     return findings
 

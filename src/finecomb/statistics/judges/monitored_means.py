@@ -43,11 +43,11 @@ def monitored_means(view: View, strata: TextStrata | None = None) -> list[Findin
 
 
 def _finding(measure: str, mean: MonitoredMean, view: View, strata: TextStrata | None) -> Finding:
-    signature = Signature.of(
+    signature = Signature.from_fields(
         statistic="watched mean", measure=measure, kind=mean.kind, texts=mean.texts,
         strata=len(strata.names) if strata else None, **view.fields,
     )  # fmt: skip
-    columns = {"measure": measure, "kind": mean.kind, "says": mean.says, "texts": mean.texts}
+    columns = {"measure": measure, "kind": mean.kind, "says": mean.description, "texts": mean.texts}
     undefined = math.isnan(mean.value)
     why = mean.why or ("no text has been handed in" if undefined else "")
     low, high = (math.nan, math.nan) if undefined else (mean.low, mean.high)

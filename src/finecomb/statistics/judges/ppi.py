@@ -60,26 +60,26 @@ class TextValues:
             raise FinecombError("a text that was read cannot have had a chance of 0 to be drawn")
 
     @property
-    def texts(self) -> int:
+    def text_count(self) -> int:
         """N, all texts."""
         return int(self.judges.shape[1])
 
     @functools.cached_property
-    def shares(self) -> Floats:
+    def stratum_shares(self) -> Floats:
         """Share of all texts in each stratum."""
-        strata = np.zeros(self.texts, dtype=np.int64) if self.strata is None else self.strata
-        return np.bincount(strata) / self.texts
+        strata = np.zeros(self.text_count, dtype=np.int64) if self.strata is None else self.strata
+        return np.bincount(strata) / self.text_count
 
     @functools.cached_property
-    def stratum(self) -> Ints:
+    def stratum_of_read(self) -> Ints:
         """(n,): the stratum of each text that people read."""
         return np.zeros(len(self.read), dtype=np.int64) if self.strata is None else self.strata[self.read]
 
-    def plain(self) -> TextValues:
+    def without_judges_or_strata(self) -> TextValues:
         """Without strata and without judges: people alone."""
         return replace(self, strata=None, judges=self.judges[:0])
 
-    def alone(self) -> TextValues:
+    def without_judges(self) -> TextValues:
         """Without judges; strata stay."""
         return replace(self, judges=self.judges[:0])
 
@@ -123,8 +123,8 @@ def ppi_mean(values: TextValues) -> PpiEstimate:
 
 
 def _reject_thin_strata(values: TextValues) -> None:
-    counts = np.bincount(values.stratum, minlength=len(values.shares))
-    thin = np.flatnonzero((counts < 2) & (values.shares > 0))
+    counts = np.bincount(values.stratum_of_read, minlength=len(values.stratum_shares))
+    thin = np.flatnonzero((counts < 2) & (values.stratum_shares > 0))
     if len(thin):
         raise FinecombError(
             f"stratum {thin[0]} has {counts[thin[0]]} text read by people; a stratum needs two, so join it with another"
@@ -134,16 +134,18 @@ def _reject_thin_strata(values: TextValues) -> None:
 def _base_weights(values: TextValues) -> Floats:
     """(n,): what each text counts without a judge; adds up to the share of its stratum within each stratum."""
     raw = np.ones(len(values.read)) if values.inclusion is None else 1 / values.inclusion
-    totals = np.bincount(values.stratum, raw, len(values.shares))
-    return np.asarray(raw * values.shares[values.stratum] / totals[values.stratum], dtype=np.float64)
+    totals = np.bincount(values.stratum_of_read, raw, len(values.stratum_shares))
+    return np.asarray(
+        raw * values.stratum_shares[values.stratum_of_read] / totals[values.stratum_of_read], dtype=np.float64
+    )
 
 
 def _centre_by_stratum(rows: Floats, values: TextValues, base: Floats) -> Floats:
     """Rows, (rows, n), less their mean within each stratum."""
-    size = len(values.shares)
-    means = np.array([np.bincount(values.stratum, row * base, size) for row in rows]).reshape(len(rows), size)
-    means = np.divide(means, values.shares, out=np.zeros_like(means), where=values.shares > 0)
-    return np.asarray(rows - means[:, values.stratum], dtype=np.float64)
+    size = len(values.stratum_shares)
+    means = np.array([np.bincount(values.stratum_of_read, row * base, size) for row in rows]).reshape(len(rows), size)
+    means = np.divide(means, values.stratum_shares, out=np.zeros_like(means), where=values.stratum_shares > 0)
+    return np.asarray(rows - means[:, values.stratum_of_read], dtype=np.float64)
 
 
 def _judge_means(values: TextValues) -> Floats:
@@ -178,14 +180,16 @@ class _Regression:
         shrinkage = _shrinkage(base, centred, centred - whole @ columns, int(np.linalg.matrix_rank(inverse)), values)
         slopes = shrinkage * whole
         leverage = shrinkage * base * np.einsum("kn,kl,ln->n", columns, inverse, columns)
-        stratum_leverage = base / values.shares[values.stratum]  # leverage of the text on its stratum's mean
+        stratum_leverage = (
+            base / values.stratum_shares[values.stratum_of_read]
+        )  # leverage of the text on its stratum's mean
         residuals = (centred - slopes @ columns) / (np.sqrt(1 - stratum_leverage) * (1 - np.minimum(leverage, 0.99)))
         return cls(columns, inverse, slopes, shrinkage, residuals)
 
 
 def _shrinkage(base: Floats, centred: Floats, residuals: Floats, judges: int, values: TextValues) -> float:
     """By how much slopes are pulled towards 0: 1 - 2 / F, 0 where F is below 2 or cannot be had."""
-    freedom = len(base) - len(values.shares) - judges
+    freedom = len(base) - len(values.stratum_shares) - judges
     unexplained = float(base @ residuals**2)
     explained = float(base @ centred**2) - unexplained
     if not judges or freedom < 1 or explained <= 1e-12:
@@ -198,8 +202,8 @@ def _shrinkage(base: Floats, centred: Floats, residuals: Floats, judges: int, va
 def _sampling_spread(values: TextValues, base: Floats, influence: Floats, lost: float) -> ErrorMoments:
     """The error from people having read some texts only, stratum by stratum."""
     total = ErrorMoments(0.0)
-    for stratum in np.unique(values.stratum):
-        inside = values.stratum == stratum
+    for stratum in np.unique(values.stratum_of_read):
+        inside = values.stratum_of_read == stratum
         shares = base[inside] / base[inside].sum()
         size = 1 / float((shares**2).sum())  # texts of equal weight that would do as well
         third = float((influence[inside] ** 3).sum())
@@ -218,8 +222,8 @@ def _judge_spread(values: TextValues, slopes: Floats, shrinkage: float) -> Error
     if not np.any(slopes):
         return total
     line = slopes @ values.judges
-    strata = np.zeros(values.texts, dtype=np.int64) if values.strata is None else values.strata
-    for stratum, share in enumerate(values.shares):
+    strata = np.zeros(values.text_count, dtype=np.int64) if values.strata is None else values.strata
+    for stratum, share in enumerate(values.stratum_shares):
         part = line[strata == stratum]
         if len(part) < 2:
             continue

@@ -101,7 +101,7 @@ def probe_findings(
         amounts = measure_texts(sides, "count", tokens)
         base, variant = amounts.top[judge][-1], amounts.top[reading.annotator][-1]
         both = np.isfinite(base) & np.isfinite(variant)
-        signature = Signature.of(statistic="marks per text, change", **fields, texts=int(both.sum()))
+        signature = Signature.from_fields(statistic="marks per text, change", **fields, texts=int(both.sum()))
         change = paired_effect(base[both], variant[both], signature)
         findings.append(Finding({**columns, "measure": "marks per text, change"}, change))
     return findings
@@ -120,7 +120,7 @@ def _same_labels(
         sums[place] = len({character for character, _ in one & other}), len(both)
     weights = study_and_resample_weights(len(texts), draws, seed)
     values = ratio(weights @ sums[:, 0], weights @ sums[:, 1])
-    signature = Signature.of(statistic="same label", **fields, texts=len(texts), draws=draws, seed=seed)
+    signature = Signature.from_fields(statistic="same label", **fields, texts=len(texts), draws=draws, seed=seed)
     return estimate_with_interval(float(values[0]), values[1:], signature, "nothing was marked both times")
 
 
@@ -141,17 +141,19 @@ def _self_alpha(
     grid = build_grid(study, "token", tokens)
     sides_marked = []
     for name in (judge, *sides.people):
-        reading = count_votes(study.only(pl.col("annotator") == name), grid, None)
+        reading = count_votes(study.filter_annotations(pl.col("annotator") == name), grid, None)
         sides_marked.append((np.minimum(reading.marked[0], 1).astype(np.float64), reading.readers > 0))
     (one, read), (other, read_again) = sides_marked[:2]
     both = read & read_again
     apart, marked, units = (
-        grid.per_document(column)[both] for column in (np.abs(one - other), (one + other) / 2, np.ones(len(grid)))
+        grid.sum_per_document(column)[both] for column in (np.abs(one - other), (one + other) / 2, np.ones(len(grid)))
     )
     weights = study_and_resample_weights(int(both.sum()), draws, seed)
     share = ratio(weights @ marked, weights @ units)
     values = 1 - ratio(ratio(weights @ apart, weights @ units), 2 * share * (1 - share))
-    signature = Signature.of(statistic="alpha with itself", **fields, texts=int(both.sum()), draws=draws, seed=seed)
+    signature = Signature.from_fields(
+        statistic="alpha with itself", **fields, texts=int(both.sum()), draws=draws, seed=seed
+    )
     return estimate_with_interval(float(values[0]), values[1:], signature, "neither reading marked anything")
 
 
@@ -179,16 +181,16 @@ def self_preference(sides: PeopleAndJudges, judge: str, system: str, by: str = "
     if system not in systems:
         raise FinecombError(f"no text has {by} {system!r}{did_you_mean(system, sorted(set(systems)))}")
     amounts = measure_texts(sides, "count")
-    people = amounts.people(sides.people, amounts.labels[-1])[0]
+    people = amounts.people_means(sides.people, amounts.labels[-1])[0]
     excess = amounts.top[judge][-1] - people
     is_read, is_own = np.isfinite(excess), np.array([name == system for name in systems])
     columns = {"probe": "self", "what": PROBES["self"], "annotator": judge, "measure": "marks per text beyond people's"}
     fields = {"statistic": "self-preference", "judge": judge, "system": system, **sides.seen.fields}
     pairs = _prompt_differences(sides, by, excess, is_read, is_own)
     if len(pairs) >= MIN_TEXTS:
-        signature = Signature.of(**fields, pairing="prompts", prompts=len(pairs))
+        signature = Signature.from_fields(**fields, pairing="prompts", prompts=len(pairs))
         return Finding(columns, paired_effect(np.zeros(len(pairs)), pairs, signature))
-    signature = Signature.of(**fields, pairing="none")
+    signature = Signature.from_fields(**fields, pairing="none")
     groups = [excess[is_read & is_own], excess[is_read & ~is_own]]
     if min(len(group) for group in groups) < MIN_TEXTS:
         why = f"{MIN_TEXTS} texts of {system} and {MIN_TEXTS} of others must be read by people and judge"

@@ -50,17 +50,19 @@ def plan_sample_size(
     if read < MIN_TEXTS or not values.human.std() > 0:
         raise FinecombError(f"{read} human texts without any variation are no pilot; let people read more")
     parts = [
-        (PEOPLE_ALONE, values.plain()),
-        *([(FIXED_SHARES, values.alone())] if values.strata is not None else []),
+        (PEOPLE_ALONE, values.without_judges_or_strata()),
+        *([(FIXED_SHARES, values.without_judges())] if values.strata is not None else []),
         (WITH_JUDGES, values),
     ]
-    return [_finding(method, ppi_mean(part), read, wanted, measure, judges, values.texts) for method, part in parts]
+    return [
+        _finding(method, ppi_mean(part), read, wanted, measure, judges, values.text_count) for method, part in parts
+    ]
 
 
 def _finding(
     method: str, mean: PpiEstimate, read: int, wanted: float, measure: str, judges: Sequence[str], texts: int
 ) -> Finding:
-    signature = Signature.of(
+    signature = Signature.from_fields(
         statistic="human texts needed", measure=measure, method=method, half_width=wanted, judges="+".join(judges),
         pilot=read, texts=texts,
     )  # fmt: skip

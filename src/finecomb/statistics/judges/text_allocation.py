@@ -187,9 +187,9 @@ def study_strata(study: Study, allocation: Allocation) -> TextStrata:
     checks = set(study.settings.attention_checks)
     rows = study.documents.select("id", "meta").iter_rows()
     metas = {id: parse_json_object(cell) for id, cell in rows if id not in checks}
-    work = study.work()
+    work = study.submitted_work()
     if study.settings.protocols:
-        work = work.only(pl.col("protocol") == study.settings.protocols[0])
+        work = work.filter_annotations(pl.col("protocol") == study.settings.protocols[0])
     confidence = pl.col("confidence").fill_null(1.0)
     marks = work.marks.group_by("annotation").agg(pl.len(), (confidence * (1 - confidence)).sum().alias("doubt"))
     counts = {annotation: (count, doubt) for annotation, count, doubt in marks.iter_rows()}

@@ -56,7 +56,7 @@ class PeopleAndJudges:
         annotations = self.seen.study.annotations
         return set(annotations.filter(pl.col("annotator") == annotator)["document"])
 
-    def metas(self, names: Sequence[str]) -> list[tuple[str, ...]]:
+    def meta_rows(self, names: Sequence[str]) -> list[tuple[str, ...]]:
         """The values of document meta of every text, in the order of `documents`; empty where there is none."""
         present = {name for cell in self.seen.study.documents["meta"] for name in parse_json_object(cell)}
         for name in names:
@@ -75,7 +75,7 @@ def select_people_and_judges(
 ) -> PeopleAndJudges:
     """The judges by name, and the people: those named, else everybody human, else gold where nobody is."""
     filters = filters or Filters()
-    work = study.work()
+    work = study.submitted_work()
     kinds = dict(work.annotators.select("id", "kind").iter_rows())
     present = set(work.annotations["annotator"])
     for name in (*judges, *people):
@@ -102,7 +102,9 @@ def select_people_and_judges(
 def _drop_attention_checks(work: View, study: Study, filters: Filters) -> View:
     """Texts without attention checks; where texts were drawn by a design, also those that nobody has read yet."""
     checks = list(study.settings.attention_checks)
-    work = work.of(work.study.documents.filter(~pl.col("id").is_in(checks))["id"]) if checks else work
+    work = (
+        work.restrict_to_documents(work.study.documents.filter(~pl.col("id").is_in(checks))["id"]) if checks else work
+    )
     if study.settings.allocation is None or filters.where:
         return work
     every = study.documents.filter(~pl.col("id").is_in(checks))
@@ -120,7 +122,7 @@ class MeasuredTexts:
     """By annotator, (labels, documents); NaN where not read or without a value."""
     bottom: Mapping[str, Floats]
 
-    def people(self, names: Sequence[str], label: str) -> tuple[Floats, Floats]:
+    def people_means(self, names: Sequence[str], label: str) -> tuple[Floats, Floats]:
         """Mean amounts over those who read each text, (documents,); NaN where nobody did."""
         row = self.labels.index(label)
         tops, bottoms = (np.stack([side[name][row] for name in names]) for side in (self.top, self.bottom))

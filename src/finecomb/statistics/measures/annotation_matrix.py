@@ -16,8 +16,8 @@ from finecomb.core.frames import json_entry
 from finecomb.core.protocol import Protocol, Weight
 from finecomb.core.study import Study
 from finecomb.core.tokens import tokenizer
-from finecomb.statistics.measures.counts import annotation_rows, group_sort_key
 from finecomb.statistics.measures.numeric_answers import as_numbers, rank_by_word, severity_questions
+from finecomb.statistics.measures.study_counts import annotation_rows, group_sort_key
 from finecomb.statistics.measures.unit_grid import Grid, Ints, Level, build_grid, locate_spans, merge_ranges
 from finecomb.statistics.selection.view import ANY, View
 
@@ -42,14 +42,14 @@ class AnnotationTable:
         return len(self.rows)
 
     @functools.cached_property
-    def documents(self) -> Ints:
+    def document_positions(self) -> Ints:
         """Position of each annotation's document among those of the view, (annotations,)."""
         places = self.view.study.documents.select(document="id").with_row_index("place")
         rows = self.rows.select("document").join(places, on="document", how="left", maintain_order="left")
         return rows["place"].to_numpy().astype(np.int64)
 
     @functools.cached_property
-    def annotators(self) -> Ints:
+    def annotator_positions(self) -> Ints:
         """A number for each annotation's annotator, (annotations,)."""
         return self.rows["annotator"].rank("dense").to_numpy().astype(np.int64) - 1
 
@@ -71,9 +71,9 @@ class AnnotationMatrix(AnnotationTable):
     """Whether the earlier words that a mark refers to count as covered."""
 
     @functools.cached_property
-    def units(self) -> Floats:
+    def unit_counts(self) -> Floats:
         """Tokens of the text that each annotation read, (annotations,)."""
-        return self.grid.sizes[self.documents].astype(np.float64)
+        return self.grid.sizes[self.document_positions].astype(np.float64)
 
     @functools.cached_property
     def marks(self) -> pl.DataFrame:
@@ -85,7 +85,7 @@ class AnnotationMatrix(AnnotationTable):
         return marks.join(at, on="annotation", how="left", maintain_order="left").with_row_index("row")
 
     @functools.cached_property
-    def placed(self) -> pl.DataFrame:
+    def grid_spans(self) -> pl.DataFrame:
         """Spans on the text by number instead of id: row (of the mark), at, category, first, last, pooled."""
         study = with_antecedents(self.view.study) if self.antecedents else self.view.study
         numbers = self.marks.select("mark", "row", "at", "category")
@@ -93,9 +93,9 @@ class AnnotationMatrix(AnnotationTable):
         return spans.join(numbers, on="mark", how="left").drop("mark")
 
     @functools.cached_property
-    def lengths(self) -> Floats:
+    def mark_lengths(self) -> Floats:
         """Tokens that each mark covers, each once, (marks,); 0 for omissions and marks without a place on the text."""
-        ranges = merge_ranges(self.placed, ["row"])
+        ranges = merge_ranges(self.grid_spans, ["row"])
         return np.bincount(ranges["row"], ranges["last"] - ranges["first"], len(self.marks)).astype(np.float64)
 
     @functools.cached_property
@@ -114,7 +114,7 @@ class AnnotationMatrix(AnnotationTable):
         return fields.replace_strict(lengths, return_dtype=pl.Float64).to_numpy()
 
     @functools.cached_property
-    def weights(self) -> Floats:
+    def mark_weights(self) -> Floats:
         """What each mark counts in the protocol's weighted score, (marks,); NaN where no weight fits."""
         protocol, labels = self.view.protocol, self.view.labels
         if protocol is None or not protocol.weights:
@@ -124,7 +124,7 @@ class AnnotationMatrix(AnnotationTable):
         rows = rows.join(marked, on="mark", how="left", maintain_order="left")
         return rows.select(weight=_weight_expression(protocol).fill_null(np.nan))["weight"].to_numpy()
 
-    def spread(self, values: Floats | None = None) -> Floats:
+    def sum_by_category(self, values: Floats | None = None) -> Floats:
         """Sums over the marks of each category and annotation, (labels, annotations); the last row is all of them."""
         cells = self.marks["category"].to_numpy() * len(self) + self.marks["at"].to_numpy()
         sums = np.bincount(cells, values, len(self.labels) * len(self)).reshape(len(self.labels), len(self))
@@ -132,13 +132,13 @@ class AnnotationMatrix(AnnotationTable):
         filled[-1] = filled.sum(axis=0)
         return filled
 
-    def union(self) -> Floats:
+    def covered_unit_counts(self) -> Floats:
         """Tokens covered by the marks of each category and annotation, each once, (labels, annotations)."""
-        ranges = merge_ranges(self.placed, ["at", "category"])
+        ranges = merge_ranges(self.grid_spans, ["at", "category"])
         cells = ranges["category"].to_numpy() * len(self) + ranges["at"].to_numpy()
         size = len(self.labels) * len(self)
         covered = np.bincount(cells, ranges["last"] - ranges["first"], size).reshape(len(self.labels), len(self))
-        any_ = merge_ranges(self.placed, ["at"])
+        any_ = merge_ranges(self.grid_spans, ["at"])
         covered[-1] = np.bincount(any_["at"], any_["last"] - any_["first"], len(self))
         return covered.astype(np.float64)
 
@@ -160,7 +160,7 @@ def with_antecedents(study: Study) -> Study:
 def back_off_to_groups(view: View) -> View:
     """The view with labels backed off to their groups, where it still has labels."""
     protocol = view.protocol
-    named = {name: protocol.named(name) for name in view.categories} if protocol else {}
+    named = {name: protocol.find_label(name) for name in view.categories} if protocol else {}
     groups = {name: label.group for name, label in named.items() if label and label.group}
     categories = tuple(dict.fromkeys(groups.get(name, name) for name in view.categories))
     fields = {**view.fields, "back_off": "group"}

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding, Signature
-from finecomb.core.results import Findings
 from finecomb.core.options import build_options, option, reject_unknown_options
+from finecomb.core.results import Findings
 from finecomb.core.study import Study
 from finecomb.statistics.inference.resampling import (
     Average,
@@ -36,8 +36,8 @@ from finecomb.statistics.measures.annotation_matrix import (
     Overlap,
     back_off_to_groups,
 )
-from finecomb.statistics.measures.counts import annotation_rows
 from finecomb.statistics.measures.numeric_answers import answer_values
+from finecomb.statistics.measures.study_counts import annotation_rows
 from finecomb.statistics.measures.unit_grid import Ints, Level, build_grid
 from finecomb.statistics.selection.view import View, as_view
 
@@ -174,7 +174,9 @@ def _per_annotation_amounts(reading: AnnotationMatrix, top: Floats) -> Amounts:
 
 
 def _coverage_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
-    covered = reading.union() if choices.overlap == "union" else reading.spread(reading.lengths)
+    covered = (
+        reading.covered_unit_counts() if choices.overlap == "union" else reading.sum_by_category(reading.mark_lengths)
+    )
     return _text_share_amounts(reading, covered, choices)
 
 
@@ -183,41 +185,41 @@ def _text_share_amounts(
 ) -> Amounts:
     """Tokens covered / tokens; texts without tokens are left out."""
     if choices.average == "pooled":
-        bottom = np.broadcast_to(reading.units, covered.shape).copy()
-        return Amounts(covered, bottom, reading.units > 0, lacking)
-    share = np.nan_to_num(ratio(covered, np.broadcast_to(reading.units, covered.shape)))
-    return Amounts(share, _ones(share.shape), reading.units > 0, lacking)
+        bottom = np.broadcast_to(reading.unit_counts, covered.shape).copy()
+        return Amounts(covered, bottom, reading.unit_counts > 0, lacking)
+    share = np.nan_to_num(ratio(covered, np.broadcast_to(reading.unit_counts, covered.shape)))
+    return Amounts(share, _ones(share.shape), reading.unit_counts > 0, lacking)
 
 
 def _severity_coverage_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
     unknown = np.isnan(reading.severities)
-    covered = reading.spread(reading.lengths * np.nan_to_num(reading.severities))
-    return _text_share_amounts(reading, covered, choices, reading.spread(unknown.astype(np.float64)))
+    covered = reading.sum_by_category(reading.mark_lengths * np.nan_to_num(reading.severities))
+    return _text_share_amounts(reading, covered, choices, reading.sum_by_category(unknown.astype(np.float64)))
 
 
 def _count_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
-    return _per_annotation_amounts(reading, reading.spread())
+    return _per_annotation_amounts(reading, reading.sum_by_category())
 
 
 def _score_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
-    top = reading.spread(np.nan_to_num(reading.weights))
-    lacking = reading.spread(np.isnan(reading.weights).astype(np.float64))
+    top = reading.sum_by_category(np.nan_to_num(reading.mark_weights))
+    lacking = reading.sum_by_category(np.isnan(reading.mark_weights).astype(np.float64))
     return Amounts(top, np.ones_like(top), lacking=lacking)
 
 
 def _rate_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
-    top = 1000 * reading.spread()
-    return Amounts(top, np.broadcast_to(reading.units, top.shape).copy(), reading.units > 0)
+    top = 1000 * reading.sum_by_category()
+    return Amounts(top, np.broadcast_to(reading.unit_counts, top.shape).copy(), reading.unit_counts > 0)
 
 
 def _marked_share_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
-    return _per_annotation_amounts(reading, (reading.spread() > 0).astype(np.float64))
+    return _per_annotation_amounts(reading, (reading.sum_by_category() > 0).astype(np.float64))
 
 
 def _mark_mean_amounts(reading: AnnotationMatrix, values: Floats, has_value: NDArray[np.bool_]) -> Amounts:
     """Mean over the marks that have a value."""
-    has, lacks = (reading.spread(which.astype(np.float64)) for which in (has_value, ~has_value))
-    return Amounts(reading.spread(np.where(has_value, values, 0.0)), has, lacking=lacks)
+    has, lacks = (reading.sum_by_category(which.astype(np.float64)) for which in (has_value, ~has_value))
+    return Amounts(reading.sum_by_category(np.where(has_value, values, 0.0)), has, lacking=lacks)
 
 
 def _severity_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
@@ -225,7 +227,7 @@ def _severity_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amo
 
 
 def _span_length_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
-    return _mark_mean_amounts(reading, reading.lengths, reading.lengths > 0)
+    return _mark_mean_amounts(reading, reading.mark_lengths, reading.mark_lengths > 0)
 
 
 def _explanation_length_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
@@ -233,7 +235,7 @@ def _explanation_length_amounts(reading: AnnotationMatrix, choices: MeasureOptio
 
 
 def _label_share_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
-    top = reading.spread()
+    top = reading.sum_by_category()
     return Amounts(top, np.broadcast_to(top[-1], top.shape).copy())
 
 
@@ -416,11 +418,13 @@ class MeasuredGroup:
     def findings(self, name: str, amounts: Amounts) -> list[Finding]:
         """One finding for each label and one for `any`."""
         annotations = self.annotations if amounts.counts is None else self.annotations[amounts.counts[self.annotations]]
-        part = self.part(name, amounts, annotations)
-        resampled = self._shared_resamples if len(annotations) == len(self.annotations) else self._draw(annotations)
-        numbers = resampled.values(part.top, part.bottom, self.choices.average)
+        part = self.select_amounts(name, amounts, annotations)
+        resampled = (
+            self._shared_resamples if len(annotations) == len(self.annotations) else self._draw_resamples(annotations)
+        )
+        numbers = resampled.resampled_ratios(part.top, part.bottom, self.choices.average)
         tops, bottoms = document_average_terms(
-            resampled.per_document(part.top), resampled.per_document(part.bottom), self.choices.average
+            resampled.sum_per_document(part.top), resampled.sum_per_document(part.bottom), self.choices.average
         )
         signatures = self._signatures(name, part, resampled)
         return [
@@ -428,7 +432,7 @@ class MeasuredGroup:
             for row in range(len(part.labels))
         ]
 
-    def part(self, name: str, amounts: Amounts, annotations: Ints) -> GroupAmounts:
+    def select_amounts(self, name: str, amounts: Amounts, annotations: Ints) -> GroupAmounts:
         """The amounts of some annotations and of the labels asked for."""
         labels = self.reading.labels
         whole = self.choices.detail == "any" or find_measure(name).of_text
@@ -448,10 +452,13 @@ class MeasuredGroup:
     @functools.cached_property
     def _shared_resamples(self) -> Resamples:
         """Shared by all measures, since drawing takes longer than adding up."""
-        return self._draw(self.annotations)
+        return self._draw_resamples(self.annotations)
 
-    def _draw(self, annotations: Ints) -> Resamples:
-        document, annotator = self.reading.documents[annotations], self.reading.annotators[annotations]
+    def _draw_resamples(self, annotations: Ints) -> Resamples:
+        document, annotator = (
+            self.reading.document_positions[annotations],
+            self.reading.annotator_positions[annotations],
+        )
         rng = np.random.default_rng(self.choices.seed)
         return draw_resamples(document, annotator, self.choices.draws, rng, self.choices.resample)
 
@@ -466,17 +473,20 @@ class MeasuredGroup:
     ) -> Finding:
         level = self.choices.level if "level" in find_measure(name).uses else ""
         columns: dict[str, object] = {"measure": name, "level": level, "label": part.labels[row], **self.columns}
-        why = self.why(name, part, row)
+        why = self.undefined_reason(name, part, row)
         if self.choices.target is not None:
             columns |= target_t_test(self.choices.target, *sums, why)
         if why:
             return Finding(columns, undefined_estimate(signature, why))
         value = float(sums[0].sum() / sums[1].sum())
         return Finding(
-            columns, estimate_with_interval(value, resampled, signature, without=no_interval_reason(ratio(*sums)))
+            columns,
+            estimate_with_interval(
+                value, resampled, signature, missing_interval_reason=no_interval_reason(ratio(*sums))
+            ),
         )
 
-    def why(self, name: str, part: GroupAmounts, row: int) -> str:
+    def undefined_reason(self, name: str, part: GroupAmounts, row: int) -> str:
         """Why there is no value, or nothing."""
         kind = find_measure(name)
         if not len(self.annotations):
@@ -506,7 +516,7 @@ class MeasuredGroup:
         sizes |= {"resample": choices.resample if choices.resample != "documents" else None}
         sizes |= {"draws": choices.draws, "seed": choices.seed}
         return [
-            Signature.of(
+            Signature.from_fields(
                 statistic=name,
                 label=label,
                 **fields,

@@ -34,20 +34,24 @@ def variation(
     if any(size < 1 for size in sizes):
         raise FinecombError(f"documents to draw are at least 1, not {min(sizes)}")
     reading = build_annotation_matrix(view, by, "document")  # the texts are not looked at
-    counts = reading.spread()
+    counts = reading.sum_by_category()
     findings = []
     for columns, at in reading.groups(by):
         resampled = draw_resamples(
-            reading.documents[at], reading.annotators[at], draws, np.random.default_rng(seed), "documents"
+            reading.document_positions[at],
+            reading.annotator_positions[at],
+            draws,
+            np.random.default_rng(seed),
+            "documents",
         )
-        document_counts = resampled.per_document(counts[:, at])  # c_d, (labels, N)
+        document_counts = resampled.sum_per_document(counts[:, at])  # c_d, (labels, N)
         again = coefficient_of_variation(resampled.documents, document_counts)
         of = "+".join(f"{name}={value}" for name, value in columns.items()) or None
         fields: dict[str, Any] = {"replace": "yes" if replace else "no", "of": of, **view.fields}
         fields |= {"among": document_counts.shape[1], "draws": draws, "seed": seed}
         for size in sizes:
             for row, label in enumerate(reading.labels):
-                signature = Signature.of(statistic="variation", label=label, documents=size, **fields)
+                signature = Signature.from_fields(statistic="variation", label=label, documents=size, **fields)
                 more, estimate = _variation_estimate(size, document_counts[row], again[:, row], replace, signature)
                 about = {"measure": "variation", "label": label, "documents": size}
                 findings.append(Finding({**about, **columns, **more}, estimate))

@@ -13,7 +13,7 @@ from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.statistics.inference.resampling import draw_resamples, estimate_with_interval, few_documents_reason, ratio
 from finecomb.statistics.measures.annotation_matrix import AnnotationMatrix, Floats, build_annotation_matrix
 from finecomb.statistics.measures.annotation_measures import Amounts, MeasureOptions, find_measure
-from finecomb.statistics.measures.counts import group_sort_key
+from finecomb.statistics.measures.study_counts import group_sort_key
 from finecomb.statistics.measures.unit_grid import Ints
 from finecomb.statistics.selection.view import View
 
@@ -54,7 +54,7 @@ def cross_tabulate(
             "seed": options.seed,
         }
         for row, label in enumerate(_row_labels(reading)):
-            signature = Signature.of(
+            signature = Signature.from_fields(
                 statistic=measure,
                 label=label,
                 normalise=normalise,
@@ -87,12 +87,12 @@ def _compute_column(
 ) -> _CrossedColumn:
     members = at if amounts.counts is None else at[amounts.counts[at]]
     again = draw_resamples(
-        reading.documents[members], reading.annotators[members], options.draws, rng, options.resample
+        reading.document_positions[members], reading.annotator_positions[members], options.draws, rng, options.resample
     )
     rows = len(_row_labels(reading))
     top, bottom = amounts.top[:rows, members], amounts.bottom[:rows, members]
     values = ratio(top.sum(axis=1), bottom.sum(axis=1))
-    return _CrossedColumn(values, again.values(top, bottom), again.documents.shape[1])
+    return _CrossedColumn(values, again.resampled_ratios(top, bottom), again.documents.shape[1])
 
 
 def _normalise_shares(values: Floats, axis: int) -> Floats:

@@ -24,7 +24,7 @@ from finecomb.statistics.inference.resampling import (
     undefined_estimate,
 )
 from finecomb.statistics.measures.annotation_matrix import AnnotationMatrix, Floats, build_annotation_matrix
-from finecomb.statistics.measures.counts import annotation_rows
+from finecomb.statistics.measures.study_counts import annotation_rows
 from finecomb.statistics.measures.unit_grid import Ints
 from finecomb.statistics.selection.view import ANY, View
 
@@ -72,7 +72,7 @@ def verdict_counts(audit: Study | View | Iterable[Annotation]) -> pl.DataFrame:
     if isinstance(audit, View):
         audit = audit.study
     if isinstance(audit, Study):
-        work = audit.work().annotations.filter(pl.col("about").is_not_null())
+        work = audit.submitted_work().annotations.filter(pl.col("about").is_not_null())
         rows = work.select(mark="about", verdict=json_entry("answers", "verdict"))
     else:
         judgements = [
@@ -129,7 +129,7 @@ def audited_counts(
     """
     strata = tuple(by) if strata is None else tuple(strata)
     reading = build_annotation_matrix(view, tuple(dict.fromkeys((*by, *strata))), "document")
-    counts, judged = reading.spread(), _judged_marks(reading, verdict_counts(audit), artefacts)
+    counts, judged = reading.sum_by_category(), _judged_marks(reading, verdict_counts(audit), artefacts)
     stratum = np.zeros(len(reading), dtype=np.int64)
     for number, (_, at) in enumerate(reading.groups(strata)):
         stratum[at] = number
@@ -144,7 +144,7 @@ def audited_counts(
             signature_fields = {**fields, "judged": more["judged"], "draws": draws, "seed": seed}
             for name in ("audited-count", "legitimate"):
                 estimate = _audit_estimate(
-                    cells, members, name, Signature.of(statistic=name, label=label, **signature_fields)
+                    cells, members, name, Signature.from_fields(statistic=name, label=label, **signature_fields)
                 )
                 findings.append(Finding({"measure": name, "label": label, **columns, **more}, estimate))
     return findings
@@ -184,9 +184,9 @@ def _tally_strata(
     n, right, artefacts = _tally_verdicts(
         judged, dict(zip(at.tolist(), (strata * len(labels)).tolist(), strict=True)), size
     )
-    resampled = draw_resamples(reading.documents[at], reading.annotators[at], draws, rng, "documents")
+    resampled = draw_resamples(reading.document_positions[at], reading.annotator_positions[at], draws, rng, "documents")
     means = mine.mean(axis=1) if len(at) else np.zeros(size)
-    again = resampled.values(mine, np.ones_like(mine))
+    again = resampled.resampled_ratios(mine, np.ones_like(mine))
     names = labels * (size // len(labels))
     return _AuditCells(names, means, again, ratio(right, n), n, artefacts, resampled.documents.shape[1])
 

@@ -61,9 +61,9 @@ def mark_depth_shares(
 def _depth_share_estimates(table: Floats, resampled: Resamples, fields: dict[str, Any]) -> Iterator[Estimate]:
     """The share of each depth, from counts of shape (depths, documents)."""
     below = np.broadcast_to(table.sum(axis=0), table.shape)
-    numbers = resampled.values(table, below)
+    numbers = resampled.resampled_ratios(table, below)
     for deep in range(len(table)):
-        signature = Signature.of(statistic="depth", depth=deep, **fields)
+        signature = Signature.from_fields(statistic="depth", depth=deep, **fields)
         yield _share_estimate(table[deep], below[deep], numbers[:, deep], signature)
 
 
@@ -77,7 +77,10 @@ def _share_estimate(top: Floats, bottom: Floats, resampled: Floats, signature: S
     if not bottom.sum():
         return undefined_estimate(signature, "no text that was read has a token")
     return estimate_with_interval(
-        float(top.sum() / bottom.sum()), resampled, signature, without=no_interval_reason(ratio(top, bottom))
+        float(top.sum() / bottom.sum()),
+        resampled,
+        signature,
+        missing_interval_reason=no_interval_reason(ratio(top, bottom)),
     )
 
 
@@ -92,11 +95,11 @@ def _annotator_depths(reading: AnnotationMatrix) -> list[Floats]:
 def _mark_depths(reading: AnnotationMatrix) -> list[Floats]:
     """Likewise, how many marks each reader put on each token."""
     grid = reading.grid
-    sizes = grid.sizes[reading.documents]
+    sizes = grid.sizes[reading.document_positions]
     starts = np.cumsum(sizes) - sizes  # readings of a text laid end to end
-    document = np.repeat(reading.documents, sizes)
-    ranges = merge_ranges(reading.placed, ["row"])
-    shift = (starts - grid.bounds[reading.documents])[ranges["at"].to_numpy()]
+    document = np.repeat(reading.document_positions, sizes)
+    ranges = merge_ranges(reading.grid_spans, ["row"])
+    shift = (starts - grid.bounds[reading.document_positions])[ranges["at"].to_numpy()]
     first, last = ranges["first"].to_numpy() + shift, ranges["last"].to_numpy() + shift
     category = ranges["category"].to_numpy()
     masks = [category == row for row in range(len(reading.labels) - 1)] + [np.ones(len(category), dtype=bool)]
@@ -156,7 +159,7 @@ class _MarkTokens(NamedTuple):
 
 
 def _mark_tokens(reading: AnnotationMatrix) -> _MarkTokens:
-    ranges = merge_ranges(reading.placed.filter(~pl.col("pooled")), ["row"])
+    ranges = merge_ranges(reading.grid_spans.filter(~pl.col("pooled")), ["row"])
     first, size = ranges["first"].to_numpy(), (ranges["last"] - ranges["first"]).to_numpy()
     unit = np.repeat(first - (np.cumsum(size) - size), size) + np.arange(size.sum())
     row, category = (np.repeat(ranges[name].to_numpy(), size) for name in ("row", "category"))
@@ -182,12 +185,12 @@ def _vote_share_estimates(
     size = len(reading.grid.documents)
     estimates = []
     for name, mask in _severity_masks(severity):
-        signature = Signature.of(statistic="vote-share", severity=name, **fields)
+        signature = Signature.from_fields(statistic="vote-share", severity=name, **fields)
         top, bottom = (_sum_by_document(document[mask], values[mask], size) for values in (share, np.ones_like(share)))
         estimates.append((name, _mean_estimate(top, bottom, resampled, signature)))
     has_severity = np.isfinite(severity)
     products = correlation_sums(severity[has_severity], share[has_severity], document[has_severity], size)
-    signature = Signature.of(statistic="vote-share-r", **fields)
+    signature = Signature.from_fields(statistic="vote-share-r", **fields)
     return [*estimates, ("r", estimate_pearson(products, resampled, signature))]
 
 
@@ -199,7 +202,7 @@ def _severity_masks(severity: Floats) -> list[tuple[str, Any]]:
 def _mean_estimate(top: Floats, bottom: Floats, resampled: Resamples, signature: Signature) -> Estimate:
     if not bottom.sum():
         return undefined_estimate(signature, "no mark on a text that two annotators read")
-    return _share_estimate(top, bottom, resampled.values(top[None], bottom[None])[:, 0], signature)
+    return _share_estimate(top, bottom, resampled.resampled_ratios(top[None], bottom[None])[:, 0], signature)
 
 
 def _sum_by_document(document: Ints, values: Floats, documents: int) -> Floats:

@@ -90,7 +90,7 @@ def check_printed_rows(rows: Mapping[tuple[str, ...], PrintedRow], judgements: i
 
 
 def _row_finding(name: tuple[str, ...], fitting: Matrices, judgements: int) -> Finding:
-    signature = Signature.of(statistic="confusion-rows", judgements=judgements)
+    signature = Signature.from_fields(statistic="confusion-rows", judgements=judgements)
     machine = (fitting[:, 0] + fitting[:, 2]) if len(fitting) else np.zeros(0)
     columns = {
         "row": " ".join(name),

@@ -39,21 +39,25 @@ def count_rating_correlation(
     marked = back_off_to_groups(view) if detail == "group" else view
     reading = build_annotation_matrix(marked, (), "document")
     rating = _annotation_ratings(reading.rows, ratings or view, question)
-    counts, is_rated = reading.spread(), np.isfinite(rating)
+    counts, is_rated = reading.sum_by_category(), np.isfinite(rating)
     names = reading.rows["annotator"].to_numpy()
     annotators = [(ALL, is_rated), *((str(name), is_rated & (names == name)) for name in sorted(set(names)))]
     findings = []
     for annotator, mine in annotators:
         places = np.flatnonzero(mine)
         resampled = draw_resamples(
-            reading.documents[places], reading.annotators[places], draws, np.random.default_rng(seed), "documents"
+            reading.document_positions[places],
+            reading.annotator_positions[places],
+            draws,
+            np.random.default_rng(seed),
+            "documents",
         )
         who = {"annotator": annotator, "question": question, **view.fields, "documents": resampled.documents.shape[1]}
         for row, label in enumerate(reading.labels):
             sums = correlation_sums(
                 counts[row, places], rating[places], resampled.document, resampled.documents.shape[1]
             )
-            signature = Signature.of(statistic="count-rating", label=label, **who, draws=draws, seed=seed)
+            signature = Signature.from_fields(statistic="count-rating", label=label, **who, draws=draws, seed=seed)
             estimate = estimate_pearson(sums, resampled, signature)
             columns = {"measure": "count-rating", "label": label, "annotator": annotator, "n": len(places)}
             findings.append(Finding({**columns, "p": pearson_p_value(estimate.value, len(places))}, estimate))

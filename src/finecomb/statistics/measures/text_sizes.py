@@ -8,7 +8,7 @@ import polars as pl
 
 from finecomb.core.frames import meta_entry
 from finecomb.core.study import Study
-from finecomb.statistics.measures.counts import annotation_rows, meta_names, sort_by_groups
+from finecomb.statistics.measures.study_counts import annotation_rows, meta_names, sort_by_groups
 from finecomb.statistics.measures.unit_grid import unit_counts
 
 
@@ -70,4 +70,4 @@ def non_work_counts(study: Study) -> dict[str, int]:
     work = study.annotations.filter(pl.col("phase") == "work")
     drafts = work.filter(pl.col("status") == "draft")
     counts = {"exercises": len(exercises), "drafts": len(drafts)}
-    return counts | {"excluded annotations": len(work) - len(drafts) - len(study.work().annotations)}
+    return counts | {"excluded annotations": len(work) - len(drafts) - len(study.submitted_work().annotations)}

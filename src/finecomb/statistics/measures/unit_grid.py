@@ -46,7 +46,7 @@ class Grid:
         """(documents,): units of each."""
         return np.diff(self.bounds)
 
-    def index(self, documents: pl.Series) -> Ints:
+    def document_positions(self, documents: pl.Series) -> Ints:
         """Positions of documents given by id."""
         places = {id: place for place, id in enumerate(self.documents)}
         return np.array([places[id] for id in documents], dtype=np.int64)
@@ -57,7 +57,7 @@ class Grid:
         last = np.searchsorted(self.starts, self.origins[documents] + ends, side="left")
         return first, np.where(ends > starts, np.maximum(first, last), first)
 
-    def per_document(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def sum_per_document(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sums of `values`, (..., units), over the units of each document, (..., documents)."""
         total = np.zeros((*values.shape[:-1], values.shape[-1] + 1))
         np.cumsum(values, axis=-1, out=total[..., 1:])
@@ -124,7 +124,7 @@ def locate_spans(study: Study, grid: Grid) -> pl.DataFrame:
     kinds = study.annotators.select(pl.col("id").alias("annotator"), pooled=pl.col("kind") == "pooled")
     spans = study.spans.filter(pl.col("part") == TEXT).join(kinds, on="annotator", how="left", maintain_order="left")
     spans = spans.join(study.marks.select(mark="id", votes="votes"), on="mark", how="left", maintain_order="left")
-    where = grid.index(spans["document"])
+    where = grid.document_positions(spans["document"])
     first, last = grid.unit_ranges(where, spans["start"].to_numpy(), spans["end"].to_numpy())
     return spans.select(
         "annotation",

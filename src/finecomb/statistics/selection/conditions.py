@@ -168,17 +168,17 @@ class _Parser:
     def parse(self) -> Condition:
         tree = self.alternatives()
         if self.token.kind != "end":
-            raise self.problem(f"expected 'and', 'or' or the end, found {self.token.text!r}")
+            raise self.build_error(f"expected 'and', 'or' or the end, found {self.token.text!r}")
         return tree
 
     @property
     def token(self) -> _Token:
         return self.tokens[self.position]
 
-    def problem(self, message: str) -> ConditionError:
+    def build_error(self, message: str) -> ConditionError:
         return ConditionError(self.text, self.token.at, message)
 
-    def take(self, *texts: str) -> str:
+    def accept(self, *texts: str) -> str:
         """The next token where it is one of `texts` and no string, else an empty string."""
         token = self.token
         if token.kind == "string" or token.text not in texts:
@@ -187,32 +187,32 @@ class _Parser:
         return token.text
 
     def expect(self, *texts: str) -> str:
-        if taken := self.take(*texts):
+        if taken := self.accept(*texts):
             return taken
         expected = " or ".join(repr(text) for text in texts)
-        raise self.problem(
+        raise self.build_error(
             f"expected {expected}, found {self.token.text!r}" if self.token.text else f"{expected} is missing"
         )
 
     def alternatives(self) -> Condition:
         parts = [self.conjunction()]
-        while self.take("or"):
+        while self.accept("or"):
             parts.append(self.conjunction())
         return parts[0] if len(parts) == 1 else Combination("or", tuple(parts))
 
     def conjunction(self) -> Condition:
         parts = [self.negation()]
-        while self.take("and"):
+        while self.accept("and"):
             parts.append(self.negation())
         return parts[0] if len(parts) == 1 else Combination("and", tuple(parts))
 
     def negation(self) -> Condition:
         self.depth += 1
         if self.depth > _MAX_NESTING:
-            raise self.problem(f"conditions are nested at most {_MAX_NESTING} deep")
-        if self.take("not"):
+            raise self.build_error(f"conditions are nested at most {_MAX_NESTING} deep")
+        if self.accept("not"):
             tree: Condition = Negation(self.negation())
-        elif self.take("("):
+        elif self.accept("("):
             tree = self.alternatives()
             self.expect(")")
         else:
@@ -226,11 +226,11 @@ class _Parser:
             self.expect("in")
             return FieldComparison(self.field(), "in", (value,), reversed=True)
         field = self.field()
-        if self.take("contains"):
+        if self.accept("contains"):
             return FieldComparison(field, "contains", (self.value(),))
-        if self.take("in"):
+        if self.accept("in"):
             return FieldComparison(field, "in", self.values())
-        if self.take("not"):
+        if self.accept("not"):
             self.expect("in")
             return FieldComparison(field, "not in", self.values())
         sign = self.expect("==", "!=", "<=", ">=", "<", ">", "=")
@@ -242,14 +242,14 @@ class _Parser:
     def field(self) -> Field:
         token = self.token
         if token.kind != "name" or token.text in _WORDS:
-            raise self.problem(f"expected a name, found {token.text!r}" if token.text else "a name is missing")
+            raise self.build_error(f"expected a name, found {token.text!r}" if token.text else "a name is missing")
         self.position += 1
         return Field(token.text.strip("`"), token.at)
 
     def values(self) -> tuple[Value, ...]:
         closing = {"(": ")", "[": "]"}[self.expect("(", "[")]
         values = [self.value()]
-        while self.take(","):
+        while self.accept(","):
             if self.token.text == closing:
                 break
             values.append(self.value())
@@ -267,5 +267,7 @@ class _Parser:
             return {"true": True, "false": False, "missing": None}[token.text]
         self.position -= 1
         if token.kind == "name":
-            raise self.problem(f'expected a value, found the name {token.text!r}; text needs quotes: "{token.text}"')
-        raise self.problem(f"expected a value, found {token.text!r}" if token.text else "a value is missing")
+            raise self.build_error(
+                f'expected a value, found the name {token.text!r}; text needs quotes: "{token.text}"'
+            )
+        raise self.build_error(f"expected a value, found {token.text!r}" if token.text else "a value is missing")

@@ -26,7 +26,7 @@ import polars as pl
 from finecomb.core.errors import did_you_mean
 from finecomb.core.frames import json_entry, json_entry_names, parse_json_object
 from finecomb.core.study import Study
-from finecomb.statistics.measures.counts import FACTOR_PREFIX, factor_names
+from finecomb.statistics.measures.study_counts import FACTOR_PREFIX, factor_names
 from finecomb.statistics.selection.conditions import (
     Combination,
     Condition,
@@ -74,11 +74,13 @@ def apply_condition(study: Study, where: str) -> Study:
     masks: dict[Rows, list[pl.Series]] = {"mark": [], "annotation": []}
     for part in conjuncts(parse_condition(where)):  # each judged on the whole study, so that the order does not matter
         rows: Rows = (
-            "mark" if any(values.table(field)[0] == "mark" for field in condition_fields(part)) else "annotation"
+            "mark"
+            if any(values.resolve_field(field)[0] == "mark" for field in condition_fields(part))
+            else "annotation"
         )
         masks[rows].append(_condition_mask(part, values, rows))
     chosen = study if not masks["mark"] else replace(study, marks=study.marks.filter(*masks["mark"]))
-    return chosen if not masks["annotation"] else chosen.only(pl.all_horizontal(masks["annotation"]))
+    return chosen if not masks["annotation"] else chosen.filter_annotations(pl.all_horizontal(masks["annotation"]))
 
 
 def extract_substudy(study: Study, where: str) -> Study:
@@ -89,7 +91,7 @@ def extract_substudy(study: Study, where: str) -> Study:
     values = _FieldValues(study, where)
     documents = study.documents
     for part in conjuncts(parse_condition(where)):
-        if all(values.table(field)[0] == "document" for field in condition_fields(part)):
+        if all(values.resolve_field(field)[0] == "document" for field in condition_fields(part)):
             documents = documents.filter(
                 pl.col("id").is_in(_masked_ids(study.documents, _condition_mask(part, values, "document")))
             )
@@ -98,7 +100,7 @@ def extract_substudy(study: Study, where: str) -> Study:
     documents = documents.filter(_has_annotations_left("document", before, after))
     annotators = study.annotators.filter(_has_annotations_left("annotator", before, after))
     part_of_all = replace(rest, documents=documents, annotators=annotators)
-    return part_of_all.only(pl.col("id").is_in(after["id"].implode()))
+    return part_of_all.filter_annotations(pl.col("id").is_in(after["id"].implode()))
 
 
 def _masked_ids(frame: pl.DataFrame, mask: pl.Series) -> pl.Series:
@@ -163,27 +165,27 @@ class _FieldValues:
         self.study, self.where = study, where
         self._names: dict[Table, list[str]] = {}
 
-    def names(self, table: Table) -> list[str]:
+    def field_names(self, table: Table) -> list[str]:
         """The names that a table has; those of marks are read only when no other table has a name."""
         if table not in self._names:
             self._names[table] = _field_names(self.study, table)
         return self._names[table]
 
-    def table(self, field: Field) -> tuple[Table, str]:
+    def resolve_field(self, field: Field) -> tuple[Table, str]:
         """The table and the name in it that a field means."""
         prefix, _, name = field.name.partition(".")
         for table in _ORDER:
-            if prefix == table and name in self.names(table):
+            if prefix == table and name in self.field_names(table):
                 return table, name
         for table in _ORDER:
-            if field.name in self.names(table):
+            if field.name in self.field_names(table):
                 return table, field.name
-        names = dict.fromkeys(name for table in _ORDER for name in self.names(table))
+        names = dict.fromkeys(name for table in _ORDER for name in self.field_names(table))
         raise ConditionError(self.where, field.at, f"nothing is called {field.name!r}{did_you_mean(field.name, names)}")
 
-    def of(self, field: Field, rows: Rows) -> pl.Series:
+    def field_column(self, field: Field, rows: Rows) -> pl.Series:
         """The values of a field beside the rows of annotations or marks."""
-        table, name = self.table(field)
+        table, name = self.resolve_field(field)
         values = _table_frame(self.study, table).select("id", _field_expression(self.study, table, name).alias("value"))
         if table == rows:
             return values["value"]
@@ -222,7 +224,7 @@ def _condition_mask(tree: Condition, values: _FieldValues, rows: Rows) -> pl.Ser
                 total = total & mask if tree.joint == "and" else total | mask
             return total
         case FieldComparison():
-            column = values.of(tree.field, rows)
+            column = values.field_column(tree.field, rows)
             _check_occurs(tree, column, values.where)
             return _comparison_mask(tree, column).fill_null(value=False)
 

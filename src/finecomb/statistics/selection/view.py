@@ -14,7 +14,7 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.records import AnnotatorKind
 from finecomb.core.stored_marks import StoredMarks
 from finecomb.core.study import Study
-from finecomb.statistics.measures.counts import annotation_rows, group_sort_key
+from finecomb.statistics.measures.study_counts import annotation_rows, group_sort_key
 from finecomb.statistics.selection.subset import (
     Where,
     apply_condition,
@@ -78,10 +78,10 @@ class View:
     source: Study | None = None
     """The study that it was read from, for statistics that need a second view of it."""
 
-    def of(self, documents: pl.Series) -> View:
+    def restrict_to_documents(self, documents: pl.Series) -> View:
         """Only some documents, by id; annotations of others go too."""
         inside = pl.col("document").is_in(documents.implode())
-        part = self.study.only(inside)
+        part = self.study.filter_annotations(inside)
         texts = self.study.documents.filter(pl.col("id").is_in(documents.implode()))
         return replace(self, study=part.with_documents(texts))
 
@@ -105,7 +105,7 @@ class View:
         ]
 
     def _restrict_to_annotations(self, annotations: pl.Series) -> View:
-        part = self.study.only(pl.col("id").is_in(annotations.implode()))
+        part = self.study.filter_annotations(pl.col("id").is_in(annotations.implode()))
         texts = part.documents.filter(pl.col("id").is_in(part.annotations["document"].unique().implode()))
         return replace(self, study=part.with_documents(texts))
 
@@ -113,10 +113,10 @@ class View:
 def view(study: Study, filters: Filters | None = None) -> View:
     """The part of a study that `filters` name, ready for a statistic."""
     filters = filters or Filters()
-    work = study.work()
+    work = study.submitted_work()
     protocol = _select_protocol(work, filters.protocol)
     if protocol is not None:
-        work = work.only(pl.col("protocol") == protocol.id)
+        work = work.filter_annotations(pl.col("protocol") == protocol.id)
     where = join_conditions(filters.where)
     work, notes = _select_annotators(work, filters, where)
     everything = work
@@ -139,7 +139,9 @@ def _lost_labels(before: Study, after: Study) -> set[str | None]:
     """The labels that only those marks had that are gone from annotations still there."""
     if isinstance(after.raw_marks, StoredMarks):
         return set()  # whatever leaves out marks has read them
-    return _used_labels(before.only(pl.col("id").is_in(after.annotations["id"].implode()))) - _used_labels(after)
+    return _used_labels(
+        before.filter_annotations(pl.col("id").is_in(after.annotations["id"].implode()))
+    ) - _used_labels(after)
 
 
 def as_view(study: Study | View) -> View:
@@ -170,7 +172,7 @@ def _select_annotators(study: Study, filters: Filters, where: str = "") -> tuple
         if name not in ids:
             raise FinecombError(f"no annotator is called {name!r}{did_you_mean(name, ids)}")
     if filters.annotators:
-        return study.only(pl.col("annotator").is_in(list(filters.annotators))), ()
+        return study.filter_annotations(pl.col("annotator").is_in(list(filters.annotators))), ()
     for kind in filters.kinds:
         if kind not in get_args(AnnotatorKind):
             raise FinecombError(f"no kind of annotator is called {kind!r}{did_you_mean(kind, get_args(AnnotatorKind))}")
@@ -180,7 +182,7 @@ def _select_annotators(study: Study, filters: Filters, where: str = "") -> tuple
     wanted = set(filters.kinds) or (
         present if has_annotator_condition(where) else present & PEOPLE or machines or present
     )
-    part = study.only(pl.col("annotator").is_in([id for id, kind in kinds.items() if kind in wanted]))
+    part = study.filter_annotations(pl.col("annotator").is_in([id for id, kind in kinds.items() if kind in wanted]))
     return part, () if filters.kinds or has_annotator_condition(where) else tuple(
         _kind_notes(wanted, machines - wanted)
     )
@@ -201,7 +203,7 @@ def _select_rounds(study: Study, rounds: Rounds) -> Study:
     if rounds == "all":
         return study
     wanted_round = pl.col("round").min() if rounds == "first" else pl.col("round").max()
-    return study.only(pl.col("round") == wanted_round.over("document", "annotator", "protocol", "about"))
+    return study.filter_annotations(pl.col("round") == wanted_round.over("document", "annotator", "protocol", "about"))
 
 
 def label_set(protocol: Protocol, names: Sequence[str]) -> set[str]:
@@ -209,10 +211,10 @@ def label_set(protocol: Protocol, names: Sequence[str]) -> set[str]:
     groups = {group.name for group in protocol.groups}
     labels: set[str] = set()
     for name in names:
-        if name in groups and not protocol.has(name):
+        if name in groups and not protocol.has_label(name):
             labels |= {label.name for label in protocol.labels if label.group == name}
         else:
-            labels.add(protocol.label(name).name)
+            labels.add(protocol.resolve_label(name).name)
     return labels
 
 
@@ -251,7 +253,7 @@ def drop_marks(study: Study, drop: Sequence[str]) -> Study:
 
 
 def _has_label_or_group(protocol: Protocol, name: str) -> bool:
-    return protocol.has(name) or name in {group.name for group in protocol.groups}
+    return protocol.has_label(name) or name in {group.name for group in protocol.groups}
 
 
 def _check_severity(protocol: Protocol, label: str, severity: str, marks: pl.DataFrame) -> None:
@@ -312,7 +314,7 @@ def _check_merged(protocol: Protocol, filters: Filters) -> None:
 
 
 def _label_category(name: str, protocol: Protocol | None, filters: Filters) -> str:
-    label = protocol.named(name) if protocol else None
+    label = protocol.find_label(name) if protocol else None
     for new, old in filters.merge:
         if label is not None and protocol is not None and name in label_set(protocol, old):
             return new

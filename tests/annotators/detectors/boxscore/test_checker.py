@@ -12,29 +12,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finecomb.annotators.detectors import detect, detectors_by_name, named
-from finecomb.annotators.detectors.boxscore.checker import BoxScore, BoxScoreOptions, slips
-from finecomb.annotators.detectors.boxscore.claims import Slip
+from finecomb.annotators.detectors import detect, detectors_by_name, find_detector
+from finecomb.annotators.detectors.boxscore.checker import BoxScoreChecker, BoxScoreOptions, find_error_candidates
+from finecomb.annotators.detectors.boxscore.claims import ErrorCandidate
+from finecomb.annotators.detectors.boxscore.game import Game, read_game
 from finecomb.annotators.detectors.boxscore.ranker import shipped_ranker
-from finecomb.annotators.detectors.boxscore.record import Game, read_game
-from finecomb.annotators.detectors.boxscore.report_parser import sentences
+from finecomb.annotators.detectors.boxscore.report_parser import parse_sentences
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotator, Document
 from finecomb.core.study import Study
 from finecomb.core.study_checks import check
 from finecomb.protocols import load_shipped
-from tests.annotators.detectors.games import PLAYERS, document, record
+from tests.annotators.detectors.example_game import PLAYERS, game_document, game_record
 
 
 def game(data: Any = None) -> Game:
-    parsed = read_game(record() if data is None else data)
+    parsed = read_game(game_record() if data is None else data)
     assert parsed is not None
     return parsed
 
 
-def proved(text: str, data: Any = None) -> list[Slip]:
+def proved(text: str, data: Any = None) -> list[ErrorCandidate]:
     """What the record contradicts, apart from whom a player is told about among."""
-    return [slip for slip in slips(text, game(data)) if slip.basis == "record" and slip.kind != "context"]
+    return [
+        slip for slip in find_error_candidates(text, game(data)) if slip.basis == "record" and slip.kind != "context"
+    ]
 
 
 def marked(text: str, data: Any = None) -> list[tuple[str, str, str]]:
@@ -169,15 +171,15 @@ def test_the_name_is_blamed_when_all_numbers_fit_another_player() -> None:
 def test_the_reading_that_was_not_taken_is_kept_as_an_alternative() -> None:
     """One wrong name, or three wrong numbers: who marks the numbers has found the same mistake."""
     text = "Theo Quist chipped in 18 points , 12 rebounds and three assists ."
-    checker = BoxScore(load_shipped("accuracy"), shipped_ranker(), threshold=0)
-    name = next(mark for mark in checker(document(text)).marks if mark.label == "name")
+    checker = BoxScoreChecker(load_shipped("accuracy"), shipped_ranker(), threshold=0)
+    name = next(mark for mark in checker(game_document(text)).marks if mark.label == "name")
     ((*members,),) = name.alternatives
     assert [(member.label, member.quotes[0]) for member in members] == [
         ("number", "18"),
         ("number", "12"),
         ("number", "three"),
     ]
-    assert all(member.spans[0].of(text) == member.quotes[0] for member in members)
+    assert all(member.spans[0].extract(text) == member.quotes[0] for member in members)
 
 
 def test_numbers_are_blamed_when_no_other_player_fits() -> None:
@@ -192,7 +194,7 @@ def test_the_team_is_blamed_when_player_and_record_belong_to_the_other() -> None
 
 def test_a_player_among_the_others_is_out_of_context() -> None:
     text = "The Gulls were led by Paul Reyes . Dario Vance was next with 27 points ."
-    context_slips = [slip for slip in slips(text, game()) if slip.kind == "context"]
+    context_slips = [slip for slip in find_error_candidates(text, game()) if slip.kind == "context"]
     assert [text[slip.start : slip.end] for slip in context_slips] == ["Dario Vance"]
     assert context_slips[0].correction == "he plays for Redwater Miners"
 
@@ -213,12 +215,16 @@ BEYOND = [
 
 @pytest.mark.parametrize(("text", "expected"), BEYOND, ids=[text for text, _ in BEYOND])
 def test_what_the_record_cannot_decide_is_a_base_rate(text: str, expected: dict[str, str]) -> None:
-    kinds = {text[slip.start : slip.end]: slip.kind for slip in slips(text, game()) if slip.basis == "base-rate"}
+    kinds = {
+        text[slip.start : slip.end]: slip.kind
+        for slip in find_error_candidates(text, game())
+        if slip.basis == "base-rate"
+    }
     assert kinds == expected
 
 
 def test_a_name_that_two_players_share_means_the_one_named_before() -> None:
-    data = record()
+    data = game_record()
     data["box_score"]["PLAYER_NAME"]["1"] = "Emil Brandt"
     assert marked("Brandt had 22 points .", data) == []
     assert marked("Olaf Brandt led the bigs . Brandt had 22 points .", data) == [("22", "number", "18")]
@@ -233,7 +239,7 @@ def test_text_that_is_not_tokenised_is_read_the_same_way() -> None:
 
 
 def without(*path: str) -> dict[str, Any]:
-    data = record()
+    data = game_record()
     inner = data
     for name in path[:-1]:
         inner = inner[name]
@@ -249,7 +255,7 @@ def test_what_the_record_lacks_is_never_contradicted(path: tuple[str, ...]) -> N
 
 @pytest.mark.parametrize("data", [None, 7, [], {}, {"home_name": "Gulls"}, {"home_name": "N/A", "vis_name": "Miners"}])
 def test_a_text_without_a_record_is_set_aside_with_the_reason(data: Any) -> None:
-    checker = BoxScore(load_shipped("accuracy"), shipped_ranker())
+    checker = BoxScoreChecker(load_shipped("accuracy"), shipped_ranker())
     annotation = checker(Document(id="report", text="Paul Reyes scored 40 points .", data=data))
     assert annotation.status == "excluded"
     assert annotation.marks == ()
@@ -258,7 +264,7 @@ def test_a_text_without_a_record_is_set_aside_with_the_reason(data: Any) -> None
 
 
 def test_a_player_listed_twice_with_different_lines_is_not_judged() -> None:
-    data = record()
+    data = game_record()
     data["box_score"]["PLAYER_NAME"]["0"] = "Paul Reyes"
     assert marked("Paul Reyes scored 40 points .", data) == []
     assert game(data).problems == ("Paul Reyes is listed 2 times with different lines; none is used",)
@@ -269,7 +275,7 @@ def test_somebody_who_did_not_play_scored_nothing() -> None:
 
 
 def test_teams_of_one_city_are_told_apart_by_their_starters() -> None:
-    data = record()
+    data = game_record()
     data["home_city"] = "Redwater"
     data["box_score"]["TEAM_CITY"] = dict.fromkeys(data["box_score"]["TEAM_CITY"], "Redwater")
     sides = {player.name: player.team.name for player in game(data).players if player.team}
@@ -279,9 +285,9 @@ def test_teams_of_one_city_are_told_apart_by_their_starters() -> None:
 # --- marks --------------------------------------------------------------------------------------------------------
 
 
-def checker(**choices: Any) -> BoxScore:
-    program = named("boxscore").make(load_shipped("accuracy"), BoxScoreOptions(**choices))
-    assert isinstance(program, BoxScore)
+def checker(**choices: Any) -> BoxScoreChecker:
+    program = find_detector("boxscore").make(load_shipped("accuracy"), BoxScoreOptions(**choices))
+    assert isinstance(program, BoxScoreChecker)
     return program
 
 
@@ -292,7 +298,7 @@ REPORT = (
 
 
 def test_a_mark_explains_itself() -> None:
-    marks = {mark.quotes[0]: mark for mark in checker(basis="all", threshold=0.2)(document(REPORT)).marks}
+    marks = {mark.quotes[0]: mark for mark in checker(basis="all", threshold=0.2)(game_document(REPORT)).marks}
     assert marks["29"].answers == {
         "correction": "31",
         "comment": "The text says that Paul Reyes had 29 points, but the record says 31 (cell: PTS of Paul Reyes).",
@@ -304,7 +310,7 @@ def test_a_mark_explains_itself() -> None:
 
 
 def test_basis_record_leaves_out_what_is_only_likely() -> None:
-    marks = checker()(document(REPORT)).marks  # the default
+    marks = checker()(game_document(REPORT)).marks  # the default
     assert {mark.quotes[0] for mark in marks} == {"97", "29", "a"}
     assert {mark.basis for mark in marks} == {"record"}
 
@@ -314,7 +320,7 @@ CODES = re.compile(r"\b(?:[NOPXTCHAD]|[SL](?:points|rebounds|assists|steals|bloc
 
 def test_no_explanation_has_a_code_in_it() -> None:
     texts = [text for text, _ in WRONG] + [text for text, _ in BEYOND] + ["The Gulls are the third seed ."]
-    marks = [mark for text in texts for mark in checker(basis="all", threshold=0.0)(document(text)).marks]
+    marks = [mark for text in texts for mark in checker(basis="all", threshold=0.0)(game_document(text)).marks]
     comments = [str(mark.answers["comment"]) for mark in marks]
     assert len(comments) > 80
     assert [comment for comment in comments if CODES.search(comment.partition(" (cell: ")[0])] == []
@@ -474,8 +480,8 @@ def test_wordings_of_people_are_not_misread(text: str) -> None:
 
 
 def test_blame_that_could_go_either_way_is_written_as_an_alternative() -> None:
-    (name,) = checker(threshold=0.0)(document("The Gulls were led by Dario Vance .")).marks
-    (verb,) = checker(threshold=0.0)(document("The Miners defeated the Gulls .")).marks
+    (name,) = checker(threshold=0.0)(game_document("The Gulls were led by Dario Vance .")).marks
+    (verb,) = checker(threshold=0.0)(game_document("The Miners defeated the Gulls .")).marks
     assert (name.quotes, verb.quotes) == (("Dario Vance",), ("defeated",))
     readings = [[other.quotes[0] for other in reading] for reading in (*name.alternatives, *verb.alternatives)]
     assert readings == [["Gulls"], ["Miners", "Gulls"]]
@@ -484,7 +490,7 @@ def test_blame_that_could_go_either_way_is_written_as_an_alternative() -> None:
 def season() -> dict[str, Any]:
     """A record whose season knows that the Gulls won three of four and go to Boston on Sunday."""
     following = {"home_name": "Celtics", "vis_name": "Gulls", "day": "02_05_17"}
-    return record() | {"season": {"home": {"last": None, "next": following, "results": "WLWW"}, "vis": {}}}
+    return game_record() | {"season": {"home": {"last": None, "next": following, "results": "WLWW"}, "vis": {}}}
 
 
 SEASONS = [
@@ -500,7 +506,7 @@ SEASONS = [
 
 @pytest.mark.parametrize(("text", "expected"), SEASONS)
 def test_a_season_makes_next_games_and_streaks_facts(text: str, expected: list[tuple[str, str]]) -> None:
-    found = list(slips(text, game(season())))
+    found = list(find_error_candidates(text, game(season())))
     assert [(text[slip.start : slip.end], slip.correction) for slip in found] == expected
     assert {slip.basis for slip in found} <= {"record"}
 
@@ -510,7 +516,7 @@ def test_a_report_that_contradicts_the_record_is_trusted_less_elsewhere() -> Non
     good = "Paul Reyes had 31 points . " + next_game
     bad = "Paul Reyes had 28 points and three assists . Olaf Brandt had two points . " + next_game
     sure = [
-        {mark.quotes[0]: mark.confidence for mark in checker(basis="all", threshold=0.0)(document(text)).marks}
+        {mark.quotes[0]: mark.confidence for mark in checker(basis="all", threshold=0.0)(game_document(text)).marks}
         for text in (good, bad)
     ]
     assert (sure[0]["Boston Celtics"] or 0) + 0.3 < (sure[1]["Boston Celtics"] or 0)
@@ -518,7 +524,8 @@ def test_a_report_that_contradicts_the_record_is_trusted_less_elsewhere() -> Non
 
 def test_a_higher_threshold_marks_a_subset() -> None:
     marked = [
-        {mark.spans for mark in checker(threshold=level)(document(REPORT)).marks} for level in (0.0, 0.5, 0.95, 1.0)
+        {mark.spans for mark in checker(threshold=level)(game_document(REPORT)).marks}
+        for level in (0.0, 0.5, 0.95, 1.0)
     ]
     assert marked[0] >= marked[1] >= marked[2] >= marked[3]
     assert marked[0] > marked[2]
@@ -526,34 +533,34 @@ def test_a_higher_threshold_marks_a_subset() -> None:
 
 
 def test_an_annotation_is_sound_in_a_study() -> None:
-    annotations = list(detect([document(REPORT)], checker()))
+    annotations = list(detect([game_document(REPORT)], checker()))
     people = [Annotator(id="boxscore", kind="checker")]
-    study = Study.from_items([load_shipped("accuracy"), document(REPORT), *people, *annotations])
+    study = Study.from_items([load_shipped("accuracy"), game_document(REPORT), *people, *annotations])
     assert check(study) == []
 
 
 def test_a_protocol_without_the_labels_is_refused() -> None:
     with pytest.raises(FinecombError, match="protocol snac@2 has no label 'number'"):
-        BoxScore(load_shipped("snac"), shipped_ranker())
+        BoxScoreChecker(load_shipped("snac"), shipped_ranker())
 
 
 def test_an_unknown_detector_is_refused_with_a_suggestion() -> None:
     with pytest.raises(FinecombError, match="did you mean 'boxscore'"):
-        named("boxscores")
+        find_detector("boxscores")
     assert {"boxscore", "rules"} < set(detectors_by_name())
 
 
 def test_a_sentence_without_an_end_is_read_in_pieces_and_names_that_many_bear_are_not_all_tried() -> None:
-    data = record()
+    data = game_record()
     names = data["box_score"]["PLAYER_NAME"]
     data["box_score"]["PLAYER_NAME"] = {key: f"{name.split()[0]} Smith" for key, name in names.items()}
     text = "Smith and Smith and Smith and Smith and Smith and Smith combined for 400 points " * 60
-    assert len(sentences(text, game(data))) == 3
+    assert len(parse_sentences(text, game(data))) == 3
     assert len(proved(text, data)) == 60  # tried one by one, one sentence alone would have billions of readings
 
 
 def test_a_text_without_words_has_no_marks() -> None:
-    assert [checker(basis="all")(document(text)).marks for text in ("", " ", "\n")] == [(), (), ()]
+    assert [checker(basis="all")(game_document(text)).marks for text in ("", " ", "\n")] == [(), (), ()]
 
 
 # --- properties ---------------------------------------------------------------------------------------------------
@@ -578,7 +585,7 @@ def damaged_records(draw: st.DrawFn) -> dict[str, Any]:
             return fields if shuffle.random() > rate / 20 else shuffle.choice(worse)
         return shuffle.choice(worse) if shuffle.random() < rate else value
 
-    damaged: Any = damage(record(), draw(st.sampled_from([0.0, 0.05, 0.3, 0.9])))
+    damaged: Any = damage(game_record(), draw(st.sampled_from([0.0, 0.05, 0.3, 0.9])))
     return damaged if isinstance(damaged, dict) else {}
 
 
@@ -594,7 +601,7 @@ def test_any_text_and_any_record_give_marks_that_quote_the_text_and_do_not_overl
 
 @given(texts)
 def test_words_cover_the_text_in_order(text: str) -> None:
-    words = [word for sentence in sentences(text, game()) for word in sentence.words]
+    words = [word for sentence in parse_sentences(text, game()) for word in sentence.words]
     assert all(one.end <= two.start for one, two in itertools.pairwise(words))
     covered = "".join(text[word.start : word.end] for word in words)
     assert "".join(covered.split()) == "".join(text.split())

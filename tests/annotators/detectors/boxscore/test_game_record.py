@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from finecomb.annotators.detectors.boxscore.game_record import Season, game_problem, with_season
+from finecomb.annotators.detectors.boxscore.game_record import Season, add_season, game_problem
 from finecomb.core.record_links import with_links
 
 BOX = {"PLAYER_NAME": {"0": "Lena Brandt"}, "PTS": {"0": "17"}}
@@ -40,8 +40,8 @@ def test_other_data_is_no_broken_box_score(data: Any) -> None:
 def test_last_and_next_games_are_the_nearest_of_the_team() -> None:
     days = ["2017-01-30", "2017-02-01", "2017-02-03", "2017-02-04", "2017-02-09"]
     games = [game(day, vis="Cranes" if number != 1 else "Owls") for number, day in enumerate(days)]
-    season = Season.of([*reversed(games), game("2017-02-02", "Cranes", "Harbour Owls"), {"day": "unknown"}])
-    data = with_season(games[2], season)
+    season = Season.from_records([*reversed(games), game("2017-02-02", "Cranes", "Harbour Owls"), {"day": "unknown"}])
+    data = add_season(games[2], season)
     around = {
         (side, when): record and record["day"]
         for side in data["season"]
@@ -56,9 +56,9 @@ def test_last_and_next_games_are_the_nearest_of_the_team() -> None:
 
 
 def test_a_missing_game_is_none_and_not_a_guess() -> None:
-    season = Season.of([game()])
-    assert with_season(game(), season)["season"]["home"] == {"last": None, "next": None}
-    assert with_season({"weather": "rain"}, season) == {"weather": "rain"}
+    season = Season.from_records([game()])
+    assert add_season(game(), season)["season"]["home"] == {"last": None, "next": None}
+    assert add_season({"weather": "rain"}, season) == {"weather": "rain"}
 
 
 def test_links_stand_beside_whatever_record_there_is() -> None:

@@ -7,22 +7,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finecomb.annotators.detectors.boxscore.claims import Basis, Slip
+from finecomb.annotators.detectors.boxscore.claims import Basis, ErrorCandidate
 from finecomb.annotators.detectors.boxscore.ranker import (
     PENALTY,
     Ranker,
     best_threshold,
     features,
-    fit,
+    fit_ranker_weights,
     parse_ranker,
-    rated,
+    rate_candidates,
     shipped_ranker,
 )
 from finecomb.core.errors import FinecombError
 
 
-def slip(start: int, length: int, kind: str, flags: frozenset[str] = frozenset(), basis: Basis = "record") -> Slip:
-    return Slip(start, start + length, "number", kind, "claim", basis=basis, flags=flags)
+def slip(
+    start: int, length: int, kind: str, flags: frozenset[str] = frozenset(), basis: Basis = "record"
+) -> ErrorCandidate:
+    return ErrorCandidate(start, start + length, "number", kind, "claim", basis=basis, flags=flags)
 
 
 slips = st.builds(
@@ -35,7 +37,7 @@ slips = st.builds(
 judged = st.lists(st.tuples(slips, st.booleans()), min_size=1, max_size=30)
 
 
-def slow_loss(ranker: Ranker, examples: list[tuple[Slip, bool]]) -> float:
+def slow_loss(ranker: Ranker, examples: list[tuple[ErrorCandidate, bool]]) -> float:
     """Negative log-likelihood plus half the squared weights, example by example."""
     loss = PENALTY / 2 * sum(weight**2 for weight in ranker.weights.values())
     for slip, wrong in examples:
@@ -45,10 +47,10 @@ def slow_loss(ranker: Ranker, examples: list[tuple[Slip, bool]]) -> float:
 
 
 @given(judged, st.data())
-def test_no_other_weights_fit_better(examples: list[tuple[Slip, bool]], data: st.DataObject) -> None:
+def test_no_other_weights_fit_better(examples: list[tuple[ErrorCandidate, bool]], data: st.DataObject) -> None:
     if len({wrong for _, wrong in examples}) == 1:
         return  # the free intercept has no best value
-    ranker = fit([slip for slip, _ in examples], [wrong for _, wrong in examples], games=1)
+    ranker = fit_ranker_weights([slip for slip, _ in examples], [wrong for _, wrong in examples], games=1)
     name = data.draw(st.sampled_from(sorted(ranker.weights)))
     for step in (-0.1, 0.1):
         moved = {**ranker.weights, name: ranker.weights[name] + step}
@@ -69,9 +71,9 @@ def test_the_threshold_is_the_best_of_all(rated_claims: list[tuple[float, bool]]
 
 
 @given(st.lists(slips, max_size=15))
-def test_of_slips_that_share_words_the_surest_is_kept(candidates: list[Slip]) -> None:
+def test_of_slips_that_share_words_the_surest_is_kept(candidates: list[ErrorCandidate]) -> None:
     ranker = shipped_ranker()
-    chosen = rated(candidates, ranker)
+    chosen = rate_candidates(candidates, ranker)
     for slip in candidates:
         surer = [other for other in chosen if other.slip.start < slip.end and slip.start < other.slip.end]
         assert surer

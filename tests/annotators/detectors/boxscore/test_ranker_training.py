@@ -9,13 +9,17 @@ from pathlib import Path
 import pytest
 
 import finecomb as fc
-from finecomb.annotators.detectors import detect, named
+from finecomb.annotators.detectors import detect, find_detector
 from finecomb.annotators.detectors.boxscore.checker import BoxScoreOptions
 from finecomb.annotators.detectors.boxscore.ranker import calibration_line
-from finecomb.annotators.detectors.boxscore.ranker_training import cross_validate, reference_examples, validation
+from finecomb.annotators.detectors.boxscore.ranker_training import (
+    build_reference_texts,
+    cross_validate,
+    validation_rows,
+)
 from finecomb.core.records import Annotator
 from finecomb.core.study import Study
-from tests.annotators.detectors.games import document
+from tests.annotators.detectors.example_game import game_document
 
 EVALUATION = runpy.run_path(str(Path(__file__).parents[4] / "benchmarks" / "boxscore.py"))
 
@@ -35,7 +39,7 @@ def test_the_texts_set_aside_are_the_same_for_ever(games: Study) -> None:
 
 def test_marks_are_whole_tokens_that_the_task_can_score(games: Study, tmp_path: Path) -> None:
     texts = list(games.iter_documents_head(3))
-    annotations = list(detect(texts, named("boxscore").make(games.protocol(), BoxScoreOptions())))
+    annotations = list(detect(texts, find_detector("boxscore").make(games.protocol(), BoxScoreOptions())))
     checker = Annotator(id="boxscore", kind="checker")
     fc.write(Study.from_items([games.protocol(), *texts, checker, *annotations]), tmp_path / "task", "gsml")
     again = fc.read(tmp_path / "task", "gsml")
@@ -46,7 +50,7 @@ def test_marks_are_whole_tokens_that_the_task_can_score(games: Study, tmp_path: 
 @pytest.mark.long
 def test_recall_and_precision_in_cross_validation(games: Study) -> None:
     texts_checked = EVALUATION["fitting_texts"](games)
-    rows = {(row["basis"], row["label"]): row for row in validation(games, cross_validate(texts_checked))}
+    rows = {(row["basis"], row["label"]): row for row in validation_rows(games, cross_validate(texts_checked))}
     every, proved = rows["all", "any"], rows["record", "any"]
     assert every["recall"] == pytest.approx(0.871, abs=0.005)
     assert every["precision"] == pytest.approx(0.862, abs=0.005)
@@ -61,9 +65,9 @@ def test_what_people_wrote_is_seldom_marked(games: Study) -> None:
 
 
 def test_a_reference_is_no_example_of_wrong_words_and_its_numbers_are_left_out() -> None:
-    report = document("Paul Reyes scored 40 points .")
+    report = game_document("Paul Reyes scored 40 points .")
     reference = "Paul Reyes scored 30 points . The Gulls will look to bounce back on Monday ."
-    (text,) = reference_examples([report.model_copy(update={"references": (reference,)})])
+    (text,) = build_reference_texts([report.model_copy(update={"references": (reference,)})])
     assert text.is_reference
     assert not any(text.wrong)
     assert {reference[slip.start : slip.end] for slip in text.slips} == {"bounce back", "Monday"}

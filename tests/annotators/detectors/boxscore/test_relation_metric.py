@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from finecomb.annotators.detectors import named
-from finecomb.annotators.detectors.boxscore.record import read_game
-from finecomb.annotators.detectors.boxscore.relation_metric import RelationMetric, RelationOptions, relations
+from finecomb.annotators.detectors import find_detector
+from finecomb.annotators.detectors.boxscore.game import read_game
+from finecomb.annotators.detectors.boxscore.relation_metric import RelationMetric, RelationOptions, extract_relations
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.protocols import load_shipped
-from tests.annotators.detectors.games import document, record
+from tests.annotators.detectors.example_game import game_document, game_record
 
 
 def tuples(text: str) -> list[tuple[str, str, str, bool]]:
-    game = read_game(record())
+    game = read_game(game_record())
     assert game is not None
-    return [(found.entity, found.value, found.type, found.is_wrong) for found in relations(text, game)]
+    return [(found.entity, found.value, found.type, found.is_wrong) for found in extract_relations(text, game)]
 
 
 TEXTS = [
@@ -40,7 +40,7 @@ def test_a_number_belongs_to_the_nearest_mention(text: str, expected: list[tuple
 
 def test_what_contradicts_the_record_is_marked_with_its_cell() -> None:
     metric = RelationMetric(load_shipped("accuracy"), RelationOptions())
-    (mark,) = metric(document("Paul Reyes had a steal and two assists .")).marks[1:]
+    (mark,) = metric(game_document("Paul Reyes had a steal and two assists .")).marks[1:]
     assert (mark.quotes[0], mark.label, mark.answers["correction"]) == ("two", "number", "7")
     assert (
         mark.answers["comment"] == "The text gives Paul Reyes 2 assists; the record says 7 (cell: AST of Paul Reyes)."
@@ -49,11 +49,11 @@ def test_what_contradicts_the_record_is_marked_with_its_cell() -> None:
 
 def test_words_contexts_and_double_doubles_are_beyond_it() -> None:
     metric = RelationMetric(load_shipped("accuracy"), RelationOptions())
-    assert metric(document("The Miners defeated the Gulls . Paul Reyes had a triple - double .")).marks == ()
+    assert metric(game_document("The Miners defeated the Gulls . Paul Reyes had a triple - double .")).marks == ()
 
 
 def test_a_text_without_a_record_is_set_aside_and_other_labels_are_refused() -> None:
-    metric = named("relations").make(load_shipped("accuracy"), RelationOptions())
+    metric = find_detector("relations").make(load_shipped("accuracy"), RelationOptions())
     assert metric(Document(id="bare", text="Paul Reyes had 31 points .")).excluded is not None
     with pytest.raises(FinecombError, match="protocol snac@2 has no label 'number'; relations needs"):
         RelationMetric(load_shipped("snac"), RelationOptions())

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from finecomb.annotators.detectors.coherence.narrative import MarkedSpan, Narrative, narrative
+from finecomb.annotators.detectors.coherence.narrative import MarkedSpan, Narrative, build_narrative
 from finecomb.annotators.detectors.coherence.sequences import (
     SequenceModel,
     SequenceSettings,
@@ -18,10 +18,10 @@ from finecomb.annotators.detectors.coherence.sequences import (
     source_text,
     target_text,
 )
-from finecomb.annotators.detectors.coherence.surprisal import Surprisals, sentence_surprisals, surprisal_features
+from finecomb.annotators.detectors.coherence.surprisal import SurprisalScorer, sentence_surprisals, surprisal_features
 from finecomb.annotators.detectors.coherence.tagger import SentenceTagger, TaggerSettings, fit_tagger
-from finecomb.annotators.detectors.coherence.text_windows import SpecialTokens, windows
-from finecomb.annotators.model_loading import model_place, pretrained
+from finecomb.annotators.detectors.coherence.text_windows import SpecialTokens, build_windows
+from finecomb.annotators.model_loading import load_pretrained, locate_model
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document, Segment
 from tests.annotators.detectors import tiny_models
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::F
 
 
 def text(words: str = "Nora waits. Emil opens the letter. She leaves the garden. Rain.") -> Narrative:
-    plain = narrative(
+    plain = build_narrative(
         Document(id="t", text=words, segments=(Segment(start=0, end=11), Segment(start=12, end=len(words))))
     )
     rows = list(plain.sentences)
@@ -63,12 +63,12 @@ def test_every_sentence_is_scored_once_after_what_fits_before_it() -> None:
     story = text()
     offsets = np.array([(at, at + 1) for at in range(len(story.text)) if story.text[at] != " "])
     encoded = [(np.arange(len(offsets)), offsets)]
-    cut = windows([story], encoded, SpecialTokens(900, 901), 30, 12)
+    cut = build_windows([story], encoded, SpecialTokens(900, 901), 30, 12)
     assert [at for window in cut for at in range(*window.scored)] == [0, 1, 2, 3]
     assert all(len(window.ids) <= 30 and window.ids[0] == 900 for window in cut)
     boundary = [window for window in cut if 901 in window.ids.tolist()]
     assert boundary
-    mask = cut[-1].mask()
+    mask = cut[-1].attention_mask()
     later = cut[-1].sentences[None, :] > cut[-1].sentences[:, None]
     assert not mask[later].any()
 
@@ -79,7 +79,7 @@ def test_every_sentence_is_scored_once_after_what_fits_before_it() -> None:
 @pytest.fixture
 def settings(tmp_path: Path) -> TaggerSettings:
     return TaggerSettings(
-        tiny_models.encoder(tmp_path / "encoder"), epochs=25, rate=1e-2, length=64, context=32, frozen=0
+        tiny_models.save_encoder(tmp_path / "encoder"), epochs=25, rate=1e-2, length=64, context=32, frozen=0
     )
 
 
@@ -101,7 +101,7 @@ def test_a_tagger_learns_sees_nothing_that_follows_and_comes_back(settings: Tagg
 @pytest.mark.long
 def test_surprisals_are_negative_log_probabilities(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
-    model = Surprisals.of(tiny_models.causal(tmp_path / "causal"))
+    model = SurprisalScorer.from_pretrained(tiny_models.save_causal_model(tmp_path / "causal"))
     (nats,) = model([text()])
     codes = model.tokenizer(text().text, add_special_tokens=False)["input_ids"]
     with torch.no_grad():
@@ -119,7 +119,7 @@ def test_surprisals_are_negative_log_probabilities(tmp_path: Path) -> None:
 @pytest.mark.parametrize("labels", [("char", "scene"), ()])
 def test_an_encoder_by_name_learns_verdicts_and_comes_back(tmp_path: Path, labels: tuple[str, ...]) -> None:
     settings = SequenceSettings(
-        tiny_models.encoder(tmp_path / "encoder"), "encoder", labels, epochs=10, rate=1e-2, length=128
+        tiny_models.save_encoder(tmp_path / "encoder"), "encoder", labels, epochs=10, rate=1e-2, length=128
     )
     model = fit_sequences([text()] * 4, settings)
     (scores,) = model([text()])
@@ -131,7 +131,13 @@ def test_an_encoder_by_name_learns_verdicts_and_comes_back(tmp_path: Path, label
 @pytest.mark.long
 def test_a_sequence_to_sequence_model_writes_verdicts(tmp_path: Path) -> None:
     settings = SequenceSettings(
-        tiny_models.seq2seq(tmp_path / "t5"), "seq2seq", ("char", "scene"), epochs=15, rate=2e-2, length=128, output=8
+        tiny_models.save_seq2seq(tmp_path / "t5"),
+        "seq2seq",
+        ("char", "scene"),
+        epochs=15,
+        rate=2e-2,
+        length=128,
+        output=8,
     )
     model = fit_sequences([text()] * 4, settings)
     (scores,) = model([text()])
@@ -145,5 +151,5 @@ def test_a_model_that_is_not_there_is_named_with_its_cure(tmp_path: Path, monkey
     pytest.importorskip("transformers")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(FinecombError, match=r"^coherence: the model .*nowhere cannot be loaded"):
-        pretrained("AutoModel", str(tmp_path / "nowhere"), "coherence")
-    assert model_place("some/other") == "some/other"
+        load_pretrained("AutoModel", str(tmp_path / "nowhere"), "coherence")
+    assert locate_model("some/other") == "some/other"

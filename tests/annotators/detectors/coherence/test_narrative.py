@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from finecomb.annotators.detectors.coherence.narrative import (
-    LONGEST,
+    MAX_SENTENCE_LENGTH,
     Narrative,
+    build_narrative,
+    build_narratives,
     dev_split,
-    narrative,
-    narratives,
     splits,
 )
 from finecomb.core.records import Annotation, Document, Mark, Segment
@@ -25,7 +25,7 @@ def mark(words: str, label: str) -> Mark:
 
 
 def test_marks_fall_to_the_sentences_that_they_touch() -> None:
-    text = narrative(DOCUMENT, [mark("leaves. Emil", "ref"), mark("storm", "scene")])
+    text = build_narrative(DOCUMENT, [mark("leaves. Emil", "ref"), mark("storm", "scene")])
     assert [sentence.labels for sentence in text.sentences] == [{"ref"}, {"ref"}, {"scene"}]
     assert [text.text[span.start : span.end] for span in text.sentences[1].spans] == ["Emil"]
     assert [sentence.opens for sentence in text.sentences] == [True, False, True]
@@ -33,17 +33,17 @@ def test_marks_fall_to_the_sentences_that_they_touch() -> None:
 
 
 def test_segments_can_be_forgotten() -> None:
-    text = narrative(DOCUMENT, segments=False)
+    text = build_narrative(DOCUMENT, segments=False)
     assert [sentence.opens for sentence in text.sentences] == [True, False, False]
 
 
 def test_other_labels_are_left_out() -> None:
     annotation = Annotation(id="a", document="d", annotator="g", protocol="snac@1", marks=(mark("storm", "gram"),))
-    assert not narratives([DOCUMENT], [annotation])[0].targets(()).any()
+    assert not build_narratives([DOCUMENT], [annotation])[0].targets(()).any()
 
 
 def test_an_empty_text_has_no_sentence() -> None:
-    assert narrative(Document(id="e", text="")).targets(("char",)).shape == (0, 2)
+    assert build_narrative(Document(id="e", text="")).targets(("char",)).shape == (0, 2)
 
 
 def test_splits_test_every_text_once_and_never_cut_a_group() -> None:
@@ -65,7 +65,7 @@ def test_a_dev_split_has_nothing_to_test_on() -> None:
 
 def test_a_sentence_that_never_ends_is_cut() -> None:
     words = "word " * 100_000
-    text = narrative(Document(id="long", text=words))
-    assert max(sentence.end - sentence.start for sentence in text.sentences) <= LONGEST
-    assert " ".join(text.words(at) for at in range(len(text.sentences))).split() == words.split()
-    assert narrative(Document(id="blob", text="x" * 10_000)).sentences[-1].end == 10_000
+    text = build_narrative(Document(id="long", text=words))
+    assert max(sentence.end - sentence.start for sentence in text.sentences) <= MAX_SENTENCE_LENGTH
+    assert " ".join(text.sentence_text(at) for at in range(len(text.sentences))).split() == words.split()
+    assert build_narrative(Document(id="blob", text="x" * 10_000)).sentences[-1].end == 10_000

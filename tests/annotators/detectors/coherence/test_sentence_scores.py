@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from finecomb.annotators.detectors.coherence.detection_tables import recalls_at_precision, span_iou
 from finecomb.annotators.detectors.coherence.narrative import MarkedSpan, Narrative, NarrativeSentence
-from finecomb.annotators.detectors.coherence.sentence_scores import best_threshold, fitted_mixture, mixed
+from finecomb.annotators.detectors.coherence.sentence_scores import best_threshold, fit_mixture, mix_log_odds
 from finecomb.statistics.gold.unit_scores import area_under_curve, threshold_at_precision
 
 RANKED = st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=12)
@@ -67,9 +67,9 @@ def test_a_mixture_calibrates_and_trusts_the_model_that_knows() -> None:
     knows, noise = rng.normal(size=2000), rng.normal(size=2000)
     truth = rng.random(2000) < 1 / (1 + np.exp(-(2 * knows - 1)))
     odds = np.stack([knows, noise], axis=1)
-    weights = fitted_mixture(odds, truth)
+    weights = fit_mixture(odds, truth)
     assert weights == pytest.approx([2, 0, -1], abs=0.25)
-    assert mixed(odds, weights).mean() == pytest.approx(truth.mean(), abs=0.01)
+    assert mix_log_odds(odds, weights).mean() == pytest.approx(truth.mean(), abs=0.01)
 
 
 def test_spans_share_characters() -> None:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from finecomb.annotators.detectors.coherence.narrative import narrative
+from finecomb.annotators.detectors.coherence.narrative import build_narrative
 from finecomb.annotators.detectors.coherence.synthetic_errors import (
     SyntheticExample,
     coreference_removals,
     example_text,
-    next_sentences,
+    next_sentence_replacements,
     synthetic_examples,
 )
 from finecomb.core.records import Document
 
-TEXT = narrative(
+TEXT = build_narrative(
     Document(
         id="t", text="Anna met Mr. Brown. It rained all day. She thanked him. The boat left. They smiled. It ended."
     )
@@ -29,7 +29,7 @@ def test_the_first_mention_is_taken_from_the_context_of_the_second() -> None:
 
 
 def test_a_later_sentence_stands_in_place_of_the_next() -> None:
-    for example in next_sentences(TEXT, np.random.default_rng(0)):
+    for example in next_sentence_replacements(TEXT, np.random.default_rng(0)):
         after = example.context[-1] + 1
         assert example.sentence == after if example.coherent else example.sentence > after
 
@@ -44,10 +44,10 @@ def test_an_example_is_a_text_that_ends_with_its_sentence() -> None:
     text = example_text(TEXT, SyntheticExample((0, 1), 3, coherent=False))
     assert text.text == "Anna met Mr. Brown. It rained all day. The boat left."
     assert [bool(sentence.spans) for sentence in text.sentences] == [False, False, True]
-    assert text.words(2) == "The boat left."
+    assert text.sentence_text(2) == "The boat left."
 
 
 def test_texts_that_are_too_short_give_no_example() -> None:
-    short = narrative(Document(id="s", text="One. Two."))
-    assert list(next_sentences(short, np.random.default_rng(0))) == []
+    short = build_narrative(Document(id="s", text="One. Two."))
+    assert list(next_sentence_replacements(short, np.random.default_rng(0))) == []
     assert list(coreference_removals(short)) == []

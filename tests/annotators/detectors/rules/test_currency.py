@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finecomb.annotators.detectors.rules import RULES
-from finecomb.annotators.detectors.rules.currency import money_conversions
-from finecomb.annotators.detectors.rules.rule_finding import RuleHint
+from finecomb.annotators.detectors.rules.currency import find_money_conversions
+from finecomb.annotators.detectors.rules.rule_finding import RuleFinding
 from finecomb.core.records import Document
 
 
-def hints(text: str) -> list[RuleHint]:
+def hints(text: str) -> list[RuleFinding]:
     return list(RULES["currency"](Document(id="d", text=text)))
 
 
@@ -57,10 +57,10 @@ amounts = st.integers(1, 999)
 
 @given(amounts, amounts)
 def test_a_rate_turned_round_is_one_over_it(first: int, second: int) -> None:
-    (conversion,) = money_conversions(f"{first} euros ({second} pounds)")
-    low, high = conversion.rates("euro")
+    (conversion,) = find_money_conversions(f"{first} euros ({second} pounds)")
+    low, high = conversion.rate_range("euro")
     assert 0 < low < conversion.rate("euro") < high
-    turned = conversion.rates("pound")
+    turned = conversion.rate_range("pound")
     assert turned == pytest.approx((1 / high, 1 / low))
 
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from finecomb.annotators.detectors.rules import DEFAULT, ON_REQUEST, RULES, RuleDetector, RulesOptions, package_rules
+from finecomb.annotators.detectors.rules import (
+    DEFAULT_RULES,
+    OPT_IN_RULES,
+    RULES,
+    RuleDetector,
+    RulesOptions,
+    package_rules,
+)
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.protocols import load_shipped
@@ -50,7 +57,7 @@ def test_a_text_that_leaves_its_prompt_is_marked_where_it_does() -> None:
 def test_rules_on_request_run_only_when_they_are_named() -> None:
     text = "A ferry leaves the bay. Marta finds a letter under her seat."
     document = Document(id="d", text=text)
-    assert set(DEFAULT) | set(ON_REQUEST) == set(RULES)
+    assert set(DEFAULT_RULES) | set(OPT_IN_RULES) == set(RULES)
     assert RuleDetector(load_shipped("scarecrow"), RulesOptions())(document).marks == ()
     (mark,) = RuleDetector(load_shipped("scarecrow"), RulesOptions(("people",)))(document).marks
     assert (mark.label, mark.answers["explanation"]) == ("incoherent", "Nothing was said before of who Marta is.")
@@ -58,7 +65,7 @@ def test_rules_on_request_run_only_when_they_are_named() -> None:
 
 def test_a_missing_grammar_checker_is_named_with_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(package_rules, "has_library", lambda *_: False)
-    package_rules.linter.cache_clear()
+    package_rules.load_linter.cache_clear()
     with pytest.raises(FinecombError, match="rule grammar: needs the package harper-py; pip install harper-py"):
         list(RULES["grammar"](Document(id="d", text="He go home.")))
 
@@ -66,7 +73,7 @@ def test_a_missing_grammar_checker_is_named_with_its_command(monkeypatch: pytest
 @pytest.mark.long
 def test_harper_finds_a_verb_that_does_not_agree() -> None:
     pytest.importorskip("harper")
-    package_rules.linter.cache_clear()
+    package_rules.load_linter.cache_clear()
     text = "He go to the shop every day."
     assert [text[hint.start : hint.end] for hint in RULES["grammar"](Document(id="d", text=text))] == ["go"]
 
@@ -83,7 +90,7 @@ def test_a_sentence_in_other_words_is_a_repetition() -> None:
     assert hint.antecedent[0] == 0
 
 
-@pytest.mark.parametrize("rule", DEFAULT)
+@pytest.mark.parametrize("rule", DEFAULT_RULES)
 def test_an_empty_text_and_one_of_100_000_words_are_read(rule: str) -> None:
     assert list(RULES[rule](Document(id="d", text=""))) == []
     long = " ".join(f"Word{number} goes on and {number} comes back." for number in range(14_300))

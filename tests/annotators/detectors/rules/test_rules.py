@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finecomb.annotators.detectors.rules import DEFAULT, RULES, RuleDetector, RulesOptions
-from finecomb.annotators.detectors.rules.repetition import LEAST_WORDS, SIMILAR, EarlierSentences, folded_sentences
+from finecomb.annotators.detectors.rules import DEFAULT_RULES, RULES, RuleDetector, RulesOptions
+from finecomb.annotators.detectors.rules.repetition import MIN_SIMILARITY, MIN_WORDS, EarlierSentences, fold_sentences
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.protocols import load_shipped
@@ -86,7 +86,7 @@ def test_rules_are_chosen_by_name() -> None:
     | st.text("ab1 .,()\"“”'\n%:+=", max_size=80)
 )
 def test_any_text_gives_marks_inside_it(text: str) -> None:
-    for rule in (RULES[name] for name in (*DEFAULT, "people", "definite")):
+    for rule in (RULES[name] for name in (*DEFAULT_RULES, "people", "definite")):
         for hint in rule(Document(id="d", text=text)):
             assert 0 <= hint.start < hint.end <= len(text)
 
@@ -94,15 +94,16 @@ def test_any_text_gives_marks_inside_it(text: str) -> None:
 @given(st.lists(st.lists(st.sampled_from("abcdef"), min_size=4, max_size=9), max_size=8))
 def test_near_repetitions_equal_their_definition(parts: list[list[str]]) -> None:
     text = " ".join(" ".join(["Xx", *words]) + "." for words in parts)
-    folded = folded_sentences(text)
+    folded = fold_sentences(text)
     earlier = EarlierSentences(Counter(word for sentence in folded for word in set(sentence.folded)))
     for number, sentence in enumerate(folded):
         same = [
             first
             for first in folded[:number]
-            if len(set(first.folded) & set(sentence.folded)) >= SIMILAR * len(set(first.folded) | set(sentence.folded))
-            and len(first.folded) >= LEAST_WORDS
+            if len(set(first.folded) & set(sentence.folded))
+            >= MIN_SIMILARITY * len(set(first.folded) | set(sentence.folded))
+            and len(first.folded) >= MIN_WORDS
         ]
-        match = earlier.same(sentence) if len(sentence.folded) >= LEAST_WORDS else None
-        assert (match is not None) == bool(same and len(sentence.folded) >= LEAST_WORDS)
+        match = earlier.find_similar(sentence) if len(sentence.folded) >= MIN_WORDS else None
+        assert (match is not None) == bool(same and len(sentence.folded) >= MIN_WORDS)
         earlier.add(sentence)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from finecomb.annotators.detectors import named
+from finecomb.annotators.detectors import find_detector
 from finecomb.annotators.detectors.coherence.options import SentenceDetectorOptions
 from finecomb.annotators.detectors.spans.options import SpanTrainingOptions
 from finecomb.annotators.detectors.spans.training import span_texts
@@ -39,8 +39,10 @@ def study(texts: int = 9) -> Study:
 @pytest.mark.long
 @pytest.mark.parametrize("tune", [False, True])
 def test_it_learns_is_stored_and_marks(tmp_path: Path, tune: bool) -> None:
-    options = SpanTrainingOptions(encoder=tiny_models.encoder(tmp_path / "encoder"), epochs=60, test_folds=2, tune=tune)
-    training = named("spans").training
+    options = SpanTrainingOptions(
+        encoder=tiny_models.save_encoder(tmp_path / "encoder"), epochs=60, test_folds=2, tune=tune
+    )
+    training = find_detector("spans").training
     assert training is not None
     fitted = training.fit(study(), list(study().iter_annotations()), "", options)
     assert [row["label"] for row in fitted.rows] == ["ref"]
@@ -50,7 +52,7 @@ def test_it_learns_is_stored_and_marks(tmp_path: Path, tune: bool) -> None:
     for name, content in fitted.files.items():
         (folder / name).write_bytes(content)
     values = SentenceDetectorOptions(folder)
-    factory = named("spans")
+    factory = find_detector("spans")
     assert factory.protocol_of is not None
     assert factory.protocol_of(values) == "snac"
     annotation = factory.make(load_shipped("snac"), values)(

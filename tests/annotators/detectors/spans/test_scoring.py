@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from finecomb.annotators.detectors.spans.examples import WordSpan, span_text, training_spans, word_truth
-from finecomb.annotators.detectors.spans.scoring import SpanHead, all_span_logits, softmax, word_chances
+from finecomb.annotators.detectors.spans.scoring import SpanHead, all_span_logits, softmax, word_probabilities
 from finecomb.core.records import Annotation, Document, Mark
 from finecomb.core.span import Span
 
@@ -43,7 +43,7 @@ def test_a_word_has_the_highest_chance_of_the_spans_over_it() -> None:
     rng = np.random.default_rng(2)
     starts, ends = (rng.normal(size=(5, 6)).astype(np.float32) for _ in range(2))
     logits = all_span_logits(starts, ends, weights)
-    chances = word_chances(logits, 5)
+    chances = word_probabilities(logits, 5)
     for word in range(5):
         covering = [
             softmax(logits[extra])[first, 1:]
@@ -88,13 +88,13 @@ def test_the_first_layer_is_applied_to_words_and_not_to_spans() -> None:
 def test_the_factored_network_is_the_one_that_was_fitted() -> None:
     """[start; end; length] through the layers as they are learnt, against their sum of three products."""
     torch = pytest.importorskip("torch")
-    from finecomb.annotators.detectors.spans.classifier import SpanSettings, _head, _network
+    from finecomb.annotators.detectors.spans.classifier import SpanSettings, _build_network, _extract_span_head
 
     torch.manual_seed(0)
-    network = _network(torch, SpanSettings(labels=("x", "y"), hidden=7, lengths=4, longest=5), 6)
+    network = _build_network(torch, SpanSettings(labels=("x", "y"), hidden=7, lengths=4, longest=5), 6)
     rng = np.random.default_rng(3)
     starts, ends = (rng.normal(size=(8, 6)).astype(np.float32) for _ in range(2))
-    for extra, rows in enumerate(all_span_logits(starts, ends, _head(network, 6))):
+    for extra, rows in enumerate(all_span_logits(starts, ends, _extract_span_head(network, 6))):
         first = torch.arange(len(rows))
         length = network["lengths"](torch.full_like(first, extra))
         inputs = torch.cat([torch.from_numpy(starts)[first], torch.from_numpy(ends)[first + extra], length], dim=1)

@@ -18,13 +18,13 @@ from finecomb.statistics.agreement.gamma.continuum import Continuum
 from finecomb.statistics.agreement.gamma.dissimilarity import Dissimilarity
 from finecomb.statistics.agreement.gamma.set_partitioning import build_alignment_problem
 from finecomb.statistics.agreement.gamma.work_budget import BudgetExceededError, WorkBudget
-from tests.statistics.agreement.gamma_worlds import (
-    continuum,
+from tests.statistics.agreement.gamma_continua import (
+    make_continuum,
     random_continuum,
     slow_disorder,
-    slow_unitary,
+    slow_unitary_disorder,
     small_continua,
-    tuples,
+    unitary_alignments,
 )
 
 
@@ -58,7 +58,7 @@ def test_an_alignment_has_each_mark_once_and_each_annotator_once_a_cluster(marks
     assert (best.clusters.sum(axis=0) == 1).all()
     for cluster in best.clusters:
         assert len(set(marks.owner[cluster])) == cluster.sum() > 0
-    slow = sum(slow_unitary(marks, np.flatnonzero(cluster).tolist()) for cluster in best.clusters)
+    slow = sum(slow_unitary_disorder(marks, np.flatnonzero(cluster).tolist()) for cluster in best.clusters)
     assert best.upper == pytest.approx(slow / marks.marks_per_annotator)
     assert (best.clusters[best.clusters.argmax(axis=0), np.arange(len(marks))]).all()
     assert set(best.cluster_first_marks) == {int(cluster.argmax()) for cluster in best.clusters}
@@ -68,7 +68,7 @@ def test_an_alignment_has_each_mark_once_and_each_annotator_once_a_cluster(marks
 def test_the_order_of_annotators_and_marks_does_not_matter(marks: Continuum, random: object) -> None:
     rng = np.random.default_rng(random.randrange(2**32))  # type: ignore[attr-defined]
     people, order = rng.permutation(marks.annotators), rng.permutation(len(marks))
-    turned = Continuum.of(
+    turned = Continuum.from_arrays(
         marks.annotators,
         marks.length,
         people[marks.owner][order],
@@ -96,35 +96,35 @@ def test_dearer_dissimilarities_never_give_less_disorder(marks: Continuum, alpha
     st.integers(2, 6),
 )
 def test_identical_annotators_have_no_disorder(spans: list[tuple[int, int, int]], n: int) -> None:
-    marks = continuum(n, [(who, start, start + long, label) for who in range(n) for start, long, label in spans])
+    marks = make_continuum(n, [(who, start, start + long, label) for who in range(n) for start, long, label in spans])
     assert best_alignment(marks).upper == pytest.approx(0, abs=1e-9)
 
 
 def test_a_third_mark_near_both_pays_for_a_bad_pair() -> None:
     # Two marks far more unlike than Delta lie in one cluster because ten others hold them together.
-    marks = continuum(12, [(0, 0, 4, 0), (1, 16, 20, 0), *((who, 0, 20, 0) for who in range(2, 12))])
+    marks = make_continuum(12, [(0, 0, 4, 0), (1, 16, 20, 0), *((who, 0, 20, 0) for who in range(2, 12))])
     best = best_alignment(marks)
     assert len(best.clusters) == 1
     assert Dissimilarity().combined_dissimilarity(marks)[0, 1] > 10
 
 
 def test_annotators_without_marks_count() -> None:
-    marks = continuum(2, [(0, 0, 5, 0), (1, 0, 5, 0)])
+    marks = make_continuum(2, [(0, 0, 5, 0), (1, 0, 5, 0)])
     assert best_alignment(marks).upper == 0
     assert best_alignment(replace(marks, annotators=3)).upper == pytest.approx((2 / 3) / (2 / 3))
 
 
 def test_only_one_annotator_marked_anything() -> None:
-    best = best_alignment(continuum(4, [(2, 0, 5, 0), (2, 7, 9, 1)]))
+    best = best_alignment(make_continuum(4, [(2, 0, 5, 0), (2, 7, 9, 1)]))
     assert best.status == "proven"
     assert best.upper == pytest.approx(2 / (2 / 4))
 
 
 def test_omissions_at_one_place_are_alike() -> None:
-    assert best_alignment(continuum(2, [(0, 7, 7, 0), (1, 7, 7, 0)])).upper == 0
+    assert best_alignment(make_continuum(2, [(0, 7, 7, 0), (1, 7, 7, 0)])).upper == 0
 
 
-@pytest.mark.parametrize("marks", [continuum(1, [(0, 0, 5, 0)]), continuum(3, [])])
+@pytest.mark.parametrize("marks", [make_continuum(1, [(0, 0, 5, 0)]), make_continuum(3, [])])
 def test_an_alignment_needs_two_annotators_and_a_mark(marks: Continuum) -> None:
     with pytest.raises(FinecombError, match="two annotators and a mark"):
         best_alignment(marks)
@@ -137,12 +137,12 @@ def test_an_alignment_needs_two_annotators_and_a_mark(marks: Continuum) -> None:
 def test_the_search_finds_all_clusters_below_a_threshold(marks: Continuum, seed: int, threshold: float) -> None:
     own = build_alignment_problem(marks, Dissimilarity())
     prices = np.random.default_rng(seed).uniform(-0.2, 1.0, len(marks))
-    found = Search.of(own).find_all_below(prices, threshold, WorkBudget.of(60))
+    found = Search.from_problem(own).find_all_below(prices, threshold, WorkBudget.from_units(60))
     listed = {frozenset(np.flatnonzero(row).tolist()) for row in found}
-    for cluster in tuples(marks):
+    for cluster in unitary_alignments(marks):
         members = np.isin(np.arange(len(marks)), cluster)
         reduced = float(own.costs(members[None])[0] - prices[members].sum())
-        assert reduced <= slow_unitary(marks, cluster) - prices[members].sum() + 1e-9  # far pairs are cut off
+        assert reduced <= slow_unitary_disorder(marks, cluster) - prices[members].sum() + 1e-9  # far pairs are cut off
         if abs(reduced - threshold) > 1e-9:
             assert (frozenset(cluster) in listed) == (reduced < threshold)
 
@@ -153,8 +153,8 @@ def test_larger_searches_equal_enumeration() -> None:
         marks = random_continuum(rng, 7, 3)
         own = build_alignment_problem(marks, Dissimilarity())
         prices = rng.uniform(0, 0.6, len(marks))
-        found = Search.of(own).find_all_below(prices, 0.0, WorkBudget.of(60))
-        every = list(tuples(marks))
+        found = Search.from_problem(own).find_all_below(prices, 0.0, WorkBudget.from_units(60))
+        every = list(unitary_alignments(marks))
         sets = np.zeros((len(every), len(marks)), dtype=bool)
         for row, cluster in zip(sets, every, strict=True):
             row[list(cluster)] = True
@@ -174,7 +174,7 @@ def test_a_search_stops_when_the_work_allowed_is_done() -> None:
     marks = random_continuum(np.random.default_rng(0), 10, 4)
     own = build_alignment_problem(marks, Dissimilarity())
     with pytest.raises(BudgetExceededError):
-        Search.of(own).find_all_below(np.full(len(marks), 0.5), 0.0, WorkBudget.of(0))
+        Search.from_problem(own).find_all_below(np.full(len(marks), 0.5), 0.0, WorkBudget.from_units(0))
 
 
 @settings(max_examples=10)
@@ -212,7 +212,9 @@ def test_costs_are_exact_so_that_no_order_of_adding_up_changes_them(marks: Conti
     clusters = np.array([[rng.random() < 0.5 for _ in marks.owner] for _ in range(5)])
     for cluster, cost in zip(clusters, alignment_problem.costs(clusters), strict=True):
         rows = np.flatnonzero(cluster)
-        terms = [Fraction(float(alignment_problem.joint[one, other])) for one in rows for other in rows if other < one]
+        terms = [
+            Fraction(float(alignment_problem.joint_costs[one, other])) for one in rows for other in rows if other < one
+        ]
         assert Fraction(float(cost)) == 1 + sum(terms)
 
 

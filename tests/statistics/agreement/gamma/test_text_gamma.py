@@ -27,8 +27,8 @@ from finecomb.statistics.agreement.gamma.pooled_gamma import gamma_gap, measure_
 from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings, Job, TextGamma, measure_text_gamma
 from finecomb.statistics.agreement.mark_alignment import align
 from finecomb.statistics.selection.view import view
-from tests.statistics.agreement.gamma_worlds import continuum, random_continuum, slow_distance, small_continua
-from tests.statistics.agreement.worlds import PROTOCOL, TEXT, study
+from tests.statistics.agreement.agreement_studies import PROTOCOL, TEXT, make_marked_study
+from tests.statistics.agreement.gamma_continua import make_continuum, random_continuum, slow_distance, small_continua
 
 QUICK = GammaSettings(samples=5)
 
@@ -69,16 +69,16 @@ def test_gamma_is_one_less_the_ratio_of_disorders() -> None:
 
 
 def test_identical_annotators_give_one() -> None:
-    marks = continuum(3, [(who, start, start + 4, start % 3) for who in range(3) for start in (0, 20, 41)])
+    marks = make_continuum(3, [(who, start, start + 4, start % 3) for who in range(3) for start in (0, 20, 41)])
     assert measure_text_gamma(job(marks)).gamma[:2] == pytest.approx([1, 1])
 
 
 @pytest.mark.parametrize(
     ("marks", "told"),
     [
-        (continuum(1, [(0, 0, 5, 0)]), "fewer than two annotators"),
-        (continuum(3, []), "nobody marked"),
-        (continuum(2, [(at % 2, at, at + 1, 0) for at in range(4001)]), "more than 4,000 marks"),
+        (make_continuum(1, [(0, 0, 5, 0)]), "fewer than two annotators"),
+        (make_continuum(3, []), "nobody marked"),
+        (make_continuum(2, [(at % 2, at, at + 1, 0) for at in range(4001)]), "more than 4,000 marks"),
     ],
 )
 def test_undefined_is_nan_with_a_reason(marks: Continuum, told: str) -> None:
@@ -114,7 +114,7 @@ def test_an_unproven_gamma_is_told_with_its_gap() -> None:
 
 
 def test_a_gap_is_printed() -> None:
-    one = study(
+    one = make_marked_study(
         {"d": TEXT},
         {("d", person): [(at, at + width, "red") for at in range(0, 12, 2)] for width, person in enumerate("pqrs", 1)},
     )
@@ -150,7 +150,7 @@ def _pattern(marks: Continuum, who: int) -> list[tuple[float, int]]:
 
 
 def test_shuffled_annotators_are_moved_apart() -> None:
-    marks = continuum(4, [(who, 0, 20, 0) for who in range(4)], length=200)
+    marks = make_continuum(4, [(who, 0, 20, 0) for who in range(4)], length=200)
     for seed in range(30):
         moved = np.sort(SAMPLERS["shuffle"](marks, np.random.default_rng(seed)).start % 200)
         assert np.diff(moved).min() >= 10
@@ -192,7 +192,7 @@ def test_labels_of_one_group_are_half_as_unlike() -> None:
 
 
 def test_pooled_gamma_weighs_texts_by_their_marks() -> None:
-    one = study({"d": TEXT, "e": TEXT}, READ)
+    one = make_marked_study({"d": TEXT, "e": TEXT}, READ)
     texts = measure_view(view(one), QUICK, 0)
     top = sum(each.weight[0] * each.observed[0] for each in texts)
     bottom = sum(each.weight[0] * each.expected[0] for each in texts)
@@ -204,8 +204,8 @@ def test_pooled_gamma_weighs_texts_by_their_marks() -> None:
 
 
 def test_texts_without_a_gamma_are_left_out() -> None:
-    one = study({"d": TEXT, "e": TEXT}, READ)
-    more = study(
+    one = make_marked_study({"d": TEXT, "e": TEXT}, READ)
+    more = make_marked_study(
         {"d": TEXT, "e": TEXT, "f": TEXT, "g": TEXT},
         {**READ, ("f", "p"): [(0, 3, "red")], ("g", "p"): [], ("g", "q"): []},
     )
@@ -216,20 +216,20 @@ def test_texts_without_a_gamma_are_left_out() -> None:
 
 
 def test_nothing_to_measure_is_nan_with_a_reason() -> None:
-    found = values(study({"d": TEXT}, {("d", "p"): [(0, 3, "red")]}), "gamma", "gamma-cat", "gamma-k")
+    found = values(make_marked_study({"d": TEXT}, {("d", "p"): [(0, 3, "red")]}), "gamma", "gamma-cat", "gamma-k")
     assert all(math.isnan(each.value) and "two annotators" in each.why for each in found.values())
-    none = values(study({"d": TEXT}, {("d", "p"): [(0, 3, "red")], ("d", "q"): []}), "gamma-cat")
+    none = values(make_marked_study({"d": TEXT}, {("d", "p"): [(0, 3, "red")], ("d", "q"): []}), "gamma-cat")
     assert none["gamma-cat/any"].why == "no two marks that were aligned have it, observed or by chance"
 
 
 def test_pooled_votes_do_not_say_who_marked_what() -> None:
-    found = values(study({"d": TEXT}, {("d", "crowd"): [(0, 3, "red")]}, kind="pooled"), "gamma")
+    found = values(make_marked_study({"d": TEXT}, {("d", "crowd"): [(0, 3, "red")]}, kind="pooled"), "gamma")
     assert math.isnan(found["gamma/any"].value)
 
 
 def test_gamma_cat_and_gamma_k_look_at_labels() -> None:
     same = [(0, 7, "red"), (14, 18, "blue")]
-    found = values(study({"d": TEXT}, {("d", person): same for person in "pqr"}), "gamma-cat", "gamma-k")
+    found = values(make_marked_study({"d": TEXT}, {("d", person): same for person in "pqr"}), "gamma-cat", "gamma-k")
     assert found["gamma-cat/any"].value == 1
     assert {key: each.value for key, each in found.items() if not math.isnan(each.value)} == {
         "gamma-cat/any": 1,
@@ -254,7 +254,7 @@ def _text(observed: float, expected: float, error: float) -> TextGamma:
 
 def test_every_setting_is_in_the_signature() -> None:
     asked = GammaSettings(alpha=3, sampler="statistical", samples=4, precision=0.4, soft=True, categories="groups")
-    [found] = agree(study({"d": TEXT}, READ_D), ["gamma"], gamma=asked, draws=0, seed=7)
+    [found] = agree(make_marked_study({"d": TEXT}, READ_D), ["gamma"], gamma=asked, draws=0, seed=7)
     said = str(found.estimate.signature)
     for part in (
         "statistic:gamma|unit:mark",
@@ -275,7 +275,7 @@ READ_D = {key: marks for key, marks in READ.items() if key[0] == "d"}
 
 @pytest.mark.long
 def test_the_result_does_not_depend_on_the_number_of_workers() -> None:
-    one = study({"d": TEXT, "e": TEXT}, READ)
+    one = make_marked_study({"d": TEXT, "e": TEXT}, READ)
     engines = [LocalEngine(workers, alone=0.0) for workers in (1, 2)]
     alone, several = (measure_view(view(one), QUICK, 0, Executor(engine)) for engine in engines)
     for one_, other in zip(alone, several, strict=True):
@@ -290,7 +290,7 @@ def unusual() -> Study:
     document = Document(id="d", text=TEXT, context={"prompt": "say"})
 
     def mark(id: str, *spans: Span, label: str | None = "red", unlocated: str = "") -> Mark:
-        quotes = tuple(span.of(document.part(span.part) or "") for span in spans)
+        quotes = tuple(span.extract(document.part(span.part) or "") for span in spans)
         return Mark(id=id, spans=spans, quotes=quotes, label=label, unlocated=unlocated)
 
     marks = (
@@ -318,7 +318,7 @@ def test_unusual_marks_have_their_place() -> None:
 
 
 def test_alignment_by_gamma_is_data() -> None:
-    one = study({"d": TEXT, "e": TEXT}, READ)
+    one = make_marked_study({"d": TEXT, "e": TEXT}, READ)
     rows = align(view(one), "gamma")
     found = {tuple(marks) for marks in rows.group_by("cluster").agg("mark")["mark"]}
     assert found == {("d/p/0", "d/q/0"), ("d/p/1", "d/q/1"), ("e/p/0",), ("e/q/0",)}
@@ -332,7 +332,7 @@ def test_alignment_by_gamma_is_data() -> None:
 def test_alignment_by_gamma_has_each_annotator_once_a_cluster(seed: int) -> None:
     rng = np.random.default_rng(seed)
     read = {("d", person): [_mark(rng) for _ in range(rng.integers(0, 4))] for person in "pqrs"}
-    rows = align(view(study({"d": TEXT}, read)), "gamma")
+    rows = align(view(make_marked_study({"d": TEXT}, read)), "gamma")
     assert rows.select("cluster", "annotator").is_unique().all()
     assert len(rows) == sum(map(len, read.values()))
 
@@ -343,7 +343,7 @@ def _mark(rng: np.random.Generator) -> tuple[int, int, str]:
 
 
 def test_the_order_of_documents_and_annotations_does_not_matter() -> None:
-    one = study({"d": TEXT, "e": TEXT}, READ)
+    one = make_marked_study({"d": TEXT, "e": TEXT}, READ)
     turned = replace(
         one, documents=one.documents.reverse(), annotations=one.annotations.reverse(), marks=one.marks.reverse()
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from finecomb.annotators.detectors.base import DetectorTraining, Factory
-from finecomb.annotators.detectors.boxscore.checker import NAME, BoxScore, BoxScoreOptions
+from finecomb.annotators.detectors.boxscore.checker import NAME, BoxScoreChecker, BoxScoreOptions
 from finecomb.annotators.detectors.boxscore.ranker_training import RankerOptions, fit_ranker
 
 BOXSCORE = Factory(
@@ -13,6 +13,6 @@ BOXSCORE = Factory(
     protocol="accuracy",
     kind="checker",
     options=BoxScoreOptions,
-    make=BoxScore.made_for,
+    make=BoxScoreChecker.from_options,
     training=DetectorTraining(RankerOptions, fit_ranker),
 )

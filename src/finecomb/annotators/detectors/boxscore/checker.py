@@ -9,11 +9,17 @@ from typing import Literal
 
 from finecomb.annotators.detectors.base import detector_signature
 from finecomb.annotators.detectors.boxscore import game_claims, offrecord_claims, player_claims, stat_claims
-from finecomb.annotators.detectors.boxscore.claims import Claim, Slip, solve
-from finecomb.annotators.detectors.boxscore.discourse import Scene, Story, next_story
-from finecomb.annotators.detectors.boxscore.ranker import Ranker, RatedSlip, rated, read_ranker, shipped_ranker
-from finecomb.annotators.detectors.boxscore.record import Game, read_game
-from finecomb.annotators.detectors.boxscore.report_parser import Sentence, sentences
+from finecomb.annotators.detectors.boxscore.claims import Claim, ErrorCandidate, interpret_claims
+from finecomb.annotators.detectors.boxscore.discourse import DiscourseState, SentenceContext, update_discourse
+from finecomb.annotators.detectors.boxscore.game import Game, read_game
+from finecomb.annotators.detectors.boxscore.ranker import (
+    Ranker,
+    RatedCandidate,
+    rate_candidates,
+    read_ranker,
+    shipped_ranker,
+)
+from finecomb.annotators.detectors.boxscore.report_parser import Sentence, parse_sentences
 from finecomb.core.errors import FinecombError
 from finecomb.core.options import option
 from finecomb.core.protocol import Protocol
@@ -23,16 +29,16 @@ from finecomb.core.span import Span
 NAME = "boxscore"
 LABELS = ("number", "name", "word", "context", "not-checkable")
 Basis = Literal["record", "all"]
-Family = Callable[[Scene], Iterable[Claim | Slip]]
-FAMILIES: tuple[Family, ...] = (
-    *stat_claims.FAMILY,
-    *player_claims.FAMILY,
-    *game_claims.FAMILY,
-    *offrecord_claims.FAMILY,
+ClaimFinder = Callable[[SentenceContext], Iterable[Claim | ErrorCandidate]]
+CLAIM_FINDERS: tuple[ClaimFinder, ...] = (
+    *stat_claims.CLAIM_FINDERS,
+    *player_claims.CLAIM_FINDERS,
+    *game_claims.CLAIM_FINDERS,
+    *offrecord_claims.CLAIM_FINDERS,
 )
 
 # Kinds whose correction can stand in place of the words; what is said about others goes into the comment only.
-_NO_REPLACEMENT = {
+_KINDS_WITHOUT_REPLACEMENT = {
     *(
         "arena",
         "city",
@@ -45,35 +51,41 @@ _NO_REPLACEMENT = {
         "triple.ordinal",
     ),
 }
-_REPLACED_WORDS = {"result", "side", "at_home", "on_road"}
+_REPLACEABLE_WORD_KINDS = {"result", "side", "at_home", "on_road"}
 
 
-FEW = 0.2  # contradictions for each sentence: people's reports have fewer, generated ones more
+FEW_CONTRADICTIONS_RATE = 0.2  # contradictions for each sentence: people's reports have fewer, generated ones more
 
 
-def slips(text: str, game: Game) -> list[Slip]:
+def find_error_candidates(text: str, game: Game) -> list[ErrorCandidate]:
     """Everything that may be wrong in a report, sentence by sentence; the ranker says how surely.
 
     What a record cannot decide, and words, are judged with an eye to how often the report contradicts the record where
     that can be checked: who is careless there is careless elsewhere, too.
     """
-    parsed = sentences(text, game)
-    found = list(_slips(text, game, parsed))
-    proved = {(slip.start, slip.end) for slip in found if slip.is_hard}
+    parsed = parse_sentences(text, game)
+    found = list(_check_sentences(text, game, parsed))
+    proved = {(slip.start, slip.end) for slip in found if slip.contradicts_record}
     share = len(proved) / max(len(parsed), 1)
-    care = "no contradiction" if not proved else "few contradictions" if share < FEW else "many contradictions"
-    return [slip if slip.is_hard else replace(slip, flags=slip.flags | {care}) for slip in found]
+    care = (
+        "no contradiction"
+        if not proved
+        else "few contradictions"
+        if share < FEW_CONTRADICTIONS_RATE
+        else "many contradictions"
+    )
+    return [slip if slip.contradicts_record else replace(slip, flags=slip.flags | {care}) for slip in found]
 
 
-def _slips(text: str, game: Game, parsed: Sequence[Sentence]) -> Iterator[Slip]:
-    story = Story()
+def _check_sentences(text: str, game: Game, parsed: Sequence[Sentence]) -> Iterator[ErrorCandidate]:
+    story = DiscourseState()
     for number, sentence in enumerate(parsed):
-        scene = Scene(game, sentence, story, text, first=number == 0)
-        statements = [statement for family in FAMILIES for statement in family(scene)]
-        wrong, meant = solve([statement for statement in statements if isinstance(statement, Claim)], game)
+        scene = SentenceContext(game, sentence, story, text, first=number == 0)
+        statements = [statement for family in CLAIM_FINDERS for statement in family(scene)]
+        wrong, meant = interpret_claims([statement for statement in statements if isinstance(statement, Claim)], game)
         yield from wrong
-        yield from (statement for statement in statements if isinstance(statement, Slip))
-        story = next_story(scene, meant, player_claims.paired(scene))
+        yield from (statement for statement in statements if isinstance(statement, ErrorCandidate))
+        story = update_discourse(scene, meant, player_claims.last_paired_team(scene))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +103,13 @@ class BoxScoreOptions:
             raise FinecombError(f"--threshold {self.threshold:g}: how sure to be is a number from 0 to 1")
 
 
-class BoxScore:
+class BoxScoreChecker:
     """Marks what contradicts the record, and what people have found wrong often enough."""
 
     def __init__(
         self, protocol: Protocol, ranker: Ranker, threshold: float | None = None, basis: Basis = "record"
     ) -> None:
-        missing = [label for label in LABELS if not protocol.has(label)]
+        missing = [label for label in LABELS if not protocol.has_label(label)]
         if missing:
             raise FinecombError(f"protocol {protocol.id} has no label {missing[0]!r}; {NAME} needs those of `accuracy`")
         self.protocol, self.ranker, self.basis = protocol, ranker, basis
@@ -107,7 +119,7 @@ class BoxScore:
         self.signature = detector_signature(NAME, protocol, options, games=ranker.games)
 
     @classmethod
-    def made_for(cls, protocol: Protocol, options: BoxScoreOptions) -> BoxScore:
+    def from_options(cls, protocol: Protocol, options: BoxScoreOptions) -> BoxScoreChecker:
         """The checker with the shipped weights, or with those in a file."""
         ranker = read_ranker(options.weights) if options.weights else shipped_ranker()
         return cls(protocol, ranker, options.threshold, options.basis)
@@ -120,13 +132,19 @@ class BoxScore:
             return self._annotation(document, excluded=Exclusion(by=NAME, reason=f"not checked: {why}"))
         marks = [
             self._mark(document, number, rated_slip)
-            for number, rated_slip in enumerate(self._chosen(document, game), 1)
+            for number, rated_slip in enumerate(self._select_candidates(document, game), 1)
         ]
         return self._annotation(document, tuple(marks), problems=game.problems)
 
-    def _chosen(self, document: Document, game: Game) -> list[RatedSlip]:
-        candidates = [slip for slip in slips(document.text, game) if self.basis == "all" or slip.basis == "record"]
-        return [rated_slip for rated_slip in rated(candidates, self.ranker) if rated_slip.confidence >= self.threshold]
+    def _select_candidates(self, document: Document, game: Game) -> list[RatedCandidate]:
+        candidates = [
+            slip for slip in find_error_candidates(document.text, game) if self.basis == "all" or slip.basis == "record"
+        ]
+        return [
+            rated_slip
+            for rated_slip in rate_candidates(candidates, self.ranker)
+            if rated_slip.confidence >= self.threshold
+        ]
 
     def _annotation(
         self,
@@ -146,21 +164,21 @@ class BoxScore:
             meta={"problems": list(problems)} if problems else {},
         )
 
-    def _mark(self, document: Document, number: int, rated_slip: RatedSlip) -> Mark:
+    def _mark(self, document: Document, number: int, rated_slip: RatedCandidate) -> Mark:
         slip = rated_slip.slip
         return Mark(
             id=f"{document.id}/{NAME}/{number}",
             spans=(Span(slip.start, slip.end),),
             quotes=(document.text[slip.start : slip.end],),
             label=slip.label,
-            answers=_answers(slip, self.ranker),
+            answers=_mark_answers(slip, self.ranker),
             confidence=round(rated_slip.confidence, 3),
             basis=slip.basis,
-            alternatives=(_reading(document, slip.otherwise),) if slip.otherwise else (),
+            alternatives=(_alternative_marks(document, slip.otherwise),) if slip.otherwise else (),
         )
 
 
-def _reading(document: Document, slips: Iterable[Slip]) -> tuple[AlternativeMark, ...]:
+def _alternative_marks(document: Document, slips: Iterable[ErrorCandidate]) -> tuple[AlternativeMark, ...]:
     """Slips as another reading of one mistake: two wrong numbers in place of one wrong name."""
     return tuple(
         AlternativeMark(
@@ -170,25 +188,25 @@ def _reading(document: Document, slips: Iterable[Slip]) -> tuple[AlternativeMark
     )
 
 
-def _answers(slip: Slip, ranker: Ranker) -> dict[str, str]:
+def _mark_answers(slip: ErrorCandidate, ranker: Ranker) -> dict[str, str]:
     """The correction, where there is one, and the explanation: what the text says, what the record says, and where."""
     if slip.basis == "base-rate":
         wrong, total = ranker.counts.get(slip.kind, (0, 0))
         rate = f"people found {wrong} of {total} such statements wrong"
         return {"comment": f"The text says: {slip.claim}. The record does not tell; {rate}."}
     replaced = _is_replacement(slip)
-    comment = f"{_explanation(slip, replaced)}{_other_reading(slip)}"
+    comment = f"{_explanation(slip, replaced)}{_describe_alternative(slip)}"
     return {"correction": slip.correction, "comment": comment} if replaced else {"comment": comment}
 
 
-def _is_replacement(slip: Slip) -> bool:
+def _is_replacement(slip: ErrorCandidate) -> bool:
     """Whether the correction can stand in place of the words."""
     if slip.label == "word":
-        return slip.kind in _REPLACED_WORDS
-    return slip.label in {"number", "name"} and slip.kind not in _NO_REPLACEMENT
+        return slip.kind in _REPLACEABLE_WORD_KINDS
+    return slip.label in {"number", "name"} and slip.kind not in _KINDS_WITHOUT_REPLACEMENT
 
 
-def _explanation(slip: Slip, replaced: bool) -> str:
+def _explanation(slip: ErrorCandidate, replaced: bool) -> str:
     if slip.kind.startswith("rename."):
         return f"What is said of {slip.claim} is true of {slip.correction} with fewer mistakes (cell: {slip.where})."
     if not slip.correction:
@@ -197,7 +215,7 @@ def _explanation(slip: Slip, replaced: bool) -> str:
     return f"The text says that {slip.claim}, but {truth} (cell: {slip.where})."
 
 
-def _other_reading(slip: Slip) -> str:
+def _describe_alternative(slip: ErrorCandidate) -> str:
     """The reading that was not taken, in a sentence; empty where there is one reading only."""
     truths = [other.correction for other in slip.otherwise if _is_replacement(other)]
     return f" Or else it should be: {', '.join(truths)}." if truths else ""

@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from finecomb.annotators.detectors.boxscore.record import Game, Player, Team
+from finecomb.annotators.detectors.boxscore.game import Game, Player, Team
 
 Entity = Player | Team | str  # a team that does not play is its name
 Basis = Literal["record", "base-rate"]
 
 
 @dataclass(frozen=True, slots=True)
-class Slip:
+class ErrorCandidate:
     """Words that should have been something else."""
 
     start: int
@@ -39,11 +39,11 @@ class Slip:
     """Slips of one unit cost as much as one: the two halves of a win-loss record say one thing."""
     flags: frozenset[str] = field(default=frozenset(), compare=False)
     """Circumstances that make it more or less likely to be an error in the eyes of readers."""
-    otherwise: tuple[Slip, ...] = field(default=(), compare=False)
+    otherwise: tuple[ErrorCandidate, ...] = field(default=(), compare=False)
     """What is wrong instead where this is not taken for the mistake."""
 
     @property
-    def is_hard(self) -> bool:
+    def contradicts_record(self) -> bool:
         """Whether the record decides it alone: a number or a name that it contradicts."""
         return self.basis == "record" and self.label in {"number", "name"}
 
@@ -64,7 +64,7 @@ class Mention:
         return not self.options or isinstance(self.options[0], Player)
 
 
-Check = Callable[..., Iterable[Slip]]
+ClaimCheck = Callable[..., Iterable[ErrorCandidate]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Claim:
     """A claim about named entities: `check` takes an entity for each name and gives the words that are then wrong."""
 
     names: tuple[Mention, ...]
-    check: Check
+    check: ClaimCheck
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,8 @@ class Interpretation:
 
     meant: dict[Mention, Entity]
     changed: frozenset[Mention]
-    slips: tuple[Slip, ...]
-    about: tuple[Slip, ...]
+    slips: tuple[ErrorCandidate, ...]
+    about: tuple[ErrorCandidate, ...]
     """Those that are about a changed name."""
 
     @property
@@ -95,35 +95,37 @@ class Interpretation:
         slips = [slip for slip in self.slips if slip.kind != "context"]
         strange = sum(slip.kind == "context" and "switched" not in slip.flags for slip in self.about)
         names = {(slip.start, slip.end) for slip in slips if slip.label == "name"}
-        return len(self.changed) + _places(slips) + strange + len(names) / 2
+        return len(self.changed) + _location_count(slips) + strange + len(names) / 2
 
 
-def _places(slips: Iterable[Slip]) -> int:
+def _location_count(slips: Iterable[ErrorCandidate]) -> int:
     return len({slip.unit or (slip.start, slip.end) for slip in slips})
 
 
-_MOST_NAMES = 12  # that are searched for other readings together; people connect far fewer in one sentence
-_MOST_READINGS = 500  # of names that several people bear
-_MOST_LEFT = 1  # another name must make true all but this much of what is said of it
+_MAX_NAMES = 12  # that are searched for other readings together; people connect far fewer in one sentence
+_MAX_INTERPRETATIONS = 500  # of names that several people bear
+_MAX_REMAINING_ERRORS = 1  # another name must make true all but this much of what is said of it
 
 
-def solve(claims: Sequence[Claim], game: Game) -> tuple[list[Slip], dict[Mention, Entity]]:
+def interpret_claims(claims: Sequence[Claim], game: Game) -> tuple[list[ErrorCandidate], dict[Mention, Entity]]:
     """The slips of a sentence by its best reading, and whom each name then means."""
-    slips: list[Slip] = []
+    slips: list[ErrorCandidate] = []
     meant: dict[Mention, Entity] = {}
-    for group in _connected(claims):
+    for group in _group_connected_claims(claims):
         names = list(dict.fromkeys(name for claim in group for name in claim.names))
-        is_searched = len(names) <= _MOST_NAMES and math.prod(len(name.options) for name in names) <= _MOST_READINGS
+        is_searched = (
+            len(names) <= _MAX_NAMES and math.prod(len(name.options) for name in names) <= _MAX_INTERPRETATIONS
+        )
         options = [name.options if is_searched else name.options[:1] for name in names]
-        plain = min(_readings(group, names, options), key=lambda reading: reading.cost)
-        best = _best(group, names, plain, game) if is_searched else plain
+        plain = min(_iter_interpretations(group, names, options), key=lambda reading: reading.cost)
+        best = _best_interpretation(group, names, plain, game) if is_searched else plain
         slips += best.slips
-        slips += [_renamed(name, best, plain) for name in names if name in best.changed]
+        slips += [_rename_candidate(name, best, plain) for name in names if name in best.changed]
         meant |= best.meant
     return slips, meant
 
 
-def _connected(claims: Sequence[Claim]) -> list[list[Claim]]:
+def _group_connected_claims(claims: Sequence[Claim]) -> list[list[Claim]]:
     """Claims that share names, together."""
     groups: list[tuple[set[Mention], list[Claim]]] = []
     for claim in claims:
@@ -135,7 +137,7 @@ def _connected(claims: Sequence[Claim]) -> list[list[Claim]]:
     return [group[1] for group in groups]
 
 
-def _readings(
+def _iter_interpretations(
     claims: Sequence[Claim],
     names: Sequence[Mention],
     options: Sequence[Sequence[Entity]],
@@ -144,8 +146,8 @@ def _readings(
     new = frozenset(changed)
     for chosen in itertools.product(*options):
         meant = dict(zip(names, chosen, strict=True))
-        slips: list[Slip] = []
-        about: list[Slip] = []
+        slips: list[ErrorCandidate] = []
+        about: list[ErrorCandidate] = []
         for claim in claims:
             wrong = list(claim.check(*(meant[name] for name in claim.names)))
             slips += wrong
@@ -153,22 +155,26 @@ def _readings(
         yield Interpretation(meant, new, tuple(slips), tuple(about))
 
 
-def _best(claims: Sequence[Claim], names: Sequence[Mention], plain: Interpretation, game: Game) -> Interpretation:
+def _best_interpretation(
+    claims: Sequence[Claim], names: Sequence[Mention], plain: Interpretation, game: Game
+) -> Interpretation:
     """The reading with fewest changes; names as written win ties, since changing them explains nothing."""
     best = plain
-    clashing = _clashing(claims, plain)
+    clashing = _conflicting_names(claims, plain)
     if plain.cost < 2 and not clashing:
         return best
-    for changed in _changes(names):
-        options = [_others(name, names, game) if name in changed else [plain.meant[name]] for name in names]
+    for changed in _name_changes(names):
+        options = [
+            _replacement_entities(name, names, game) if name in changed else [plain.meant[name]] for name in names
+        ]
         free = any(name in clashing for name in changed)
-        for reading in _readings(claims, names, options, changed):
-            if reading.cost < best.cost and (free or _places(reading.about) <= _MOST_LEFT):
+        for reading in _iter_interpretations(claims, names, options, changed):
+            if reading.cost < best.cost and (free or _location_count(reading.about) <= _MAX_REMAINING_ERRORS):
                 best = reading
     return best
 
 
-def _clashing(claims: Sequence[Claim], plain: Interpretation) -> set[Mention]:
+def _conflicting_names(claims: Sequence[Claim], plain: Interpretation) -> set[Mention]:
     """Names of claims that are wrong about a name: which of them to replace is open."""
     return {
         name
@@ -178,7 +184,7 @@ def _clashing(claims: Sequence[Claim], plain: Interpretation) -> set[Mention]:
     }
 
 
-def _changes(names: Sequence[Mention]) -> list[tuple[Mention, ...]]:
+def _name_changes(names: Sequence[Mention]) -> list[tuple[Mention, ...]]:
     """Which names to change together: any one, two teams, or a player and a team."""
     movable = [name for name in reversed(names) if not name.fixed]  # the later of two equal names is the slip
     teams = [name for name in movable if not name.is_player]
@@ -186,34 +192,34 @@ def _changes(names: Sequence[Mention]) -> list[tuple[Mention, ...]]:
     return [*((name,) for name in movable), *itertools.combinations(teams, 2), *pairs]
 
 
-def _others(name: Mention, names: Sequence[Mention], game: Game) -> list[Entity]:
+def _replacement_entities(name: Mention, names: Sequence[Mention], game: Game) -> list[Entity]:
     """Whom a name could have meant: the other team, or anybody who played and is not named beside it."""
     if not name.is_player:
         return [team for team in game.teams if team not in name.options]
     taken = {option for other in names for option in other.options}
-    return [player for player in game.players if player.played and player not in taken]
+    return [player for player in game.players if player.has_played and player not in taken]
 
 
-def _renamed(name: Mention, best: Interpretation, plain: Interpretation) -> Slip:
+def _rename_candidate(name: Mention, best: Interpretation, plain: Interpretation) -> ErrorCandidate:
     saved = int(plain.cost - best.cost)
-    return Slip(
+    return ErrorCandidate(
         name.start,
         name.end,
         "name",
         "rename.player" if name.is_player else "rename.team",
-        _options_in_words(name),
+        _describe_options(name),
         str(best.meant[name]),
         f"line of {best.meant[name]}",
         flags=frozenset({f"saved {min(saved, 3)}", f"left {min(len(best.slips), 2)}"}),
-        otherwise=_left_over(plain, best),
+        otherwise=_avoided_candidates(plain, best),
     )
 
 
-def _left_over(plain: Interpretation, best: Interpretation) -> tuple[Slip, ...]:
+def _avoided_candidates(plain: Interpretation, best: Interpretation) -> tuple[ErrorCandidate, ...]:
     """What is wrong with the names as they are written and not with the new ones, once for each place."""
     by_place = {(slip.start, slip.end): slip for slip in reversed(plain.slips) if slip not in best.slips}
     return tuple(by_place[place] for place in sorted(by_place))
 
 
-def _options_in_words(name: Mention) -> str:
+def _describe_options(name: Mention) -> str:
     return " or ".join(str(option) for option in name.options) or "somebody"

@@ -5,31 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from finecomb.annotators.detectors.boxscore.claims import Check, Claim, Entity, Mention, Slip
-from finecomb.annotators.detectors.boxscore.discourse import Names, PatternMatch, Scene, fixed
-from finecomb.annotators.detectors.boxscore.record import QUARTERS, Game, Team
-from finecomb.annotators.detectors.boxscore.report_parser import DAYS, pattern, table
-from finecomb.annotators.detectors.boxscore.stat_claims import counted, field_of, value_of
+from finecomb.annotators.detectors.boxscore.claims import Claim, ClaimCheck, Entity, ErrorCandidate, Mention
+from finecomb.annotators.detectors.boxscore.discourse import Mentions, PatternMatch, SentenceContext, implicit_mention
+from finecomb.annotators.detectors.boxscore.game import QUARTERS, Game, Team
+from finecomb.annotators.detectors.boxscore.report_parser import DAYS, compile_pattern, load_table
+from finecomb.annotators.detectors.boxscore.stat_claims import format_count, record_field, record_value
 
 Span = tuple[int, int]
 Quarters = tuple[int, ...]
 Numbers = tuple[int | None, int | None]
 
 
-def fields(quarters: Quarters) -> str:
+def quarter_fields(quarters: Quarters) -> str:
     """The record's fields for points in these quarters."""
     return ", ".join(f"TEAM-PTS_QTR{quarter}" for quarter in quarters)
 
 
-def lead(game: Game, team: Team, quarters: Quarters) -> int | None:
+def point_lead(game: Game, team: Team, quarters: Quarters) -> int | None:
     """The lead of a team: by how many points it was better in these quarters."""
-    mine, theirs = game.scored(team, quarters), game.scored(game.other(team), quarters)
+    mine, theirs = game.quarter_points(team, quarters), game.quarter_points(game.opponent(team), quarters)
     return None if mine is None or theirs is None else mine - theirs
 
 
-def pair_slips(
-    scene: Scene, numbers: Numbers, values: Numbers, kind: str, where: str, *, either: bool = False
-) -> Iterator[Slip]:
+def check_number_pair(
+    scene: SentenceContext, numbers: Numbers, values: Numbers, kind: str, where: str, *, either: bool = False
+) -> Iterator[ErrorCandidate]:
     """The numbers of a pair that are wrong; `either`: the winner's may stand first if that leaves fewer wrong."""
     (one, two), (first, second) = numbers, values
     if one is None or two is None or first is None or second is None:
@@ -38,84 +38,86 @@ def pair_slips(
     orders = [(max(first, second), min(first, second)), (first, second)] if either else [(first, second)]
     right = min(orders, key=lambda order: (stated[0] != order[0]) + (stated[1] != order[1]))
     for at, value in zip((one, two), right, strict=True):
-        yield from scene.wrong_number(at, kind, f"the {kind} was {stated[0]}-{stated[1]}", value, where)
+        yield from scene.check_number(at, kind, f"the {kind} was {stated[0]}-{stated[1]}", value, where)
 
 
 # --- who won ------------------------------------------------------------------------------------------------------
 
 
-def results(scene: Scene) -> Iterator[Claim]:
+def find_result_claims(scene: SentenceContext) -> Iterator[Claim]:
     """`The Ts defeated the Us, 113-107`."""
-    if scene.upcoming or scene.has("earlier_meeting"):
+    if scene.is_about_next_game or scene.has_pattern("earlier_meeting"):
         return
-    for match in scene.find("result"):
+    for match in scene.find_patterns("result"):
         one, two = match.team("t"), match.team("u")
         if one and two:
-            yield Claim((one, two), partial(_result, match, one, two))
+            yield Claim((one, two), partial(_check_result, match, one, two))
         elif one and scene.first and not scene.names_both_teams:
-            yield Claim((one,), partial(_played_stranger, match))
+            yield Claim((one,), partial(_check_unknown_opponent, match))
 
 
-def _result(match: PatternMatch, one: Mention, two: Mention, first: Entity, second: Entity) -> Iterator[Slip]:
+def _check_result(
+    match: PatternMatch, one: Mention, two: Mention, first: Entity, second: Entity
+) -> Iterator[ErrorCandidate]:
     game, lost = match.scene.game, bool(match["fell"])
     if not isinstance(first, Team) or not isinstance(second, Team) or game.winner is None:
         return
-    right = game.other(game.winner) if lost else game.winner
+    right = game.opponent(game.winner) if lost else game.winner
     if first is second:
-        blamed, meant = (one, right) if first is not right else (two, game.other(right))
+        blamed, meant = (one, right) if first is not right else (two, game.opponent(right))
         claim = f"the {first} played themselves"
-        yield Slip(blamed.start, blamed.end, "name", "name.same", claim, str(meant), "TEAM-NAME")
-        first, second = right, game.other(right)
+        yield ErrorCandidate(blamed.start, blamed.end, "name", "name.same", claim, str(meant), "TEAM-NAME")
+        first, second = right, game.opponent(right)
     elif first is not right:
         claim, fix = f"the {first} {match['w']} the {second}", "defeated" if lost else "lost to"
         swapped = tuple(
-            Slip(name.start, name.end, "name", "result", claim, str(team), "TEAM-PTS")
+            ErrorCandidate(name.start, name.end, "name", "result", claim, str(team), "TEAM-PTS")
             for name, team in ((one, second), (two, first))
             if not name.fixed
         )
         where = f"TEAM-PTS of {first} and {second}"
-        yield Slip(*match.span("w"), "word", "result", claim, fix, where, otherwise=swapped)
-    yield from _final_score(match, first, second)
+        yield ErrorCandidate(*match.span("w"), "word", "result", claim, fix, where, otherwise=swapped)
+    yield from _check_final_score(match, first, second)
 
 
-def _final_score(match: PatternMatch, first: Team, second: Team) -> Iterator[Slip]:
+def _check_final_score(match: PatternMatch, first: Team, second: Team) -> Iterator[ErrorCandidate]:
     values = match.scene.game.points(first), match.scene.game.points(second)
-    numbers = match.at("a"), match.at("b")
-    yield from pair_slips(match.scene, numbers, values, "final score", "TEAM-PTS", either=True)
+    numbers = match.word_index("a"), match.word_index("b")
+    yield from check_number_pair(match.scene, numbers, values, "final score", "TEAM-PTS", either=True)
 
 
-def _played_stranger(match: PatternMatch, team: Entity) -> Iterator[Slip]:
-    at = match.at("u")
+def _check_unknown_opponent(match: PatternMatch, team: Entity) -> Iterator[ErrorCandidate]:
+    at = match.word_index("u")
     if isinstance(team, Team) and at is not None:
-        other = match.scene.game.other(team)
+        other = match.scene.game.opponent(team)
         claim = f"the {team} played {match.scene.quote(at)}"
-        yield Slip(*match.scene.span(at), "name", "result.stranger", claim, str(other), "TEAM-NAME")
-        yield from _final_score(match, team, other)
+        yield ErrorCandidate(*match.scene.span(at), "name", "result.stranger", claim, str(other), "TEAM-NAME")
+        yield from _check_final_score(match, team, other)
 
 
-def opponents(scene: Scene) -> Iterator[Claim]:
+def find_opponent_claims(scene: SentenceContext) -> Iterator[Claim]:
     """Nobody plays against himself: `the Ts outscored the Ts`."""
-    for match in () if scene.upcoming else scene.find("against"):
-        team, whose = match.team("t"), match.whose[:1]
+    for match in () if scene.is_about_next_game else scene.find_patterns("against"):
+        team, whose = match.team("t"), match.subjects[:1]
         if team and whose and not whose[0].is_player and whose[0] != team:
-            yield Claim((whose[0], team), partial(_same, scene, team))
+            yield Claim((whose[0], team), partial(_check_same_team, scene, team))
 
 
-def _same(scene: Scene, name: Mention, one: Entity, two: Entity) -> Iterator[Slip]:
+def _check_same_team(scene: SentenceContext, name: Mention, one: Entity, two: Entity) -> Iterator[ErrorCandidate]:
     if one is two and isinstance(one, Team):
-        claim, right = f"the {one} played against themselves", str(scene.game.other(one))
-        yield Slip(name.start, name.end, "name", "name.same", claim, right, "TEAM-NAME")
+        claim, right = f"the {one} played against themselves", str(scene.game.opponent(one))
+        yield ErrorCandidate(name.start, name.end, "name", "name.same", claim, right, "TEAM-NAME")
 
 
-def margins(scene: Scene) -> Iterator[Slip]:
+def check_margins(scene: SentenceContext) -> Iterator[ErrorCandidate]:
     """`a 30-point win`, `won by 30`."""
     home, vis = (scene.game.points(team) for team in scene.game.teams)
-    if home is None or vis is None or scene.upcoming or scene.elsewhere:
+    if home is None or vis is None or scene.is_about_next_game or scene.is_about_other_games:
         return
-    for match in scene.find("margin", "won_by"):
-        at = match.at("n")
+    for match in scene.find_patterns("margin", "won_by"):
+        at = match.word_index("n")
         if at is not None:
-            yield from scene.wrong_number(
+            yield from scene.check_number(
                 at, "margin", f"the margin was {scene.quote(at)}", abs(home - vis), "TEAM-PTS"
             )
 
@@ -123,51 +125,51 @@ def margins(scene: Scene) -> Iterator[Slip]:
 # --- quarters and halves ------------------------------------------------------------------------------------------
 
 
-def periods(scene: Scene) -> Iterator[Claim]:
+def find_period_claims(scene: SentenceContext) -> Iterator[Claim]:
     """`outscored the Ts 37-20 in the fourth quarter`, `a 31-22 lead after one quarter`, `a 33-point first quarter`."""
     done: set[int | None] = set()
-    for match in scene.find("outscored", "won_period"):
-        quarters = period(match) or _nearest_period(match)
-        whose = match.whose_at("w")
+    for match in scene.find_patterns("outscored", "won_period"):
+        quarters = parse_period(match) or _nearest_period(match)
+        whose = match.group_subjects("w")
         if quarters and whose and not whose[0].is_player:
-            done |= {match.at("a"), match.at("b")}
-            yield Claim(whose[:1], partial(_outscored, match, quarters))
-    for match in scene.find("period_score"):
-        quarters, whose = period(match), match.whose_at("a")
-        if quarters and whose and not whose[0].is_player and match.at("a") not in done:
-            yield Claim(whose[:1], partial(_period_score, match, quarters))
-    for match in scene.find("period_points", "points_in_period"):
-        if match.before("not_exact", 24):
+            done |= {match.word_index("a"), match.word_index("b")}
+            yield Claim(whose[:1], partial(_check_outscored, match, quarters))
+    for match in scene.find_patterns("period_score"):
+        quarters, whose = parse_period(match), match.group_subjects("a")
+        if quarters and whose and not whose[0].is_player and match.word_index("a") not in done:
+            yield Claim(whose[:1], partial(_check_period_score, match, quarters))
+    for match in scene.find_patterns("period_points", "points_in_period"):
+        if match.is_preceded_by("not_exact", 24):
             continue
-        quarters, whose = period(match), match.whose_at("n")
-        whose = scene.opponents(whose) if match.before("conceded", 80) else whose
+        quarters, whose = parse_period(match), match.group_subjects("n")
+        whose = scene.opposing_team(whose) if match.is_preceded_by("conceded", 80) else whose
         if quarters and whose and not whose[0].is_player:
-            yield Claim(whose[:1], partial(_period_points, match, quarters))
-    yield from _within(scene)
+            yield Claim(whose[:1], partial(_check_period_points, match, quarters))
+    yield from _find_period_gap_claims(scene)
 
 
-def _within(scene: Scene) -> Iterator[Claim]:
+def _find_period_gap_claims(scene: SentenceContext) -> Iterator[Claim]:
     """`a one-point game at the end of the third quarter`."""
-    for match in scene.find("game_within"):
-        at, last = match.at("n"), match.at("o")
+    for match in scene.find_patterns("game_within"):
+        at, last = match.word_index("n"), match.word_index("o")
         if at is not None and last is not None and scene.words[last].value in QUARTERS:
             quarters = tuple(range(1, scene.words[last].value + 1))
-            yield Claim((fixed(scene.game.home),), partial(_gap, scene, at, quarters))
+            yield Claim((implicit_mention(scene.game.home),), partial(_check_period_gap, scene, at, quarters))
 
 
-def _gap(scene: Scene, at: int, quarters: Quarters, home: Entity) -> Iterator[Slip]:
-    ahead = lead(scene.game, home, quarters) if isinstance(home, Team) else None
+def _check_period_gap(scene: SentenceContext, at: int, quarters: Quarters, home: Entity) -> Iterator[ErrorCandidate]:
+    ahead = point_lead(scene.game, home, quarters) if isinstance(home, Team) else None
     if ahead is not None:
         claim = f"the teams were {scene.quote(at)} points apart"
-        yield from scene.wrong_number(at, "period gap", claim, abs(ahead), fields(quarters))
+        yield from scene.check_number(at, "period gap", claim, abs(ahead), quarter_fields(quarters))
 
 
-def period(match: PatternMatch) -> Quarters:
+def parse_period(match: PatternMatch) -> Quarters:
     """Which quarters the words tell of; none when they do not say."""
     word = match.scene.words
-    at, also, after, last = (match.at(group) for group in ("o", "o2", "after", "last"))
+    at, also, after, last = (match.word_index(group) for group in ("o", "o2", "after", "last"))
     if at is not None and (match["into"] or match["until"]):
-        return _so_far(word[at].value - bool(match["into"]), 2 if match["part"].startswith("half") else 1)
+        return _quarters_so_far(word[at].value - bool(match["into"]), 2 if match["part"].startswith("half") else 1)
     if at is not None and match["part"].startswith("half"):
         return {1: (1, 2), 2: (3, 4)}.get(word[at].value, ())
     wanted: Quarters = ()
@@ -182,7 +184,7 @@ def period(match: PatternMatch) -> Quarters:
     return wanted if set(wanted) <= set(QUARTERS) else ()
 
 
-def _so_far(count: int, size: int) -> Quarters:
+def _quarters_so_far(count: int, size: int) -> Quarters:
     """The quarters played after so many quarters or, of size two, halves."""
     return tuple(range(1, count * size + 1)) if 0 < count * size <= len(QUARTERS) else ()
 
@@ -190,207 +192,219 @@ def _so_far(count: int, size: int) -> Quarters:
 def _nearest_period(match: PatternMatch) -> Quarters:
     """The period told after a match in the same clause, or else the last one before it."""
     scene, end = match.scene, match.raw.end()
-    clause = pattern("another_clause").search(scene.view, end)
-    times = list(scene.find("when"))
-    after = [time for time in times if end <= time.raw.start() < (clause.start() if clause else len(scene.view))]
+    clause = compile_pattern("another_clause").search(scene.coded_text, end)
+    times = list(scene.find_patterns("when"))
+    after = [time for time in times if end <= time.raw.start() < (clause.start() if clause else len(scene.coded_text))]
     before = [time for time in times if time.raw.end() <= match.raw.start()]
     chosen = after[:1] or before[-1:]
-    return period(chosen[0]) if chosen else ()
+    return parse_period(chosen[0]) if chosen else ()
 
 
-def _outscored(match: PatternMatch, quarters: Quarters, team: Entity) -> Iterator[Slip]:
+def _check_outscored(match: PatternMatch, quarters: Quarters, team: Entity) -> Iterator[ErrorCandidate]:
     scene, game, passive = match.scene, match.scene.game, bool(match["passive"])
-    team = game.other(team) if passive and isinstance(team, Team) else team  # `were outscored`
-    ahead = lead(game, team, quarters) if isinstance(team, Team) else None
+    team = game.opponent(team) if passive and isinstance(team, Team) else team  # `were outscored`
+    ahead = point_lead(game, team, quarters) if isinstance(team, Team) else None
     if ahead is None or not isinstance(team, Team):
         return
-    other = game.other(team)
-    values = game.scored(team, quarters), game.scored(other, quarters)
+    other = game.opponent(team)
+    values = game.quarter_points(team, quarters), game.quarter_points(other, quarters)
     if ahead <= 0:
         claim = f"the {team} outscored the {other}"
-        yield Slip(*match.span("w"), "word", "outscored", claim, f"it was {values[0]}-{values[1]}", fields(quarters))
-    one, two = match.at("a"), match.at("b")
-    yield from pair_slips(scene, (one, two), values, "period score", fields(quarters), either=passive)
+        yield ErrorCandidate(
+            *match.span("w"), "word", "outscored", claim, f"it was {values[0]}-{values[1]}", quarter_fields(quarters)
+        )
+    one, two = match.word_index("a"), match.word_index("b")
+    yield from check_number_pair(scene, (one, two), values, "period score", quarter_fields(quarters), either=passive)
     if one is not None and two is None:
         claim = f"the {team} outscored the {other} by {scene.quote(one)}"
-        yield from scene.wrong_number(one, "period margin", claim, ahead, fields(quarters))
+        yield from scene.check_number(one, "period margin", claim, ahead, quarter_fields(quarters))
 
 
-def _period_score(match: PatternMatch, quarters: Quarters, team: Entity) -> Iterator[Slip]:
+def _check_period_score(match: PatternMatch, quarters: Quarters, team: Entity) -> Iterator[ErrorCandidate]:
     if isinstance(team, Team):
         game = match.scene.game
-        values = game.scored(team, quarters), game.scored(game.other(team), quarters)
-        numbers = match.at("a"), match.at("b")
-        yield from pair_slips(match.scene, numbers, values, "period score", fields(quarters), either=True)
+        values = game.quarter_points(team, quarters), game.quarter_points(game.opponent(team), quarters)
+        numbers = match.word_index("a"), match.word_index("b")
+        yield from check_number_pair(
+            match.scene, numbers, values, "period score", quarter_fields(quarters), either=True
+        )
 
 
-def _period_points(match: PatternMatch, quarters: Quarters, team: Entity) -> Iterator[Slip]:
-    scene, at = match.scene, match.at("n")
-    value = scene.game.scored(team, quarters) if isinstance(team, Team) else None
+def _check_period_points(match: PatternMatch, quarters: Quarters, team: Entity) -> Iterator[ErrorCandidate]:
+    scene, at = match.scene, match.word_index("n")
+    value = scene.game.quarter_points(team, quarters) if isinstance(team, Team) else None
     if value is not None and at is not None:
         claim = f"the {team} scored {scene.quote(at)} points in that part of the game"
-        yield from scene.wrong_number(at, "period points", claim, value, fields(quarters))
+        yield from scene.check_number(at, "period points", claim, value, quarter_fields(quarters))
 
 
 # --- team against team --------------------------------------------------------------------------------------------
 
 
-def battles(scene: Scene) -> Iterator[Claim]:
+def find_team_comparison_claims(scene: SentenceContext) -> Iterator[Claim]:
     """`won the rebounding battle, 47-43`, `47 boards to the Ts 48`, `13 of their own`."""
-    for match in scene.find("battle", "outrebounded", "board_edge") if scene.has("boards") else ():
-        whose = match.whose_at("a")
+    for match in scene.find_patterns("battle", "outrebounded", "board_edge") if scene.has_pattern("boards") else ():
+        whose = match.group_subjects("a")
         if whose and not whose[0].is_player:
-            yield Claim(whose[:1], partial(_battle, match))
-    for match in scene.find("to_theirs"):
-        at, number, team = match.at("s"), match.at("n"), match.team("t")
+            yield Claim(whose[:1], partial(_check_rebounds, match))
+    for match in scene.find_patterns("to_theirs"):
+        at, number, team = match.word_index("s"), match.word_index("n"), match.team("t")
         if at is not None and number is not None and team:
-            yield Claim((team,), partial(_theirs, scene, number, scene.words[at].value))
-    for match in scene.find("of_their_own"):
-        number = match.at("n")
+            yield Claim((team,), partial(_check_team_statistic, scene, number, scene.words[at].value))
+    for match in scene.find_patterns("of_their_own"):
+        number = match.word_index("n")
         counted = [word.value for word in scene.words[: number or 0] if word.code.startswith("S")]
-        acting = [scene.names[at] for at in scene.teams_acting]
+        acting = [scene.mentions_by_word[at] for at in scene.subject_team_indices]
         if number is not None and counted and acting:
-            yield Claim((acting[0],), partial(_theirs, scene, number, counted[-1]))
+            yield Claim((acting[0],), partial(_check_team_statistic, scene, number, counted[-1]))
 
 
-def _battle(match: PatternMatch, team: Entity) -> Iterator[Slip]:
+def _check_rebounds(match: PatternMatch, team: Entity) -> Iterator[ErrorCandidate]:
     if isinstance(team, Team):
-        values = team.line.get("TEAM-REB"), match.scene.game.other(team).line.get("TEAM-REB")
-        numbers = match.at("a"), match.at("b")
-        yield from pair_slips(match.scene, numbers, values, "rebounding battle", "TEAM-REB", either=True)
+        values = team.line.get("TEAM-REB"), match.scene.game.opponent(team).line.get("TEAM-REB")
+        numbers = match.word_index("a"), match.word_index("b")
+        yield from check_number_pair(match.scene, numbers, values, "rebounding battle", "TEAM-REB", either=True)
 
 
-def _theirs(scene: Scene, number: int, statistic: str, team: Entity) -> Iterator[Slip]:
-    field = field_of(team, statistic)
-    value = value_of(team, field)
+def _check_team_statistic(
+    scene: SentenceContext, number: int, statistic: str, team: Entity
+) -> Iterator[ErrorCandidate]:
+    field = record_field(team, statistic)
+    value = record_value(team, field)
     if value is not None:
-        claim = f"the {team} had {counted(scene.words[number].value, statistic)}"
-        yield from scene.wrong_number(number, "team.other", claim, value, f"{field} of {team}")
+        claim = f"the {team} had {format_count(scene.words[number].value, statistic)}"
+        yield from scene.check_number(number, "team.other", claim, value, f"{field} of {team}")
 
 
 # --- where and when -----------------------------------------------------------------------------------------------
 
 
-def places(scene: Scene) -> Iterator[Claim]:
+def find_venue_claims(scene: SentenceContext) -> Iterator[Claim]:
     """`the host Ts`, `at the A in C`, `a road win`, `at home`."""
-    if scene.upcoming:
+    if scene.is_about_next_game:
         return
-    for match in scene.find("side"):
+    for match in scene.find_patterns("side"):
         team = match.team("t")
         if team:
-            yield Claim((team,), partial(_side, match.span("w"), "home" if match["home"] else "vis", "side"))
-    flags = ("elsewhere",) if scene.elsewhere else ()
+            yield Claim(
+                (team,), partial(_check_home_or_road, match.span("w"), "home" if match["home"] else "vis", "side")
+            )
+    flags = ("elsewhere",) if scene.is_about_other_games else ()
     for side, name in (("home", "home_crowd"), ("home", "at_home"), ("vis", "on_road")):
-        for match in scene.find(name):
-            team = scene.team_of(match.at("w"))
+        for match in scene.find_patterns(name):
+            team = scene.subject_team(match.word_index("w"))
             if team:
-                yield Claim((team,), partial(_side, match.span("w"), side, name, flags=flags))
-    yield from _arenas(scene)
+                yield Claim((team,), partial(_check_home_or_road, match.span("w"), side, name, flags=flags))
+    yield from _find_arena_claims(scene)
 
 
-def _arenas(scene: Scene) -> Iterator[Claim]:
+def _find_arena_claims(scene: SentenceContext) -> Iterator[Claim]:
     home = scene.game.home
-    listed = table("league")["teams"].get(home.name, {}).get("arenas")
-    for match in scene.find("place"):
-        for kind, at in (("arena", match.at("a")), ("city", match.at("c"))):
+    listed = load_table("league")["teams"].get(home.name, {}).get("arenas")
+    for match in scene.find_patterns("place"):
+        for kind, at in (("arena", match.word_index("a")), ("city", match.word_index("c"))):
             if at is not None and home not in scene.words[at].value and (kind == "city" or listed):
-                yield Claim((fixed(home),), partial(_place, scene, at, kind))
+                yield Claim((implicit_mention(home),), partial(_check_venue, scene, at, kind))
 
 
-def _side(span: Span, wanted: str, kind: str, team: Entity, flags: Iterable[str] = ()) -> Iterator[Slip]:
+def _check_home_or_road(
+    span: Span, wanted: str, kind: str, team: Entity, flags: Iterable[str] = ()
+) -> Iterator[ErrorCandidate]:
     if isinstance(team, Team) and team.side != wanted:
         claim = f"the {team} {'were at home' if wanted == 'home' else 'were on the road'}"
         right, where = "home" if team.side == "home" else "road", f"{team.side}_name"
-        yield Slip(*span, "word", kind, claim, right, where, flags=frozenset(flags))
+        yield ErrorCandidate(*span, "word", kind, claim, right, where, flags=frozenset(flags))
 
 
-def _place(scene: Scene, at: int, kind: str, home: Entity) -> Iterator[Slip]:
+def _check_venue(scene: SentenceContext, at: int, kind: str, home: Entity) -> Iterator[ErrorCandidate]:
     claim = f"the game was played at {scene.quote(at)}"
-    yield Slip(*scene.span(at), "name", kind, claim, f"the {home} were at home", "home_name")
+    yield ErrorCandidate(*scene.span(at), "name", kind, claim, f"the {home} were at home", "home_name")
 
 
-def days(scene: Scene) -> Iterator[Slip]:
+def check_days(scene: SentenceContext) -> Iterator[ErrorCandidate]:
     """`on Wednesday` of the game itself; with a third team in the sentence it is another game's day.
 
     So is, after the opening, the day on which a player did something: `Reyes sat out on Wednesday`.
     """
-    if scene.game.date is None or scene.upcoming or scene.third_team:
+    if scene.game.date is None or scene.is_about_next_game or scene.has_third_team:
         return
     right = scene.game.date.weekday()
-    for at in scene.sentence.indices("D"):
-        day, before = scene.words[at].value, scene.view[: scene.sentence.starts[at]]
+    for at in scene.sentence.indices_with_code("D"):
+        day, before = scene.words[at].value, scene.coded_text[: scene.sentence.starts[at]]
         whose = () if scene.first else scene.subjects[at]
-        if day != right and not pattern("another_day").search(before) and not (whose and whose[0].is_player):
-            flags = frozenset({"elsewhere"} if scene.elsewhere else ())
-            yield Slip(
+        if day != right and not compile_pattern("another_day").search(before) and not (whose and whose[0].is_player):
+            flags = frozenset({"elsewhere"} if scene.is_about_other_games else ())
+            yield ErrorCandidate(
                 *scene.span(at), "name", "day", f"the game was played on {DAYS[day]}", DAYS[right], "day", flags=flags
             )
 
 
-def overtimes(scene: Scene) -> Iterator[Slip]:
+def check_overtime(scene: SentenceContext) -> Iterator[ErrorCandidate]:
     """`in overtime`, of a game that had none."""
-    if scene.game.overtime is False and not scene.upcoming and not scene.elsewhere:
-        for match in scene.find("overtime"):
-            if match.before("overtime_unreal"):
+    if scene.game.has_overtime is False and not scene.is_about_next_game and not scene.is_about_other_games:
+        for match in scene.find_patterns("overtime"):
+            if match.is_preceded_by("overtime_unreal"):
                 continue
             claim = "the game went to overtime"
-            yield Slip(*match.span("w"), "word", "overtime", claim, "it did not", "TEAM-PTS")
+            yield ErrorCandidate(*match.span("w"), "word", "overtime", claim, "it did not", "TEAM-PTS")
 
 
 # --- words that fit one outcome only ------------------------------------------------------------------------------
 
 
-def outcomes(scene: Scene) -> Iterator[Claim]:
+def find_outcome_claims(scene: SentenceContext) -> Iterator[Claim]:
     """`in the win`, `look to bounce back`, of a team or through a player."""
     for wanted in ("won", "lost"):
-        for match in scene.find(f"says_{wanted}"):
+        for match in scene.find_patterns(f"says_{wanted}"):
             group = next(name for name in ("w", "w2", "w3") if match[name])
-            team = scene.team_of(match.at(group))
-            negated = pattern("negated").search(scene.view[: match.raw.start(group)])
-            if team and not negated and not match.then("bounced_from"):
-                yield Claim((team,), partial(_outcome, match, group, wanted))
+            team = scene.subject_team(match.word_index(group))
+            negated = compile_pattern("negated").search(scene.coded_text[: match.raw.start(group)])
+            if team and not negated and not match.match_after("bounced_from"):
+                yield Claim((team,), partial(_check_outcome, match, group, wanted))
 
 
-def _outcome(match: PatternMatch, group: str, wanted: str, team: Entity) -> Iterator[Slip]:
+def _check_outcome(match: PatternMatch, group: str, wanted: str, team: Entity) -> Iterator[ErrorCandidate]:
     winner = match.scene.game.winner
     if isinstance(team, Team) and winner is not None and (team is winner) != (wanted == "won"):
         first, *more = match[group].split()
         kind = f"outcome.{wanted}.{first}" if more else f"outcome.{wanted}"
-        flags = frozenset({"upcoming"} if match.scene.upcoming else ())
+        flags = frozenset({"upcoming"} if match.scene.is_about_next_game else ())
         right = "they lost" if wanted == "won" else "they won"
-        yield Slip(*match.span(group), "word", kind, f"the {team} {wanted}", right, "TEAM-PTS", flags=flags)
+        yield ErrorCandidate(*match.span(group), "word", kind, f"the {team} {wanted}", right, "TEAM-PTS", flags=flags)
 
 
-def forms(scene: Scene) -> Iterator[Claim]:
+def find_form_claims(scene: SentenceContext) -> Iterator[Claim]:
     """`struggling`, `one of the best teams`, held against wins and losses."""
-    for match in scene.find("form"):
+    for match in scene.find_patterns("form"):
         group = "bad" if match["bad"] else "good"
-        team = scene.team_of(match.at(group))
-        if match.before("of_both"):
-            names: Names = tuple(map(fixed, scene.game.teams))
-            yield Claim(names, partial(_both_forms, match.span(group), group))
-        elif team and not match.before("negated") and not match.before("of_opponent"):
-            yield Claim((team,), partial(_form, scene, match.span(group), group))
+        team = scene.subject_team(match.word_index(group))
+        if match.is_preceded_by("of_both"):
+            names: Mentions = tuple(map(implicit_mention, scene.game.teams))
+            yield Claim(names, partial(_check_form_of_both, match.span(group), group))
+        elif team and not match.is_preceded_by("negated") and not match.is_preceded_by("of_opponent"):
+            yield Claim((team,), partial(_check_form, scene, match.span(group), group))
 
 
-def _share(team: Entity) -> float | None:
+def _win_share(team: Entity) -> float | None:
     """Share of games won; None before the fifth game."""
     line = team.line if isinstance(team, Team) else {}
     won, lost = line.get("TEAM-WINS"), line.get("TEAM-LOSSES")
     return won / (won + lost) if won is not None and lost is not None and won + lost >= 5 else None
 
 
-def _both_forms(span: Span, group: str, *teams: Entity) -> Iterator[Slip]:
-    shares = [share for team in teams if (share := _share(team)) is not None]
+def _check_form_of_both(span: Span, group: str, *teams: Entity) -> Iterator[ErrorCandidate]:
+    shares = [share for team in teams if (share := _win_share(team)) is not None]
     wrong = [(share > 0.5) == (group == "bad") for share in shares]
     if len(shares) == len(teams) and any(wrong):
         claim, where = f"both teams were in {group} form", "TEAM-WINS, TEAM-LOSSES"
         flags = frozenset({"all" if all(wrong) else "one"})
-        yield Slip(*span, "word", f"form.both.{group}", claim, "wins and losses say otherwise", where, flags=flags)
+        yield ErrorCandidate(
+            *span, "word", f"form.both.{group}", claim, "wins and losses say otherwise", where, flags=flags
+        )
 
 
-def _form(scene: Scene, span: Span, group: str, team: Entity) -> Iterator[Slip]:
-    share = _share(team)
+def _check_form(scene: SentenceContext, span: Span, group: str, team: Entity) -> Iterator[ErrorCandidate]:
+    share = _win_share(team)
     if share is None or not isinstance(team, Team):
         return
     doubt = share - 0.5 if group == "bad" else 0.5 - share
@@ -399,71 +413,91 @@ def _form(scene: Scene, span: Span, group: str, team: Entity) -> Iterator[Slip]:
         flags = frozenset({far, "won" if team is scene.game.winner else "lost"})
         right = f"they have {team.line['TEAM-WINS']} wins, {team.line['TEAM-LOSSES']} losses"
         where = f"TEAM-WINS, TEAM-LOSSES of {team}"
-        yield Slip(*span, "word", f"form.{group}", f"the {team} were in {group} form", right, where, flags=flags)
+        yield ErrorCandidate(
+            *span, "word", f"form.{group}", f"the {team} were in {group} form", right, where, flags=flags
+        )
 
 
-def courses(scene: Scene) -> Iterator[Claim]:
+def find_game_flow_claims(scene: SentenceContext) -> Iterator[Claim]:
     """How the game went: `led for the entirety of the second half`, `pulled away`, `a hot start`, `the key`."""
-    for name, check in COURSES.items():
-        for match in scene.find(name):
-            team = match.team("t") or scene.team_of(match.at("w"))
+    for name, check in GAME_FLOW_CHECKS.items():
+        for match in scene.find_patterns(name):
+            team = match.team("t") or scene.subject_team(match.word_index("w"))
             if team:
                 yield Claim((team,), partial(check, match))
 
 
-def _ahead(match: PatternMatch, team: Entity) -> Iterator[Slip]:
+def _check_led_throughout(match: PatternMatch, team: Entity) -> Iterator[ErrorCandidate]:
     if not isinstance(team, Team):
         return
     marks: list[Quarters] = [(1,), (1, 2), (1, 2, 3), QUARTERS]
     marks = marks[{"O half": 1, "O quarter": 2}.get(match["what"], 0) :]
-    leads = [ahead for quarters in marks if (ahead := lead(match.scene.game, team, quarters)) is not None]
+    leads = [ahead for quarters in marks if (ahead := point_lead(match.scene.game, team, quarters)) is not None]
     behind = [ahead for ahead in leads if ahead <= 0]
     if len(leads) == len(marks) and len(behind) > (len(leads) / 2 if match["mostly"] else 0):
         right = f"they trailed by {-min(behind)}" if min(behind) else "the score was level"
-        yield Slip(*match.span("w"), "word", "ahead", f"the {team} led all along", right, "TEAM-PTS_QTR1 to 4")
+        yield ErrorCandidate(
+            *match.span("w"), "word", "ahead", f"the {team} led all along", right, "TEAM-PTS_QTR1 to 4"
+        )
 
 
-def _better(kind: str, match: PatternMatch, team: Entity) -> Iterator[Slip]:
+def _check_period_lead(kind: str, match: PatternMatch, team: Entity) -> Iterator[ErrorCandidate]:
     if kind == "start":
         quarters: Quarters = (1, 2) if match["half"] else (1,)
     else:
-        quarters = period(match) or ((4,) if match["part"] == "quarter" else (3, 4))
-    ahead = lead(match.scene.game, team, quarters) if isinstance(team, Team) else None
+        quarters = parse_period(match) or ((4,) if match["part"] == "quarter" else (3, 4))
+    ahead = point_lead(match.scene.game, team, quarters) if isinstance(team, Team) else None
     if ahead is not None and (ahead < 0 or (ahead == 0 and kind == "pulled")):
         right = f"they were outscored by {-ahead}" if ahead else "both scored as much"
-        yield Slip(*match.span("w"), "word", kind, f"the {team} were better then", right, fields(quarters))
+        yield ErrorCandidate(
+            *match.span("w"), "word", kind, f"the {team} were better then", right, quarter_fields(quarters)
+        )
 
 
-def _came_back(match: PatternMatch, team: Entity) -> Iterator[Slip]:
+def _check_comeback(match: PatternMatch, team: Entity) -> Iterator[ErrorCandidate]:
     """Somebody who battles back has been behind: when the period began, or at the end of any of the first three."""
     if not isinstance(team, Team):
         return
-    begun = period(match)[:1]
+    begun = parse_period(match)[:1]
     marks = [tuple(range(1, begun[0]))] if begun and begun[0] > 1 else [(1,), (1, 2), (1, 2, 3)]
-    leads = [ahead for quarters in marks if (ahead := lead(match.scene.game, team, quarters)) is not None]
+    leads = [ahead for quarters in marks if (ahead := point_lead(match.scene.game, team, quarters)) is not None]
     if len(leads) == len(marks) and min(leads) > 0:
         right = f"they were ahead by {min(leads)} or more"
-        yield Slip(*match.span("w"), "word", "comeback", f"the {team} had been behind", right, "TEAM-PTS_QTR1 to 3")
+        yield ErrorCandidate(
+            *match.span("w"), "word", "comeback", f"the {team} had been behind", right, "TEAM-PTS_QTR1 to 3"
+        )
 
 
-_COMPARED = {"TEAM-FG_PCT": "percent of their shots", "TEAM-REB": "rebounds"}
+_COMPARED_STATISTICS = {"TEAM-FG_PCT": "percent of their shots", "TEAM-REB": "rebounds"}
 
 
-def _more(kind: str, field: str, match: PatternMatch, team: Entity) -> Iterator[Slip]:
+def _check_better_statistic(kind: str, field: str, match: PatternMatch, team: Entity) -> Iterator[ErrorCandidate]:
     if isinstance(team, Team):
-        mine, theirs = team.line.get(field), match.scene.game.other(team).line.get(field)
+        mine, theirs = team.line.get(field), match.scene.game.opponent(team).line.get(field)
         if mine is not None and theirs is not None and mine < theirs:
-            claim = f"the {team} had more {_COMPARED[field]}"
-            yield Slip(*match.span("w"), "word", kind, claim, f"it was {mine} against {theirs}", field)
+            claim = f"the {team} had more {_COMPARED_STATISTICS[field]}"
+            yield ErrorCandidate(*match.span("w"), "word", kind, claim, f"it was {mine} against {theirs}", field)
 
 
-COURSES: dict[str, Check] = {
-    "ahead": _ahead,
-    "pulled": partial(_better, "pulled"),
-    "start": partial(_better, "start"),
-    "comeback": _came_back,
-    "superior": partial(_more, "superior", "TEAM-FG_PCT"),
-    "key": partial(_more, "key", "TEAM-REB"),
-    "key_for": partial(_more, "key", "TEAM-REB"),
+GAME_FLOW_CHECKS: dict[str, ClaimCheck] = {
+    "ahead": _check_led_throughout,
+    "pulled": partial(_check_period_lead, "pulled"),
+    "start": partial(_check_period_lead, "start"),
+    "comeback": _check_comeback,
+    "superior": partial(_check_better_statistic, "superior", "TEAM-FG_PCT"),
+    "key": partial(_check_better_statistic, "key", "TEAM-REB"),
+    "key_for": partial(_check_better_statistic, "key", "TEAM-REB"),
 }
-FAMILY = (results, opponents, periods, margins, battles, places, days, overtimes, outcomes, forms, courses)
+CLAIM_FINDERS = (
+    find_result_claims,
+    find_opponent_claims,
+    find_period_claims,
+    check_margins,
+    find_team_comparison_claims,
+    find_venue_claims,
+    check_days,
+    check_overtime,
+    find_outcome_claims,
+    find_form_claims,
+    find_game_flow_claims,
+)

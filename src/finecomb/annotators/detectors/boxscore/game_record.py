@@ -15,7 +15,7 @@ SEASON = "season"
 """Field of a record with the last and the next game of both teams."""
 _GAME_FIELDS = ("box_score", "home_name", "vis_name", "home_line", "vis_line")
 _DATE_FORMS = ("%m_%d_%y", "%Y-%m-%d", "%m/%d/%y", "%m/%d/%Y")
-When = Literal["last", "next", "results"]
+SeasonKey = Literal["last", "next", "results"]
 
 
 def game_date(value: Any) -> datetime.date | None:
@@ -76,7 +76,7 @@ def team_name(data: Mapping[str, Any], side: str) -> str:
     return name.strip() if isinstance(name, str) else ""
 
 
-def _is_team(name: str, other: str) -> bool:
+def _is_same_team(name: str, other: str) -> bool:
     """Whether two names are one team's: `Lakers` is `Los Angeles Lakers`."""
     short, long = sorted((name.casefold(), other.casefold()), key=len)
     return bool(short) and (long == short or long.endswith(f" {short}"))
@@ -97,16 +97,16 @@ class SeasonGame:
     vis: str
     record: Mapping[str, Any] = field(repr=False, hash=False)
 
-    def has(self, team: str) -> bool:
+    def has_team(self, team: str) -> bool:
         """Whether a team played in it."""
-        return _is_team(self.home, team) or _is_team(self.vis, team)
+        return _is_same_team(self.home, team) or _is_same_team(self.vis, team)
 
     def result(self, team: str) -> str:
         """`W` where a team won it, `L` where it lost; empty where the points are not known."""
         home, vis = (_points(self.record, side) for side in SIDES)
         if home is None or vis is None or home == vis:
             return ""
-        return "W" if (home > vis) == _is_team(self.home, team) else "L"
+        return "W" if (home > vis) == _is_same_team(self.home, team) else "L"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Season:
     games: tuple[SeasonGame, ...] = ()
 
     @classmethod
-    def of(cls, records: Iterable[Mapping[str, Any]]) -> Season:
+    def from_records(cls, records: Iterable[Mapping[str, Any]]) -> Season:
         """The records that have a day and two teams; the others say nothing about before and after."""
         games = [
             SeasonGame(day, team_name(record, "home"), team_name(record, "vis"), record)
@@ -127,25 +127,30 @@ class Season:
 
     def game(self, day: datetime.date | None, home: str, vis: str) -> SeasonGame | None:
         """The game of two teams on a day."""
-        return next((game for game in self.games if game.day == day and game.has(home) and game.has(vis)), None)
+        return next(
+            (game for game in self.games if game.day == day and game.has_team(home) and game.has_team(vis)), None
+        )
 
-    def around(self, team: str, day: datetime.date) -> dict[When, Any]:
+    def neighbouring_games(self, team: str, day: datetime.date) -> dict[SeasonKey, Any]:
         """The records of a team's last game before a day and of its next game after it; None where there is none.
 
         `results` are its results before that day, `W` or `L` for each, the latest last; absent where none is known.
         """
-        games = [game for game in self.games if game.has(team)]
+        games = [game for game in self.games if game.has_team(team)]
         before = [game for game in games if game.day < day]
         after = [game.record for game in games if game.day > day]
         known = itertools.takewhile(bool, (game.result(team) for game in reversed(before)))
         results = "".join(known)[::-1]
-        around: dict[When, Any] = {"last": before[-1].record if before else None, "next": after[0] if after else None}
+        around: dict[SeasonKey, Any] = {
+            "last": before[-1].record if before else None,
+            "next": after[0] if after else None,
+        }
         return around | {"results": results} if results else around
 
 
-def with_season(data: Any, season: Season) -> Any:
+def add_season(data: Any, season: Season) -> Any:
     """A game's record with the last and next games of its teams; anything else as it is."""
     day = game_date(data.get("day")) if is_game(data) else None
     if day is None:
         return data
-    return {**data, SEASON: {side: season.around(team_name(data, side), day) for side in SIDES}}
+    return {**data, SEASON: {side: season.neighbouring_games(team_name(data, side), day) for side in SIDES}}

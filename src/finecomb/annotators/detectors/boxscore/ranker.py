@@ -15,11 +15,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from finecomb.annotators.detectors.boxscore.claims import Slip
+from finecomb.annotators.detectors.boxscore.claims import ErrorCandidate
 from finecomb.core.errors import FinecombError
 
 PENALTY = 0.3
-CARE = ("contradiction", "contradictions")  # how flags end that tell how careful the whole report is
+CARE_FLAG_SUFFIXES = ("contradiction", "contradictions")  # how flags end that tell how careful the whole report is
 _STEPS = 50
 
 
@@ -38,13 +38,13 @@ class Ranker:
     fitted_texts: Sequence[str] = ()
     """Hashes of the texts it was fitted on, see `finecomb.core.text_hash`; none for weights older than that."""
 
-    def confidence(self, slip: Slip) -> float:
+    def confidence(self, slip: ErrorCandidate) -> float:
         """The chance that readers would mark it too; nil for a statement of a kind that nobody has checked yet."""
         if slip.basis == "base-rate" and slip.kind not in self.counts:
             return 0.0
         return float(1 / (1 + np.exp(-self.score(slip))))
 
-    def score(self, slip: Slip) -> float:
+    def score(self, slip: ErrorCandidate) -> float:
         """The sum of its weights, from which the confidence comes."""
         return self.intercept + sum(self.weights.get(name, 0.0) for name in features(slip))
 
@@ -83,7 +83,7 @@ def shipped_ranker() -> Ranker:
     return parse_ranker(file.read_text(encoding="utf-8"), "weights.json")
 
 
-def features(slip: Slip) -> list[str]:
+def features(slip: ErrorCandidate) -> list[str]:
     """What the ranker knows of a slip: its basis, label and kind, and each circumstance of the kind."""
     family = slip.kind.partition(".")[0]
     return [
@@ -92,23 +92,23 @@ def features(slip: Slip) -> list[str]:
         f"{family}*",
         slip.kind,
         *(f"{slip.kind}: {flag}" for flag in sorted(slip.flags)),
-        *(f"{slip.basis}: {flag}" for flag in sorted(slip.flags) if flag.endswith(CARE)),
+        *(f"{slip.basis}: {flag}" for flag in sorted(slip.flags) if flag.endswith(CARE_FLAG_SUFFIXES)),
     ]
 
 
-class RatedSlip(NamedTuple):
+class RatedCandidate(NamedTuple):
     """A slip and how sure the ranker is of it."""
 
-    slip: Slip
+    slip: ErrorCandidate
     confidence: float
 
 
-def rated(slips: Iterable[Slip], ranker: Ranker) -> list[RatedSlip]:
+def rate_candidates(slips: Iterable[ErrorCandidate], ranker: Ranker) -> list[RatedCandidate]:
     """Slips in text order with their confidence; of those that share words only the surest is kept."""
-    every = [RatedSlip(slip, ranker.confidence(slip)) for slip in slips]
+    every = [RatedCandidate(slip, ranker.confidence(slip)) for slip in slips]
     every.sort(key=lambda candidate: (-candidate.confidence, candidate.slip.start, candidate.slip.end))
     starts: list[int] = []  # of those chosen, in text order; a text may be long
-    chosen: list[RatedSlip] = []
+    chosen: list[RatedCandidate] = []
     for candidate in every:
         at = bisect.bisect_left(starts, candidate.slip.end)
         if at == 0 or chosen[at - 1].slip.end <= candidate.slip.start:
@@ -120,7 +120,9 @@ def rated(slips: Iterable[Slip], ranker: Ranker) -> list[RatedSlip]:
 # --- fitting ------------------------------------------------------------------------------------------------------
 
 
-def fit(slips: Sequence[Slip], wrong: Sequence[bool], games: int, penalty: float = PENALTY) -> Ranker:
+def fit_ranker_weights(
+    slips: Sequence[ErrorCandidate], wrong: Sequence[bool], games: int, penalty: float = PENALTY
+) -> Ranker:
     """A ranker by penalised logistic regression (Newton's method); the intercept is free, the threshold one half."""
     totals = Counter(tuple(features(slip)) for slip in slips)  # many are alike: one row for each sort
     hits = Counter(tuple(features(slip)) for slip, hit in zip(slips, wrong, strict=True) if hit)
@@ -131,18 +133,18 @@ def fit(slips: Sequence[Slip], wrong: Sequence[bool], games: int, penalty: float
     for row, sort in enumerate(totals):
         x[row, [index[name] for name in sort]] = 1
     counts = np.array([(totals[sort], hits[sort]) for sort in totals], dtype=np.float64)
-    weights = [round(float(weight), 4) for weight in _newton(x, counts, penalty)]
+    weights = [round(float(weight), 4) for weight in _fit_logistic(x, counts, penalty)]
     return Ranker(0.5, games, weights[-1], dict(zip(names, weights, strict=False)), kind_counts(slips, wrong))
 
 
-def kind_counts(slips: Sequence[Slip], wrong: Sequence[bool]) -> dict[str, tuple[int, int]]:
+def kind_counts(slips: Sequence[ErrorCandidate], wrong: Sequence[bool]) -> dict[str, tuple[int, int]]:
     """Wrong and all statements, by kind."""
     totals = Counter(slip.kind for slip in slips)
     hits = Counter(slip.kind for slip, hit in zip(slips, wrong, strict=True) if hit)
     return {kind: (hits[kind], totals[kind]) for kind in sorted(totals)}
 
 
-def _newton(x: NDArray[np.float64], counts: NDArray[np.float64], penalty: float) -> NDArray[np.float64]:
+def _fit_logistic(x: NDArray[np.float64], counts: NDArray[np.float64], penalty: float) -> NDArray[np.float64]:
     """Weights that minimise the penalised loss; `counts` has (all, wrong) for each row of `x`."""
     total, wrong = counts.T
     ridge = np.full(x.shape[1], penalty)
@@ -163,11 +165,11 @@ def calibration_line(scores: Sequence[tuple[float, bool]]) -> tuple[float, float
     """Slope and offset that fit scores of what a ranker had not seen to what people marked (Platt 1999)."""
     x = np.array([(score, 1.0) for score, _ in scores], dtype=np.float64).reshape(-1, 2)
     counts = np.array([(1.0, float(hit)) for _, hit in scores], dtype=np.float64).reshape(-1, 2)
-    slope, offset = _newton(x, counts, 1e-3)
+    slope, offset = _fit_logistic(x, counts, 1e-3)
     return float(slope), float(offset)
 
 
-def calibrated(ranker: Ranker, line: tuple[float, float]) -> Ranker:
+def calibrate_ranker(ranker: Ranker, line: tuple[float, float]) -> Ranker:
     """A ranker whose scores are put on a line; the order of slips stays the same where the slope is positive."""
     slope, offset = line
     weights = {name: round(slope * weight, 4) for name, weight in ranker.weights.items()}

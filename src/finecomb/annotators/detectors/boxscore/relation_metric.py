@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from finecomb.annotators.detectors.base import Factory, detector_signature
-from finecomb.annotators.detectors.boxscore.record import Game, Player, Team, read_game
-from finecomb.annotators.detectors.boxscore.report_parser import DAYS, Sentence, pattern, sentences
-from finecomb.annotators.detectors.boxscore.stat_claims import counted, field_of, value_of
+from finecomb.annotators.detectors.boxscore.game import Game, Player, Team, read_game
+from finecomb.annotators.detectors.boxscore.report_parser import DAYS, Sentence, compile_pattern, parse_sentences
+from finecomb.annotators.detectors.boxscore.stat_claims import format_count, record_field, record_value
 from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, Exclusion, Mark
@@ -21,7 +21,7 @@ from finecomb.core.span import Span
 
 NAME = "relations"
 _LABELS = ("number", "name")
-_REACH = 3  # words between a number and what it counts
+_MAX_WORD_DISTANCE = 3  # words between a number and what it counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,31 +49,31 @@ class Relation:
         return bool(self.truth) and self.truth != self.value
 
 
-def relations(text: str, game: Game) -> Iterator[Relation]:
+def extract_relations(text: str, game: Game) -> Iterator[Relation]:
     """The relations of a report, sentence by sentence: counts, wins and losses, days, people that nobody lists."""
-    for sentence in sentences(text, game):
-        yield from _counts(sentence, game)
-        yield from _records(sentence)
-        yield from _days(sentence, game)
-        yield from _strangers(sentence, text, game)
+    for sentence in parse_sentences(text, game):
+        yield from _count_relations(sentence, game)
+        yield from _win_loss_relations(sentence)
+        yield from _day_relations(sentence, game)
+        yield from _unknown_player_relations(sentence, text, game)
 
 
-def _counts(sentence: Sentence, game: Game) -> Iterator[Relation]:
-    for number, at in _counted_numbers(sentence):
-        entity = nearest(sentence, number)
+def _count_relations(sentence: Sentence, game: Game) -> Iterator[Relation]:
+    for number, at in _number_statistic_pairs(sentence):
+        entity = nearest_entity(sentence, number)
         word, statistic = sentence.words[number], sentence.words[at].value
         if entity is None or not isinstance(word.value, int):
             continue
-        field = field_of(entity, statistic)
-        value = value_of(entity, field)
+        field = record_field(entity, statistic)
+        value = record_value(entity, field)
         truth, cell = ("", "") if value is None else (str(value), f"{field} of {entity}")
         yield Relation(str(entity), str(word.value), statistic, word.start, word.end, "number", truth, cell)
 
 
-def _counted_numbers(sentence: Sentence) -> Iterator[tuple[int, int]]:
+def _number_statistic_pairs(sentence: Sentence) -> Iterator[tuple[int, int]]:
     """Numbers of the words that are a count and what is counted: `24 - point` is both."""
-    for number in sentence.indices("N"):
-        for at in range(number + 1, min(number + _REACH, len(sentence.words))):
+    for number in sentence.indices_with_code("N"):
+        for at in range(number + 1, min(number + _MAX_WORD_DISTANCE, len(sentence.words))):
             code = sentence.words[at].code
             if code.startswith("S") and sentence.words[at].value:
                 yield number, at
@@ -81,7 +81,7 @@ def _counted_numbers(sentence: Sentence) -> Iterator[tuple[int, int]]:
                 break
 
 
-def nearest(sentence: Sentence, at: int) -> Player | Team | None:
+def nearest_entity(sentence: Sentence, at: int) -> Player | Team | None:
     """The player or team of the game whose name stands nearest to a word; of two as near, the one before it."""
     named = [
         (abs(other - at), other > at, word.value[0])
@@ -91,28 +91,28 @@ def nearest(sentence: Sentence, at: int) -> Player | Team | None:
     return min(named, key=lambda mention: mention[:2])[2] if named else None
 
 
-def _records(sentence: Sentence) -> Iterator[Relation]:
+def _win_loss_relations(sentence: Sentence) -> Iterator[Relation]:
     """Wins and losses: `Gulls ( 32 - 18 )`."""
-    for match in pattern("record").finditer(sentence.view):
-        team = sentence.words[sentence.index[match.start("t")]].value[0]
+    for match in compile_pattern("record").finditer(sentence.view):
+        team = sentence.words[sentence.word_index_by_offset[match.start("t")]].value[0]
         for group, field in (("won", "TEAM-WINS"), ("lost", "TEAM-LOSSES")):
-            word = sentence.words[sentence.index[match.start(group)]]
-            value = value_of(team, field)
+            word = sentence.words[sentence.word_index_by_offset[match.start(group)]]
+            value = record_value(team, field)
             if value is not None:
                 cell = f"{field} of {team}"
                 yield Relation(str(team), str(word.value), field, word.start, word.end, "number", str(value), cell)
 
 
-def _days(sentence: Sentence, game: Game) -> Iterator[Relation]:
+def _day_relations(sentence: Sentence, game: Game) -> Iterator[Relation]:
     """The day of the game; a sentence about the next game has another's."""
-    if game.date is None or pattern("upcoming").search(sentence.view):
+    if game.date is None or compile_pattern("upcoming").search(sentence.view):
         return
-    for at in sentence.indices("D"):
+    for at in sentence.indices_with_code("D"):
         word, truth = sentence.words[at], DAYS[game.date.weekday()]
         yield Relation("the game", DAYS[word.value], "day", word.start, word.end, "name", truth, "day")
 
 
-def _strangers(sentence: Sentence, text: str, game: Game) -> Iterator[Relation]:
+def _unknown_player_relations(sentence: Sentence, text: str, game: Game) -> Iterator[Relation]:
     """People with a first and a last name whom the record does not list, in a sentence that counts something."""
     if not game.players or not any(word.code.startswith("S") for word in sentence.words):
         return
@@ -126,7 +126,7 @@ class RelationMetric:
     """Marks every relation of a report that the record contradicts."""
 
     def __init__(self, protocol: Protocol, options: RelationOptions) -> None:
-        missing = [label for label in _LABELS if not protocol.has(label)]
+        missing = [label for label in _LABELS if not protocol.has_label(label)]
         if missing:
             raise FinecombError(f"protocol {protocol.id} has no label {missing[0]!r}; {NAME} needs those of `accuracy`")
         self.protocol = protocol
@@ -135,7 +135,7 @@ class RelationMetric:
     def __call__(self, document: Document) -> Annotation:
         """Marks of one report; an excluded annotation with the reason where there is no record."""
         game = read_game(document.data)
-        found = [relation for relation in relations(document.text, game) if relation.is_wrong] if game else []
+        found = [relation for relation in extract_relations(document.text, game) if relation.is_wrong] if game else []
         by_place = {(relation.start, relation.end): relation for relation in reversed(found)}
         marks = [self._mark(document, number, by_place[place]) for number, place in enumerate(sorted(by_place), 1)]
         excluded = None if game else Exclusion(by=NAME, reason="not checked: no box score in its data")
@@ -152,7 +152,7 @@ class RelationMetric:
     def _mark(self, document: Document, number: int, relation: Relation) -> Mark:
         what = f"{relation.value} as its {relation.type}"
         if relation.type not in {"day", "player"} and not relation.type.startswith("TEAM"):
-            what = counted(int(relation.value), relation.type)
+            what = format_count(int(relation.value), relation.type)
         comment = f"The text gives {relation.entity} {what}; the record says {relation.truth} (cell: {relation.cell})."
         correction = {} if relation.type == "player" else {"correction": relation.truth}
         return Mark(

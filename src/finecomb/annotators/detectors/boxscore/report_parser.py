@@ -16,20 +16,22 @@ from typing import Any
 
 import yaml
 
-from finecomb.annotators.detectors.boxscore.record import Game, Player, Team
+from finecomb.annotators.detectors.boxscore.game import Game, Player, Team
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_UNITS = (
+_UNIT_WORDS = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
     *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
 )
 _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-NUMBERS = {word: value for value, word in enumerate(_UNITS)} | {word: 10 * n for n, word in enumerate(_TENS, 2)}
+NUMBERS = {word: value for value, word in enumerate(_UNIT_WORDS)} | {word: 10 * n for n, word in enumerate(_TENS, 2)}
 NUMBERS |= {"dozen": 12}
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 ORDINALS = {word: value for value, word in enumerate(_ORDINALS, 1)}
-ARTICLES = {"a": 1, "an": 1, "pair": 2, "couple": 2, "no": 0, "single": 1, "lone": 1}
-_LONGEST = 300  # words of a sentence; what goes on longer is cut, so that time grows with the text and no faster
+NUMBER_BY_ARTICLE = {"a": 1, "an": 1, "pair": 2, "couple": 2, "no": 0, "single": 1, "lone": 1}
+_MAX_SENTENCE_WORDS = (
+    300  # words of a sentence; what goes on longer is cut, so that time grows with the text and no faster
+)
 _ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)")
 _SUFFIXES = {"jr", "sr", "ii", "iii", "iv"}
 _SIDES = {
@@ -82,16 +84,16 @@ class Sentence:
         object.__setattr__(self, "view", " ".join(word.code for word in self.words))
 
     @functools.cached_property
-    def index(self) -> dict[int, int]:
+    def word_index_by_offset(self) -> dict[int, int]:
         """Number of the word that begins at a place of the view."""
         return {start: number for number, start in enumerate(self.starts)}
 
-    def span(self, first: int, last: int) -> tuple[int, int]:
+    def text_span(self, first: int, last: int) -> tuple[int, int]:
         """Where the words of a stretch of the view are in the text."""
         inside = [word for word, start in zip(self.words, self.starts, strict=True) if first <= start < last]
         return inside[0].start, inside[-1].end
 
-    def indices(self, codes: str) -> list[int]:
+    def indices_with_code(self, codes: str) -> list[int]:
         """Numbers of the words with one of these codes."""
         return [number for number, word in enumerate(self.words) if word.code in codes and word.value is not None]
 
@@ -111,7 +113,7 @@ Phrases = Mapping[str, Sequence[Phrase]]  # by first word, longest first
 
 
 @functools.cache
-def table(name: str) -> Mapping[str, Any]:
+def load_table(name: str) -> Mapping[str, Any]:
     """One of the data files beside this module."""
     text = resources.files(__package__).joinpath(f"{name}.yaml").read_text(encoding="utf-8")
     loaded: Mapping[str, Any] = yaml.safe_load(text)
@@ -119,15 +121,15 @@ def table(name: str) -> Mapping[str, Any]:
 
 
 @functools.cache
-def pattern(name: str) -> re.Pattern[str]:
+def compile_pattern(name: str) -> re.Pattern[str]:
     """One of the patterns of `relations.yaml`, its %words% filled in."""
-    text = _alternatives(table("relations")["patterns"][name])
+    text = _join_alternatives(load_table("relations")["patterns"][name])
     for _ in range(2):  # words may name words
-        text = re.sub(r"%(\w+)%", lambda match: _alternatives(table("relations")["words"][match[1]]), text)
+        text = re.sub(r"%(\w+)%", lambda match: _join_alternatives(load_table("relations")["words"][match[1]]), text)
     return re.compile(text)
 
 
-def _alternatives(entry: str | list[str]) -> str:
+def _join_alternatives(entry: str | list[str]) -> str:
     return "|".join(item.replace("\n", "") for item in ([entry] if isinstance(entry, str) else entry))
 
 
@@ -136,30 +138,33 @@ def tokens(text: str) -> Iterator[re.Match[str]]:
     return _TOKEN.finditer(text)
 
 
-def plain(token: str) -> str:
+def normalise_token(token: str) -> str:
     """A token as it is compared: lower case, without dots and apostrophes."""
     return re.sub(r"[.'’]", "", token).lower() or token
 
 
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(plain(match[0]) for match in tokens(text) if match[0] not in {".", ","})
+def _normalised_words(text: str) -> tuple[str, ...]:
+    return tuple(normalise_token(match[0]) for match in tokens(text) if match[0] not in {".", ","})
 
 
 @functools.cache
-def _statistics() -> tuple[Phrase, ...]:
+def _statistic_phrases() -> tuple[Phrase, ...]:
     """The ways people say what a box score counts."""
     result = []
     for code, group in (("L", "lines"), ("S", "counts")):
-        for name, entry in table("statistics")[group].items():
-            result += [Phrase(_words(say), code + re.sub(r"\W", "", name), name, proper=False) for say in entry["say"]]
+        for name, entry in load_table("statistics")[group].items():
+            result += [
+                Phrase(_normalised_words(say), code + re.sub(r"\W", "", name), name, proper=False)
+                for say in entry["say"]
+            ]
     return tuple(result)
 
 
 @functools.cache
-def _league() -> tuple[Phrase, ...]:
+def _league_phrases() -> tuple[Phrase, ...]:
     """Teams, cities and arenas; a city or an arena stands for all teams that share it."""
     names_by_words: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    for name, entry in table("league")["teams"].items():
+    for name, entry in load_table("league")["teams"].items():
         places = [entry["city"], *entry.get("places", [])]
         nicknames = [name, *entry.get("short", [])]
         singular = [name[:-1]] if name.endswith("s") and " " not in name else []
@@ -170,14 +175,14 @@ def _league() -> tuple[Phrase, ...]:
             ("A", entry.get("arenas", [])),
         ):
             for say in says:
-                names_by_words.setdefault((code, _words(say)), []).append(name)
+                names_by_words.setdefault((code, _normalised_words(say)), []).append(name)
     return tuple(Phrase(words, code, tuple(names)) for (code, words), names in names_by_words.items())
 
 
-def phrases(game: Game) -> Phrases:
+def build_phrases(game: Game) -> Phrases:
     """Phrases that get a code in a report about this game."""
     by_words: dict[tuple[str, ...], Phrase] = {}
-    for phrase in (*_statistics(), *_known_teams(game), *_days(), *_known_players(game)):
+    for phrase in (*_statistic_phrases(), *_known_teams(game), *_weekday_phrases(), *_known_players(game)):
         by_words.setdefault(phrase.words, phrase)
     by_first: dict[str, list[Phrase]] = {}
     for phrase in sorted(by_words.values(), key=lambda item: -len(item.words)):
@@ -185,7 +190,7 @@ def phrases(game: Game) -> Phrases:
     return by_first
 
 
-def _days() -> list[Phrase]:
+def _weekday_phrases() -> list[Phrase]:
     return [Phrase((day.lower(),), "D", number) for number, day in enumerate(DAYS)]
 
 
@@ -195,11 +200,13 @@ def _known_teams(game: Game) -> Iterator[Phrase]:
     for team in game.teams:
         singular = team.name[:-1] if team.name.endswith("s") and " " not in team.name else ""
         says = [say for say in (f"{team.city} {team.name}", team.name, singular) if say.strip()]
-        yield from (Phrase(_words(say), "T", (team,)) for say in says)
+        yield from (Phrase(_normalised_words(say), "T", (team,)) for say in says)
         if team.city:
-            yield Phrase(_words(team.city), "C", tuple(other for other in game.teams if other.city == team.city))
-        yield from (Phrase(_words(say), "H", (team,), proper=False) for say in _SIDES[team.side])
-    for phrase in _league():
+            yield Phrase(
+                _normalised_words(team.city), "C", tuple(other for other in game.teams if other.city == team.city)
+            )
+        yield from (Phrase(_normalised_words(say), "H", (team,), proper=False) for say in _SIDES[team.side])
+    for phrase in _league_phrases():
         names = [teams.get(name, name) for name in phrase.value]
         here = tuple(name for name in names if isinstance(name, Team))
         yield replace(phrase, value=here or tuple(names))
@@ -210,65 +217,65 @@ def _known_players(game: Game) -> Iterator[Phrase]:
     surnames: dict[tuple[str, ...], list[Player]] = {}
     firsts: dict[tuple[str, ...], list[Player]] = {}
     for player in game.players:
-        whole = _words(" ".join(player.words))
+        whole = _normalised_words(" ".join(player.name_words))
         yield Phrase(whole, "P", (player,))
-        if len(player.words) > 1:
-            for short in {_words(" ".join(player.words[1:])), _words(player.words[-1])}:
+        if len(player.name_words) > 1:
+            for short in {_normalised_words(" ".join(player.name_words[1:])), _normalised_words(player.name_words[-1])}:
                 surnames.setdefault(short, []).append(player)
-            firsts.setdefault(_words(player.words[0]), []).append(player)
+            firsts.setdefault(_normalised_words(player.name_words[0]), []).append(player)
     for words, bearers in (firsts | surnames).items():
         if words in surnames or (words[0] not in _NOT_NAMES and len(words[0]) > 2):
             yield Phrase(words, "P", tuple(bearers))
 
 
-def sentences(text: str, game: Game) -> list[Sentence]:
+def parse_sentences(text: str, game: Game) -> list[Sentence]:
     """The sentences of a report, names and numbers as codes."""
-    codes = phrases(game)
+    codes = build_phrases(game)
     matches = list(tokens(text))
     result: list[list[Word]] = [[]]
     at = 0
     while at < len(matches):
-        word, at = _next(matches, at, codes)
+        word, at = _read_word(matches, at, codes)
         result[-1].append(word)
-        ends = word.code in {".", "!", "?"} and not _abbreviates(result[-1])
-        if ends or len(result[-1]) >= _LONGEST:
+        ends = word.code in {".", "!", "?"} and not _ends_with_abbreviation(result[-1])
+        if ends or len(result[-1]) >= _MAX_SENTENCE_WORDS:
             result.append([])
-    named = (_counted(_named(words)) for words in result if words)
-    return [Sentence(tuple(_nearly(word, text, game) for word in words)) for words in named]
+    named = (_merge_numbers(_merge_names(words)) for words in result if words)
+    return [Sentence(tuple(_resolve_near_name(word, text, game) for word in words)) for words in named]
 
 
-def _nearly(word: Word, text: str, game: Game) -> Word:
+def _resolve_near_name(word: Word, text: str, game: Game) -> Word:
     """A name that is a slip of the pen or a short form away from one of the record means that one."""
     if not word.odd or word.code not in "PX":
         return word
     written = text[word.start : word.end].lower()
     near = difflib.get_close_matches(written, [player.name.lower() for player in game.players], n=1, cutoff=0.85)
-    meant = [player for player in game.players if player.name.lower() in near or _short_form(written, player)]
+    meant = [player for player in game.players if player.name.lower() in near or _is_short_form(written, player)]
     return replace(word, code="P", value=tuple(meant[:1]), odd=False) if meant else word
 
 
-def _short_form(written: str, player: Player) -> bool:
+def _is_short_form(written: str, player: Player) -> bool:
     """`Steph Curry` for Stephen Curry."""
     first, _, rest = written.partition(" ")
     return len(first) > 2 and player.name.lower().startswith(first) and player.name.lower().endswith(" " + rest)
 
 
-def _abbreviates(words: list[Word]) -> bool:
+def _ends_with_abbreviation(words: list[Word]) -> bool:
     return len(words) > 1 and words[-2].code in {"jr", "sr", "st", "vs"}
 
 
-def _next(matches: list[re.Match[str]], at: int, codes: Phrases) -> tuple[Word, int]:
+def _read_word(matches: list[re.Match[str]], at: int, codes: Phrases) -> tuple[Word, int]:
     """The word that begins at token `at`, and where the next one begins."""
     token = matches[at][0]
-    for phrase in codes.get(plain(token), ()):
+    for phrase in codes.get(normalise_token(token), ()):
         end = at + len(phrase.words)
         begins = not phrase.proper or token[0].isupper() or token[0].isdigit()
-        if begins and tuple(plain(match[0]) for match in matches[at:end]) == phrase.words:
+        if begins and tuple(normalise_token(match[0]) for match in matches[at:end]) == phrase.words:
             return Word(phrase.code, matches[at].start(), matches[end - 1].end(), phrase.value), end
-    return _plain_word(matches[at]), at + 1
+    return _classify_token(matches[at]), at + 1
 
 
-def _plain_word(match: re.Match[str]) -> Word:
+def _classify_token(match: re.Match[str]) -> Word:
     """A token that is no name and no statistic: a number, an ordinal, perhaps a person, or just a word."""
     token = match[0]
     low = token.lower().replace("’", "'")
@@ -284,7 +291,7 @@ def _plain_word(match: re.Match[str]) -> Word:
     return Word(code, match.start(), match.end(), value)
 
 
-def _named(words: list[Word]) -> list[Word]:
+def _merge_names(words: list[Word]) -> list[Word]:
     """Names put together: what stands side by side is one person, known, misnamed (`odd`) or not in the record."""
     result: list[Word] = []
     at = 0
@@ -293,8 +300,8 @@ def _named(words: list[Word]) -> list[Word]:
         if words[at].code in "PX":
             while end < len(words) and words[end].code in "PX" and words[end].value not in _SUFFIXES:
                 end += 1
-            result += _person(words[at:end], begins=at == 0)
-            end = _after_suffix(words, end)
+            result += _merge_name_run(words[at:end], begins=at == 0)
+            end = _skip_name_suffix(words, end)
             result[-1] = replace(result[-1], end=words[end - 1].end)
         else:
             result.append(words[at])
@@ -302,10 +309,10 @@ def _named(words: list[Word]) -> list[Word]:
     return result
 
 
-def _person(run: list[Word], begins: bool) -> list[Word]:
+def _merge_name_run(run: list[Word], begins: bool) -> list[Word]:
     """One run of name words; a lone capital, and one that only begins the sentence, is an ordinary word."""
     if begins and run[0].code == "X" and (len(run) == 1 or run[1].code == "P") and not run[0].odd:
-        return [replace(run[0], code=run[0].value), *(_person(run[1:], begins=False) if run[1:] else [])]
+        return [replace(run[0], code=run[0].value), *(_merge_name_run(run[1:], begins=False) if run[1:] else [])]
     listed = [word for word in run if word.code == "P"]
     if len(run) == 1:
         return listed or [replace(run[0], code=run[0].value, odd=False)]
@@ -315,7 +322,7 @@ def _person(run: list[Word], begins: bool) -> list[Word]:
     return [whole]
 
 
-def _after_suffix(words: list[Word], end: int) -> int:
+def _skip_name_suffix(words: list[Word], end: int) -> int:
     """Past `Jr`, `, Jr.` or `III` after a name."""
     codes = [word.code if word.code != "X" else word.value for word in words[end : end + 2]]
     if codes[:1] and codes[0] in _SUFFIXES:
@@ -323,13 +330,13 @@ def _after_suffix(words: list[Word], end: int) -> int:
     return end + 2 if codes[:1] == [","] and codes[1:] and codes[1] in _SUFFIXES else end
 
 
-def _counted(words: list[Word]) -> list[Word]:
+def _merge_numbers(words: list[Word]) -> list[Word]:
     """`a steal`, `a pair of steals`, `twenty - five points`: numbers in other clothes."""
     result: list[Word] = []
     for number, word in enumerate(words):
         following = [following_word.code for following_word in words[number + 1 : number + 3]]
-        if word.code in ARTICLES and _counts(word.code, following):
-            result.append(replace(word, code="N", value=ARTICLES[word.code]))
+        if word.code in NUMBER_BY_ARTICLE and _is_counting_article(word.code, following):
+            result.append(replace(word, code="N", value=NUMBER_BY_ARTICLE[word.code]))
         elif _completes_tens(result, word):
             result[-2:] = [replace(result[-2], end=word.end, value=result[-2].value + word.value)]
         else:
@@ -337,7 +344,7 @@ def _counted(words: list[Word]) -> list[Word]:
     return result
 
 
-def _counts(article: str, following: list[str]) -> bool:
+def _is_counting_article(article: str, following: list[str]) -> bool:
     """Whether an article stands for a number: something that is counted follows."""
     if article in {"pair", "couple"}:
         return following[:1] == ["of"] and following[1:] != [] and following[1].startswith("S")

@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from finecomb.annotators.detectors.coherence.narrative import ANY, MarkedSpan, Narrative
-from finecomb.annotators.detectors.coherence.sentence_detector import spans_in
+from finecomb.annotators.detectors.coherence.narrative import ANY_ERROR, MarkedSpan, Narrative
+from finecomb.annotators.detectors.coherence.sentence_detector import error_spans
 from finecomb.annotators.detectors.coherence.sentence_scores import Floats, TextScores
 from finecomb.statistics.gold.unit_scores import threshold_at_precision
 
-PRECISION = 0.7
+REFERENCE_PRECISION = 0.7
 """Where the paper compares recalls (appendix C.3)."""
 
 
 def recalls_at_precision(
-    texts: Sequence[Narrative], chances: Sequence[Floats], labels: Sequence[str], precision: float = PRECISION
+    texts: Sequence[Narrative], chances: Sequence[Floats], labels: Sequence[str], precision: float = REFERENCE_PRECISION
 ) -> dict[str, float]:
     """Table 10: recall of each label where marking sentences for any error is so precise; `any` is for all."""
     truth = np.concatenate([text.targets(labels) for text in texts])
@@ -26,11 +26,11 @@ def recalls_at_precision(
     totals = truth.sum(axis=0)
     return {
         label: float(truth[marked, at].sum() / totals[at]) if totals[at] else math.nan
-        for at, label in enumerate([*labels, ANY])
+        for at, label in enumerate([*labels, ANY_ERROR])
     }
 
 
-def label_figures(
+def label_score_rows(
     texts: Sequence[Narrative], scores: Sequence[TextScores], labels: Sequence[str], thresholds: Mapping[str, float]
 ) -> list[dict[str, object]]:
     """Table 11: precision, recall and F1 of each label by sentence, with overlap and IoU of its spans.
@@ -52,7 +52,7 @@ def _label_row(
             is_gold, is_marked = label in sentence.labels, bool(row[column] >= threshold)
             gold, predicted, right = gold + is_gold, predicted + is_marked, right + (is_gold and is_marked)
             if is_gold and is_marked:
-                ratio = span_iou(spans_in(text, sentence, text_scores, label, column), sentence.spans, label)
+                ratio = span_iou(error_spans(text, sentence, text_scores, label, column), sentence.spans, label)
                 overlaps.append(ratio > 0)
                 ratios.append(ratio)
     return {

@@ -11,19 +11,19 @@ import numpy as np
 from finecomb.annotators.detectors.boosting import BoostedTrees, BoostingSettings, fit_trees
 from finecomb.annotators.detectors.coherence.entity_mentions import names, nouns
 from finecomb.annotators.detectors.coherence.features import feature_matrix, sentence_features
-from finecomb.annotators.detectors.coherence.grammar_parse import ParsedSentence, parsed
-from finecomb.annotators.detectors.coherence.narrative import ANY, Narrative, TextSplit
+from finecomb.annotators.detectors.coherence.grammar_parse import ParsedSentence, parse_narratives
+from finecomb.annotators.detectors.coherence.narrative import ANY_ERROR, Narrative, TextSplit
 from finecomb.annotators.detectors.coherence.sentence_scores import (
     Bools,
     Floats,
     Ints,
     TextScores,
     best_threshold,
-    fitted_mixture,
+    fit_mixture,
     logit,
-    mixed,
+    mix_log_odds,
 )
-from finecomb.annotators.detectors.coherence.surprisal import Surprisals, surprisal_features
+from finecomb.annotators.detectors.coherence.surprisal import SurprisalScorer, surprisal_features
 from finecomb.annotators.detectors.coherence.tagger import SentenceTagger, TaggerSettings, fit_tagger
 from finecomb.annotators.detectors.model_folder import DetectorCard, StoredModel
 from finecomb.core.errors import FinecombError
@@ -49,7 +49,7 @@ class CoherenceSettings:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedText:
     """A text with everything that does not depend on fitting."""
 
     text: Narrative
@@ -72,9 +72,9 @@ class CoherenceModel:
 
     def __call__(self, texts: Sequence[Narrative]) -> list[TextScores]:
         """Scores of every text."""
-        return self.scored(prepared(texts, self.settings.surprisal))
+        return self.score_prepared(prepare_texts(texts, self.settings.surprisal))
 
-    def scored(self, texts: Sequence[Prepared]) -> list[TextScores]:
+    def score_prepared(self, texts: Sequence[PreparedText]) -> list[TextScores]:
         """Scores of texts that have been prepared."""
         tags = self.tagger([text.text for text in texts]) if self.tagger else None
         results = []
@@ -83,7 +83,7 @@ class CoherenceModel:
             odds += [logit(tags[at].sentences)] if tags else []
             chances = np.stack(
                 [
-                    mixed(np.stack([part[:, row] for part in odds], axis=1), self.mixtures[row])
+                    mix_log_odds(np.stack([part[:, row] for part in odds], axis=1), self.mixtures[row])
                     for row in range(len(self.trees))
                 ],
                 axis=1,
@@ -91,10 +91,10 @@ class CoherenceModel:
             results.append(TextScores(chances, *token_scores(text, tags[at] if tags else None, self.settings.labels)))
         return results
 
-    def stored(self, card: DetectorCard) -> StoredModel:
+    def to_stored(self, card: DetectorCard) -> StoredModel:
         """For a folder."""
         arrays = {
-            f"{at}.{name}": array for at, trees in enumerate(self.trees) for name, array in trees.arrays().items()
+            f"{at}.{name}": array for at, trees in enumerate(self.trees) for name, array in trees.to_arrays().items()
         }
         settings = {**asdict(self.settings), "columns": list(self.columns), "thresholds": self.thresholds}
         weights = self.tagger.state() if self.tagger else {}
@@ -119,14 +119,14 @@ class CoherenceModel:
         return cls(settings, tuple(values["columns"]), trees, tagger, stored.arrays["mixtures"], values["thresholds"])
 
 
-def prepared(texts: Sequence[Narrative], surprisal: str = "") -> list[Prepared]:
+def prepare_texts(texts: Sequence[Narrative], surprisal: str = "") -> list[PreparedText]:
     """Texts with grammar and features."""
-    surprisals = Surprisals.of(surprisal)(texts) if surprisal else None
+    surprisals = SurprisalScorer.from_pretrained(surprisal)(texts) if surprisal else None
     rows = []
-    for at, (text, parse) in enumerate(zip(texts, parsed(texts, NAME), strict=True)):
+    for at, (text, parse) in enumerate(zip(texts, parse_narratives(texts, NAME), strict=True)):
         features = sentence_features(text, parse)
         more = surprisal_features(text, surprisals[at]) if surprisals else [{} for _ in features]
-        rows.append(Prepared(text, parse, [{**row, **extra} for row, extra in zip(features, more, strict=True)]))
+        rows.append(PreparedText(text, parse, [{**row, **extra} for row, extra in zip(features, more, strict=True)]))
     return rows
 
 
@@ -135,12 +135,12 @@ def _tree_odds(trees: Sequence[BoostedTrees], rows: Floats) -> Floats:
     return np.stack([model(rows) for model in trees], axis=1)
 
 
-def token_scores(text: Prepared, tags: TextScores | None, labels: Sequence[str]) -> tuple[Floats, Ints]:
+def token_scores(text: PreparedText, tags: TextScores | None, labels: Sequence[str]) -> tuple[Floats, Ints]:
     """Where errors would be: by the encoder, but for names, whose edges grammar knows better; else by features."""
     tokens, offsets = feature_token_scores(text, labels)
     if tags is None:
         return tokens, offsets
-    tagged = _carried_over(tags, offsets)
+    tagged = _project_token_scores(tags, offsets)
     for column, label in enumerate(labels):
         is_name = tokens[:, column] * np.array([label == "char"])
         first = 0
@@ -152,7 +152,7 @@ def token_scores(text: Prepared, tags: TextScores | None, labels: Sequence[str])
     return tokens, offsets
 
 
-def _carried_over(tags: TextScores, offsets: Ints) -> Floats:
+def _project_token_scores(tags: TextScores, offsets: Ints) -> Floats:
     """Scores of an encoder's tokens on other tokens: the highest of those that share a character, else 0."""
     first = np.searchsorted(tags.offsets[:, 1], offsets[:, 0], side="right")
     last = np.searchsorted(tags.offsets[:, 0], offsets[:, 1], side="left")
@@ -162,7 +162,7 @@ def _carried_over(tags: TextScores, offsets: Ints) -> Floats:
     return np.array(rows).reshape(len(offsets), -1) if len(rows) else np.zeros((0, len(none)))
 
 
-def feature_token_scores(text: Prepared, labels: Sequence[str]) -> tuple[Floats, Ints]:
+def feature_token_scores(text: PreparedText, labels: Sequence[str]) -> tuple[Floats, Ints]:
     """Where errors would be by the features alone: bare names that are new for `char`, definite nouns for `ref`."""
     known: set[str] = set()
     rows: list[Floats] = []
@@ -190,7 +190,7 @@ def feature_token_scores(text: Prepared, labels: Sequence[str]) -> tuple[Floats,
 # --- fitting -----------------------------------------------------------------------------------------------------
 
 
-def fit_coherence(texts: Sequence[Prepared], split: TextSplit, settings: CoherenceSettings) -> CoherenceModel:
+def fit_coherence(texts: Sequence[PreparedText], split: TextSplit, settings: CoherenceSettings) -> CoherenceModel:
     """Trees and encoder from the split's training texts; mixture and thresholds from its dev texts."""
     train, dev = ([texts[at] for at in part] for part in (split.train, split.dev))
     if not train or not dev:
@@ -198,42 +198,42 @@ def fit_coherence(texts: Sequence[Prepared], split: TextSplit, settings: Coheren
             f"{len(texts)} texts are too few to fit {NAME}: some are needed for thresholds; give 10 or more"
         )
     columns = tuple(dict.fromkeys(name for text in train for row in text.features for name in row))
-    truth = _truth(train, settings.labels)
+    truth = _target_matrix(train, settings.labels)
     rows = np.concatenate([feature_matrix(text.features, columns) for text in train])
     trees = tuple(fit_trees(rows, truth[:, column], settings.trees) for column in range(truth.shape[1]))
     tagger = fit_tagger([text.text for text in train], settings.labels, settings.tagger) if settings.tagger else None
-    return with_mixture(settings, columns, trees, tagger, dev)
+    return calibrate_model(settings, columns, trees, tagger, dev)
 
 
-def with_mixture(
+def calibrate_model(
     settings: CoherenceSettings,
     columns: tuple[str, ...],
     trees: tuple[BoostedTrees, ...],
     tagger: SentenceTagger | None,
-    dev: Sequence[Prepared],
+    dev: Sequence[PreparedText],
 ) -> CoherenceModel:
     """The model whose mixture and thresholds are the best on dev texts."""
-    truth = _truth(dev, settings.labels)
+    truth = _target_matrix(dev, settings.labels)
     odds = [np.concatenate([_tree_odds(trees, feature_matrix(text.features, columns)) for text in dev])]
     if tagger:
         odds.append(logit(np.concatenate([scores.sentences for scores in tagger([text.text for text in dev])])))
-    mixtures, thresholds = fitted_mixtures(odds, truth, settings.labels)
+    mixtures, thresholds = fit_mixtures(odds, truth, settings.labels)
     return CoherenceModel(settings, columns, trees, tagger, mixtures, thresholds)
 
 
-def fitted_mixtures(odds: Sequence[Floats], truth: Bools, labels: Sequence[str]) -> tuple[Floats, dict[str, float]]:
+def fit_mixtures(odds: Sequence[Floats], truth: Bools, labels: Sequence[str]) -> tuple[Floats, dict[str, float]]:
     """Mixtures (labels + 1, models + 1) and thresholds by label from each model's log odds (sentences, labels + 1)."""
     stacked = np.stack(odds, axis=-1)
     columns = range(truth.shape[1])
-    mixtures = np.stack([fitted_mixture(stacked[:, at], truth[:, at]) for at in columns])
-    chances = [mixed(stacked[:, at], mixtures[at]) for at in columns]
-    return mixtures, {name: best_threshold(chances[at], truth[:, at]) for at, name in enumerate([*labels, ANY])}
+    mixtures = np.stack([fit_mixture(stacked[:, at], truth[:, at]) for at in columns])
+    chances = [mix_log_odds(stacked[:, at], mixtures[at]) for at in columns]
+    return mixtures, {name: best_threshold(chances[at], truth[:, at]) for at, name in enumerate([*labels, ANY_ERROR])}
 
 
-def _truth(texts: Sequence[Prepared], labels: Sequence[str]) -> Bools:
+def _target_matrix(texts: Sequence[PreparedText], labels: Sequence[str]) -> Bools:
     return np.concatenate([text.text.targets(labels) for text in texts])
 
 
-def fitted_hashes(texts: Sequence[Narrative]) -> tuple[str, ...]:
+def fitted_text_hashes(texts: Sequence[Narrative]) -> tuple[str, ...]:
     """Hashes of texts, for the card."""
     return tuple(text_hash(text.text) for text in texts)

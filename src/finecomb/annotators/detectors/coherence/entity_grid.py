@@ -33,11 +33,11 @@ class EntityGrid:
         Higher is more coherent. The first sentence has none before it, and 0.
         """
         grid = [entity_roles(sentence) for sentence in sentences]
-        return np.array([0.0, *(self._transition(before, after) for before, after in itertools.pairwise(grid))])[
+        return np.array([0.0, *(self._transition_score(before, after) for before, after in itertools.pairwise(grid))])[
             : len(grid)
         ]
 
-    def _transition(self, before: Mapping[str, str], after: Mapping[str, str]) -> float:
+    def _transition_score(self, before: Mapping[str, str], after: Mapping[str, str]) -> float:
         entities = before.keys() | after.keys()
         return sum(
             math.log(self.transitions[ROLES.index(before.get(entity, "-")), ROLES.index(after.get(entity, "-"))])

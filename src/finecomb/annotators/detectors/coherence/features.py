@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from finecomb.annotators.coreference.resolver import sieve
+from finecomb.annotators.coreference.resolver import resolve_coreference
 from finecomb.annotators.detectors.coherence.entity_mentions import (
-    OBJECTS,
-    SUBJECTS,
+    OBJECT_RELATIONS,
+    SUBJECT_RELATIONS,
     NameMention,
     NounMention,
     names,
@@ -28,19 +28,19 @@ from finecomb.annotators.detectors.coherence.grammar_parse import ParsedSentence
 from finecomb.annotators.detectors.coherence.narrative import Narrative
 
 Floats = NDArray[np.float64]
-_CONTENT = frozenset({"NOUN", "VERB", "ADJ", "PROPN"})
-_STARTS = ("PRON", "PROPN", "DET", "ADP", "SCONJ", "ADV", "CCONJ", "NOUN", "VERB")
+_CONTENT_POS = frozenset({"NOUN", "VERB", "ADJ", "PROPN"})
+_OPENING_POS = ("PRON", "PROPN", "DET", "ADP", "SCONJ", "ADV", "CCONJ", "NOUN", "VERB")
 _PERSONAL = frozenset("he she him her his hers they them their theirs".split())
 _FATAL = frozenset("die kill murder execute drown perish".split())
-_SIEVE_SENTENCES = 8
-_LONG_AGO = 40.0
+_COREFERENCE_WINDOW = 8
+_MAX_NAME_AGE = 40.0
 POSITIONAL = frozenset({"position", "position.log", "opens", "first", "segment", "in.segment"})
 """Features that say where a sentence stands, and nothing of what it says."""
-_NOMINAL = ("tion", "ment", "ance", "ence", "ing", "al", "ure", "sion")
+_NOMINAL_SUFFIXES = ("tion", "ment", "ance", "ence", "ing", "al", "ure", "sion")
 
 
 @dataclass(slots=True)
-class _Memory:
+class _DiscourseMemory:
     """What a reader knows before a sentence."""
 
     names: dict[str, int] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class _Memory:
     subjects: frozenset[str] = frozenset()
     """Of the last sentence."""
 
-    def knows(self, word: str) -> bool:
+    def knows_word(self, word: str) -> bool:
         """Whether a word was part of a name or of what was told."""
         return word in self.lemmas or word in self.names
 
@@ -77,10 +77,15 @@ class SentenceFacts:
     """Subject, verb and object of each clause, and whether it is negated."""
 
 
-def sentence_facts(sentence: ParsedSentence) -> SentenceFacts:
+def extract_sentence_facts(sentence: ParsedSentence) -> SentenceFacts:
     """The facts of one sentence."""
     return SentenceFacts(
-        sentence, names(sentence), list(nouns(sentence)), _content(sentence), _subjects(sentence), _events(sentence)
+        sentence,
+        names(sentence),
+        list(nouns(sentence)),
+        _content_lemmas(sentence),
+        _subjects(sentence),
+        _events(sentence),
     )
 
 
@@ -89,30 +94,32 @@ NO_FACTS = SentenceFacts((), [], [], frozenset(), frozenset(), [])
 
 def sentence_features(text: Narrative, sentences: Sequence[ParsedSentence]) -> list[dict[str, float]]:
     """Numbers by name for every sentence of a text."""
-    memory = _Memory()
-    facts = [sentence_facts(sentence) for sentence in sentences]
+    memory = _DiscourseMemory()
+    facts = [extract_sentence_facts(sentence) for sentence in sentences]
     rows: list[dict[str, float]] = []
     for at, sentence in enumerate(facts):
-        rows.append(_row(text, facts, at, memory))
-        _remember(memory, sentence, at)
+        rows.append(_feature_row(text, facts, at, memory))
+        _update_memory(memory, sentence, at)
     return rows
 
 
-def last_features(text: Narrative, facts: Sequence[SentenceFacts]) -> dict[str, float]:
+def last_sentence_features(text: Narrative, facts: Sequence[SentenceFacts]) -> dict[str, float]:
     """Numbers by name for the last sentence of a text only."""
-    memory = _Memory()
+    memory = _DiscourseMemory()
     for at, sentence in enumerate(facts[:-1]):
-        _remember(memory, sentence, at)
-    return _row(text, facts, len(facts) - 1, memory)
+        _update_memory(memory, sentence, at)
+    return _feature_row(text, facts, len(facts) - 1, memory)
 
 
-def _row(text: Narrative, facts: Sequence[SentenceFacts], at: int, memory: _Memory) -> dict[str, float]:
+def _feature_row(
+    text: Narrative, facts: Sequence[SentenceFacts], at: int, memory: _DiscourseMemory
+) -> dict[str, float]:
     sentence, before = facts[at], facts[at - 1] if at else NO_FACTS
     return {
-        **_shape(text, at, sentence.tokens, before.tokens), **_name_features(sentence.people, memory, at),
+        **_shape_features(text, at, sentence.tokens, before.tokens), **_name_features(sentence.people, memory, at),
         **_noun_features(sentence.things, memory, at),
-        **_continuity(sentence, before, facts[max(at - 4, 0) : at], memory),
-        **_event_features(sentence, memory), **_person_links(text, at),
+        **_continuity_features(sentence, before, facts[max(at - 4, 0) : at], memory),
+        **_event_features(sentence, memory), **_coreference_features(text, at),
     }  # fmt: skip
 
 
@@ -126,7 +133,7 @@ def feature_matrix(rows: Iterable[Mapping[str, float]], columns: Sequence[str]) 
 # --- families of features ----------------------------------------------------------------------------------------
 
 
-def _shape(text: Narrative, at: int, sentence: ParsedSentence, before: ParsedSentence) -> dict[str, float]:
+def _shape_features(text: Narrative, at: int, sentence: ParsedSentence, before: ParsedSentence) -> dict[str, float]:
     place = text.sentences[at]
     opening = bisect.bisect_left(text.sentences, place.segment, key=lambda sentence: sentence.segment)
     first = next((token.pos for token in sentence if token.pos not in {"PUNCT", "SPACE"}), "")
@@ -135,7 +142,7 @@ def _shape(text: Narrative, at: int, sentence: ParsedSentence, before: ParsedSen
         "position": float(at), "position.log": math.log1p(at), "opens": float(place.opens), "first": float(at == 0),
         "segment": float(place.segment), "in.segment": float(at - opening),
         "words": float(len(words)), "words.before": float(len(before)),
-        "ends": float(text.words(at)[-1:] in ".!?\"”'’"),
+        "ends": float(text.sentence_text(at)[-1:] in ".!?\"”'’"),
         "quotes": float(sum(token.text in "\"“”‘’" for token in sentence)),
         "capitals": float(sum(token.text.isupper() and len(token.text) > 2 for token in sentence)),
         "verbs": float(sum(token.pos == "VERB" for token in sentence)),
@@ -146,11 +153,11 @@ def _shape(text: Narrative, at: int, sentence: ParsedSentence, before: ParsedSen
         "adverbs": float(sum(token.pos == "ADV" for token in sentence)),
         "passive": float(sum(token.dep == "nsubjpass" for token in sentence)),
         "clauses": float(sum(token.dep in {"advcl", "relcl", "ccomp"} for token in sentence)),
-        **{f"starts.{pos}": float(first == pos) for pos in _STARTS},
+        **{f"starts.{pos}": float(first == pos) for pos in _OPENING_POS},
     }  # fmt: skip
 
 
-def _name_features(people: Sequence[NameMention], memory: _Memory, at: int) -> dict[str, float]:
+def _name_features(people: Sequence[NameMention], memory: _DiscourseMemory, at: int) -> dict[str, float]:
     new = [name for name in people if not name.words & memory.names.keys()]
     fresh = _first_mentions(new)
     persons = [name for name in fresh if name.kind == "person"]
@@ -173,7 +180,7 @@ def _name_features(people: Sequence[NameMention], memory: _Memory, at: int) -> d
         "places.new": float(sum(name.kind == "place" for name in fresh)),
         "others.new": float(sum(name.kind == "other" for name in fresh)),
         "names.partly.new": float(sum(any(word not in memory.names for word in name.words) for name in known)),
-        "names.age.max": float(max(ages, default=0)), "names.age.min": float(min(ages, default=_LONG_AGO)),
+        "names.age.max": float(max(ages, default=0)), "names.age.min": float(min(ages, default=_MAX_NAME_AGE)),
         "names.known.ever": float(len(memory.names)),
         "undescribed.again": float(sum(not name.words & memory.described for name in known)),
     }  # fmt: skip
@@ -188,7 +195,7 @@ def _first_mentions(people: Sequence[NameMention]) -> list[NameMention]:
     return kept
 
 
-def _noun_features(things: Sequence[NounMention], memory: _Memory, at: int) -> dict[str, float]:
+def _noun_features(things: Sequence[NounMention], memory: _DiscourseMemory, at: int) -> dict[str, float]:
     row: dict[str, float] = {"nouns": float(len(things))}
     for kind in ("definite", "demonstrative", "possessive", "indefinite", "bare"):
         phrases = [noun for noun in things if noun.determiner == kind]
@@ -196,18 +203,18 @@ def _noun_features(things: Sequence[NounMention], memory: _Memory, at: int) -> d
         row[f"nouns.{kind}"] = float(len(phrases))
         row[f"nouns.{kind}.new"] = float(len(new))
         row[f"nouns.{kind}.new.bare"] = float(sum(not noun.explained for noun in new))
-        row[f"nouns.{kind}.new.event"] = float(sum(noun.lemma.endswith(_NOMINAL) for noun in new))
+        row[f"nouns.{kind}.new.event"] = float(sum(noun.lemma.endswith(_NOMINAL_SUFFIXES) for noun in new))
         row[f"nouns.{kind}.new.subject"] = float(sum(noun.role == "S" for noun in new))
     ages = [at - memory.lemmas[noun.lemma] for noun in things if noun.lemma in memory.lemmas]
     return row | {"nouns.age.max": float(max(ages, default=0)), "nouns.known": len(ages) / max(len(things), 1)}
 
 
-def _continuity(
-    sentence: SentenceFacts, before: SentenceFacts, recent: Sequence[SentenceFacts], memory: _Memory
+def _continuity_features(
+    sentence: SentenceFacts, before: SentenceFacts, recent: Sequence[SentenceFacts], memory: _DiscourseMemory
 ) -> dict[str, float]:
     content, subjects = sentence.content, sentence.subjects
     wider = frozenset().union(*(other.content for other in recent))
-    spoken = [token for token in sentence.tokens if token.dep in SUBJECTS]
+    spoken = [token for token in sentence.tokens if token.dep in SUBJECT_RELATIONS]
     words = frozenset().union(*(name.words for name in sentence.people))
     last = frozenset().union(*(name.words for name in before.people))
     return {
@@ -217,7 +224,7 @@ def _continuity(
         "new.content": float(sum(lemma not in memory.lemmas for lemma in content)),
         "subject.same": float(bool(subjects & memory.subjects)),
         "subject.pronoun": float(any(token.pos == "PRON" for token in spoken)),
-        "subject.new": float(bool(subjects) and not any(map(memory.knows, subjects))),
+        "subject.new": float(bool(subjects) and not any(map(memory.knows_word, subjects))),
         "subject.in.last": float(bool(subjects & (before.content | last))),
         "people.shared.before": float(len(words & last)),
         "people.gone": float(len(last - words)),
@@ -225,12 +232,12 @@ def _continuity(
     }
 
 
-def _content(sentence: ParsedSentence) -> frozenset[str]:
-    return frozenset(token.lemma for token in sentence if token.pos in _CONTENT and len(token.lemma) > 1)
+def _content_lemmas(sentence: ParsedSentence) -> frozenset[str]:
+    return frozenset(token.lemma for token in sentence if token.pos in _CONTENT_POS and len(token.lemma) > 1)
 
 
 def _subjects(sentence: ParsedSentence) -> frozenset[str]:
-    return frozenset(token.text.lower() for token in sentence if token.dep in SUBJECTS and token.pos != "PRON")
+    return frozenset(token.text.lower() for token in sentence if token.dep in SUBJECT_RELATIONS and token.pos != "PRON")
 
 
 def _events(sentence: ParsedSentence) -> list[tuple[tuple[str, str, str], bool]]:
@@ -240,20 +247,22 @@ def _events(sentence: ParsedSentence) -> list[tuple[tuple[str, str, str], bool]]
         if token.pos not in {"VERB", "AUX"} or token.dep in {"aux", "auxpass"}:
             continue
         children = [other for place, other in enumerate(sentence) if other.head == at and place != at]
-        subject = _word(children, SUBJECTS)
+        subject = _child_word(children, SUBJECT_RELATIONS)
         if subject or token.pos == "VERB":
             negated = any(child.dep == "neg" for child in children)
-            events.append(((subject, token.lemma, _word(children, OBJECTS | {"attr", "acomp"})), negated))
+            events.append(
+                ((subject, token.lemma, _child_word(children, OBJECT_RELATIONS | {"attr", "acomp"})), negated)
+            )
     return events
 
 
-def _word(children: Sequence[ParsedToken], deps: Set[str]) -> str:
+def _child_word(children: Sequence[ParsedToken], deps: Set[str]) -> str:
     return next(
         (child.text.lower() if child.pos == "PROPN" else child.lemma for child in children if child.dep in deps), ""
     )
 
 
-def _event_features(sentence: SentenceFacts, memory: _Memory) -> dict[str, float]:
+def _event_features(sentence: SentenceFacts, memory: _DiscourseMemory) -> dict[str, float]:
     events, people = sentence.events, sentence.people
     acting = {event[0] for event, _ in events}
     again = sum(memory.events[event] > 0 for event, _ in events if all(event))
@@ -271,15 +280,15 @@ def _event_features(sentence: SentenceFacts, memory: _Memory) -> dict[str, float
     }  # fmt: skip
 
 
-def _known_attributes(name: NameMention, memory: _Memory) -> set[str]:
+def _known_attributes(name: NameMention, memory: _DiscourseMemory) -> set[str]:
     return set().union(*(memory.attributes.get(word, set()) for word in name.words)) if name.words else set()
 
 
-def _person_links(text: Narrative, at: int) -> dict[str, float]:
+def _coreference_features(text: Narrative, at: int) -> dict[str, float]:
     """What the resolver of persons says about the sentence, given the last few sentences and none that follows."""
-    begin = text.sentences[max(at - _SIEVE_SENTENCES + 1, 0)].start
+    begin = text.sentences[max(at - _COREFERENCE_WINDOW + 1, 0)].start
     sentence = text.sentences[at]
-    chains = sieve(text.text[begin : sentence.end])
+    chains = resolve_coreference(text.text[begin : sentence.end])
     inside = [[begin + start for start, _ in chain] for chain in chains]
     linked = [starts for starts in inside if starts[0] < sentence.start <= starts[-1]]
     last = text.sentences[at - 1].start if at else sentence.start
@@ -294,7 +303,7 @@ def _person_links(text: Narrative, at: int) -> dict[str, float]:
 
 
 def _pronoun_starts(text: Narrative, at: int) -> Iterator[int]:
-    start, words = text.sentences[at].start, text.words(at)
+    start, words = text.sentences[at].start, text.sentence_text(at)
     place = 0
     for word in words.split():
         place = words.index(word, place)
@@ -303,7 +312,7 @@ def _pronoun_starts(text: Narrative, at: int) -> Iterator[int]:
         place += len(word)
 
 
-def _remember(memory: _Memory, sentence: SentenceFacts, at: int) -> None:
+def _update_memory(memory: _DiscourseMemory, sentence: SentenceFacts, at: int) -> None:
     for name in sentence.people:
         memory.names |= dict.fromkeys(name.words, at)
         if name.described:

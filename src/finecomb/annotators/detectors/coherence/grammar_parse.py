@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from finecomb.annotators.detectors.coherence.narrative import Narrative
-from finecomb.annotators.model_loading import PARSER, spacy_pipeline
+from finecomb.annotators.model_loading import DEFAULT_PARSER, spacy_pipeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +34,19 @@ class ParsedToken:
 ParsedSentence = tuple[ParsedToken, ...]
 
 
-def parsed(texts: Sequence[Narrative], user: str, name: str = PARSER) -> Iterator[list[ParsedSentence]]:
+def parse_narratives(
+    texts: Sequence[Narrative], user: str, name: str = DEFAULT_PARSER
+) -> Iterator[list[ParsedSentence]]:
     """The sentences of each text as tokens with grammar; sentence ends are ours and not the parser's."""
     pipeline = spacy_pipeline(name, user)
     for text in texts:
-        documents = [_unsplit(pipeline, text.words(at)) for at in range(len(text.sentences))]
+        documents = [_make_single_sentence(pipeline, text.sentence_text(at)) for at in range(len(text.sentences))]
         starts = [sentence.start for sentence in text.sentences]
         sentences = zip(pipeline.pipe(documents), starts, strict=True)
         yield [tuple(_tokens(document, start)) for document, start in sentences]
 
 
-def _unsplit(pipeline: Any, words: str) -> Any:
+def _make_single_sentence(pipeline: Any, words: str) -> Any:
     """A document of spaCy that the parser may not cut into several sentences."""
     document = pipeline.make_doc(words)
     for token in document[1:]:

@@ -15,12 +15,12 @@ from finecomb.core.sentences import sentences
 
 LABELS = ("char", "scene", "ref", "incon")
 """The four coherence errors that the paper's models predict (section 5)."""
-ANY = "any"
+ANY_ERROR = "any"
 """Whether a sentence has any of the errors."""
 WHOLE_SENTENCE = "scene"
 """The label whose span is always the whole sentence (section 5.1)."""
 
-LONGEST = 3000
+MAX_SENTENCE_LENGTH = 3000
 """Characters that a sentence may have."""
 
 Bools = NDArray[np.bool_]
@@ -64,7 +64,7 @@ class Narrative:
     group: str = ""
     """Texts of one group, e.g. summaries of one book, are never split over training and test."""
 
-    def words(self, at: int) -> str:
+    def sentence_text(self, at: int) -> str:
         """The sentence at `at`."""
         return self.text[self.sentences[at].start : self.sentences[at].end]
 
@@ -74,7 +74,9 @@ class Narrative:
         return np.array(rows, dtype=bool).reshape(len(rows), len(labels) + 1)
 
 
-def narrative(document: Document, marks: Iterable[Mark] = (), group: str = "", segments: bool = True) -> Narrative:
+def build_narrative(
+    document: Document, marks: Iterable[Mark] = (), group: str = "", segments: bool = True
+) -> Narrative:
     """A document in sentences; `segments=False` forgets where its segments begin."""
     spans = [MarkedSpan(span.start, span.end, mark.label or "") for mark in marks for span in mark.spans]
     starts = sorted(segment.start for segment in document.segments) if segments else []
@@ -82,21 +84,21 @@ def narrative(document: Document, marks: Iterable[Mark] = (), group: str = "", s
     for start, end in _bounded_sentences(document.text):
         segment = max(bisect.bisect_right(starts, start) - 1, 0)
         opens = not rows or segment != rows[-1].segment
-        rows.append(NarrativeSentence(start, end, segment, opens, _inside(spans, start, end)))
+        rows.append(NarrativeSentence(start, end, segment, opens, _clip_spans(spans, start, end)))
     return Narrative(document.id, document.text, tuple(rows), group or document.id)
 
 
 def _bounded_sentences(text: str) -> Iterator[tuple[int, int]]:
     """Sentences; one that never ends is cut at a blank, since grammar costs more the longer it is."""
     for start, end in sentences(text).tolist():
-        while end - start > LONGEST:
-            cut = max(text.rfind(" ", start, start + LONGEST), start + LONGEST // 2)
+        while end - start > MAX_SENTENCE_LENGTH:
+            cut = max(text.rfind(" ", start, start + MAX_SENTENCE_LENGTH), start + MAX_SENTENCE_LENGTH // 2)
             yield start, cut
             start = cut + 1
         yield start, end
 
 
-def _inside(spans: Iterable[MarkedSpan], start: int, end: int) -> tuple[MarkedSpan, ...]:
+def _clip_spans(spans: Iterable[MarkedSpan], start: int, end: int) -> tuple[MarkedSpan, ...]:
     return tuple(
         MarkedSpan(max(span.start, start), min(span.end, end), span.label)
         for span in spans
@@ -104,7 +106,7 @@ def _inside(spans: Iterable[MarkedSpan], start: int, end: int) -> tuple[MarkedSp
     )
 
 
-def narratives(
+def build_narratives(
     documents: Iterable[Document],
     annotations: Iterable[Annotation],
     groups: Mapping[str, str] | None = None,
@@ -116,7 +118,7 @@ def narratives(
     for annotation in annotations:
         marks.setdefault(annotation.document, []).extend(mark for mark in annotation.marks if mark.label in labels)
     return [
-        narrative(document, marks[document.id], (groups or {}).get(document.id, ""), segments)
+        build_narrative(document, marks[document.id], (groups or {}).get(document.id, ""), segments)
         for document in documents
         if document.id in marks
     ]

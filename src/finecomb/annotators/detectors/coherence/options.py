@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from finecomb.annotators.model_loading import CAUSAL, ENCODER
+from finecomb.annotators.model_loading import DEFAULT_CAUSAL_MODEL, DEFAULT_ENCODER
 from finecomb.core.errors import FinecombError
 from finecomb.core.options import option
 
-NONE = "none"
+NO_MODEL = "none"
 DEV_SHARE = 0.1
 """The share of the groups outside a test that thresholds come from."""
 
 
-def _threshold_fits(threshold: float | None) -> None:
+def _check_threshold(threshold: float | None) -> None:
     if threshold is not None and not 0 <= threshold <= 1:
         raise FinecombError(f"--threshold {threshold:g}: how sure to be is a number from 0 to 1")
 
@@ -28,7 +28,7 @@ class SentenceDetectorOptions:
     threshold: float | None = option(None, "Mark only what is at least this sure, from 0 to 1.")
 
     def __post_init__(self) -> None:
-        _threshold_fits(self.threshold)
+        _check_threshold(self.threshold)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,12 @@ class CoherenceOptions(SplitOptions):
     """Options of fitting the embedded detector."""
 
     spans: bool = option(True, "Learn types and spans too; without, only whether a sentence is coherent.")
-    encoder: str = option(ENCODER, "The encoder that is fine-tuned, by public name or folder; none: features alone.")
-    surprisal: str = option(NONE, f"A causal language model whose surprisal is a feature, e.g. {CAUSAL}.")
+    encoder: str = option(
+        DEFAULT_ENCODER, "The encoder that is fine-tuned, by public name or folder; none: features alone."
+    )
+    surprisal: str = option(
+        NO_MODEL, f"A causal language model whose surprisal is a feature, e.g. {DEFAULT_CAUSAL_MODEL}."
+    )
     segments: bool = option(True, "Let it know where segments begin.")
     epochs: int = option(3, "How often the encoder sees each text.", minimum=1)
 
@@ -55,7 +59,7 @@ class CoherenceOptions(SplitOptions):
 class SurprisalOptions(SplitOptions):
     """Options of fitting the threshold of surprisal."""
 
-    model: str = option(CAUSAL, "A Hugging Face model by name, or a folder.")
+    model: str = option(DEFAULT_CAUSAL_MODEL, "A Hugging Face model by name, or a folder.")
     per: Literal["token", "sentence"] = option("token", "Mean over a sentence's tokens, or the sum: -log P(s|c).")
 
 
@@ -82,7 +86,7 @@ class SyntheticOptions(SplitOptions):
 class SequenceOptions(SplitOptions):
     """Options of fine-tuning a Hugging Face model in the paper's format."""
 
-    model: str = option(ENCODER, "A Hugging Face model by name, or a folder.")
+    model: str = option(DEFAULT_ENCODER, "A Hugging Face model by name, or a folder.")
     form: Literal["encoder", "seq2seq"] = option("encoder", "A head on an encoder, or a model that writes its verdict.")
     spans: bool = option(True, "Learn types and spans too; without, only whether a sentence is coherent.")
     epochs: int = option(5, "How often it sees each sentence (Table 9: 5).", minimum=1)

@@ -8,18 +8,18 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from finecomb.annotators.detectors.coherence.narrative import (
-    ANY,
+    ANY_ERROR,
     WHOLE_SENTENCE,
     Narrative,
     NarrativeSentence,
-    narrative,
+    build_narrative,
 )
 from finecomb.annotators.detectors.coherence.sentence_scores import Floats, SentenceScorer, TextScores
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, Mark, Unit
 from finecomb.core.span import Span
 
-_SEVERAL_NAMES = "char"
+_MULTI_SPAN_LABEL = "char"
 NO_TYPE = "no type"
 """What a mark of a detector that knows no types votes for."""
 _WORD = re.compile(r"\w")
@@ -50,30 +50,30 @@ class SentenceDetector:
 
     def annotations(self, documents: Sequence[Document]) -> Iterator[Annotation]:
         """Several texts at once, which is quicker."""
-        texts = [narrative(document, segments=self.segments) for document in documents]
+        texts = [build_narrative(document, segments=self.segments) for document in documents]
         for text, scores in zip(texts, self.scorer(texts), strict=True):
             yield self._annotation(text, scores)
 
     def _annotation(self, text: Narrative, scores: TextScores) -> Annotation:
-        columns = [*self.labels, ANY]
+        columns = [*self.labels, ANY_ERROR]
         units = tuple(
-            Unit(start=sentence.start, end=sentence.end, scores=_by_name(columns, row))
+            Unit(start=sentence.start, end=sentence.end, scores=_scores_by_name(columns, row))
             for sentence, row in zip(text.sentences, scores.sentences, strict=True)
         )
         marked = [
             (span, label, float(row[at]))
             for sentence, row in zip(text.sentences, scores.sentences, strict=True)
-            for at, label in enumerate(self.labels or [ANY])
+            for at, label in enumerate(self.labels or [ANY_ERROR])
             if row[at] >= self.thresholds[label]
-            for span in spans_in(text, sentence, scores, label, at)
+            for span in error_spans(text, sentence, scores, label, at)
         ]
         marks = tuple(
             Mark(
                 id=f"{text.id}/{self.name}/{number}",
                 spans=(Span(*span),),
                 quotes=(text.text[slice(*span)],),
-                label=None if label == ANY else label,
-                label_votes={NO_TYPE: 1} if label == ANY else None,
+                label=None if label == ANY_ERROR else label,
+                label_votes={NO_TYPE: 1} if label == ANY_ERROR else None,
                 confidence=round(chance, 4),
             )
             for number, (span, label, chance) in enumerate(marked, 1)
@@ -88,17 +88,17 @@ class SentenceDetector:
         )
 
 
-def _by_name(columns: Sequence[str], row: Floats) -> dict[str, float]:
+def _scores_by_name(columns: Sequence[str], row: Floats) -> dict[str, float]:
     return {name: round(float(value), 4) for name, value in zip(columns, row, strict=True)}
 
 
-def spans_in(
+def error_spans(
     text: Narrative, sentence: NarrativeSentence, scores: TextScores, label: str, column: int
 ) -> list[tuple[int, int]]:
     """The words of a sentence that an error covers: those of the likeliest tokens, or the sentence without tokens."""
     first_token = int(np.searchsorted(scores.offsets[:, 0], sentence.start, side="left"))
     inside = slice(first_token, int(np.searchsorted(scores.offsets[:, 1], sentence.end, side="right")))
-    if label in (ANY, WHOLE_SENTENCE) or inside.start >= inside.stop:
+    if label in (ANY_ERROR, WHOLE_SENTENCE) or inside.start >= inside.stop:
         return [(sentence.start, sentence.end)]
     chances, offsets = scores.tokens[inside, column], scores.offsets[inside]
     if not chances.any():
@@ -106,14 +106,14 @@ def spans_in(
     high = chances >= 0.5 * chances.max()
     edges = np.flatnonzero(np.diff(np.concatenate([[0], high.astype(int), [0]])))
     runs = [(int(first), int(last)) for first, last in zip(edges[::2], edges[1::2], strict=True)]
-    runs = _without_gaps(runs)
+    runs = _merge_close_runs(runs)
     best = max(runs, key=lambda run: chances[run[0] : run[1]].max())
-    chosen = [run for run in runs if label == _SEVERAL_NAMES or run == best]
-    widened = [_whole_words(text.text, int(offsets[first, 0]), int(offsets[last - 1, 1])) for first, last in chosen]
+    chosen = [run for run in runs if label == _MULTI_SPAN_LABEL or run == best]
+    widened = [_extend_to_words(text.text, int(offsets[first, 0]), int(offsets[last - 1, 1])) for first, last in chosen]
     return list(dict.fromkeys(widened))
 
 
-def _without_gaps(runs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def _merge_close_runs(runs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Runs of tokens; two with one token between them are one."""
     joined: list[tuple[int, int]] = []
     for first, last in runs:
@@ -124,7 +124,7 @@ def _without_gaps(runs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return joined
 
 
-def _whole_words(text: str, start: int, end: int) -> tuple[int, int]:
+def _extend_to_words(text: str, start: int, end: int) -> tuple[int, int]:
     while start > 0 and _WORD.match(text[start - 1]) and _WORD.match(text[start]):
         start -= 1
     while end < len(text) and _WORD.match(text[end]) and _WORD.match(text[end - 1]):

@@ -36,7 +36,7 @@ class SentenceScorer(typing.Protocol):
         ...
 
 
-def only_sentences(chances: Floats) -> TextScores:
+def sentence_only_scores(chances: Floats) -> TextScores:
     """Scores of a model that gives no spans: chances (sentences,) or (sentences, labels + 1)."""
     rows = chances[:, None] if chances.ndim == 1 else chances
     return TextScores(rows, np.zeros((0, rows.shape[1] - 1)), np.zeros((0, 2), dtype=np.int64))
@@ -55,7 +55,7 @@ def sigmoid(odds: Floats) -> Floats:
     return chances
 
 
-def fitted_mixture(odds: Floats, truth: Bools, ridge: float = 3.0) -> Floats:
+def fit_mixture(odds: Floats, truth: Bools, ridge: float = 3.0) -> Floats:
     """Weights (models + 1,) by which log odds (examples, models) become calibrated ones, the constant last.
 
     Logistic regression with a ridge towards the plain mean: with few examples the models simply share.
@@ -75,7 +75,7 @@ def fitted_mixture(odds: Floats, truth: Bools, ridge: float = 3.0) -> Floats:
     return weights
 
 
-def mixed(odds: Floats, weights: Floats) -> Floats:
+def mix_log_odds(odds: Floats, weights: Floats) -> Floats:
     """Chances from log odds (examples, models) and a mixture's weights."""
     return sigmoid(odds @ weights[:-1] + weights[-1])
 

@@ -13,25 +13,25 @@ from finecomb.annotators.detectors.coherence.entity_grid import EntityGrid, fit_
 from finecomb.annotators.detectors.coherence.features import (
     POSITIONAL,
     SentenceFacts,
+    extract_sentence_facts,
     feature_matrix,
-    last_features,
-    sentence_facts,
+    last_sentence_features,
     sentence_features,
 )
-from finecomb.annotators.detectors.coherence.grammar_parse import ParsedSentence, parsed
-from finecomb.annotators.detectors.coherence.narrative import ANY, Narrative
+from finecomb.annotators.detectors.coherence.grammar_parse import ParsedSentence, parse_narratives
+from finecomb.annotators.detectors.coherence.narrative import ANY_ERROR, Narrative
 from finecomb.annotators.detectors.coherence.sentence_scores import (
     Bools,
     Floats,
     TextScores,
     best_threshold,
-    fitted_mixture,
-    mixed,
-    only_sentences,
+    fit_mixture,
+    mix_log_odds,
+    sentence_only_scores,
 )
-from finecomb.annotators.detectors.coherence.surprisal import Surprisals, TokenSurprisals, sentence_surprisals
+from finecomb.annotators.detectors.coherence.surprisal import SurprisalScorer, TokenSurprisals, sentence_surprisals
 from finecomb.annotators.detectors.coherence.synthetic_errors import (
-    Negatives,
+    NegativeKind,
     SyntheticExample,
     example_text,
     synthetic_examples,
@@ -39,7 +39,7 @@ from finecomb.annotators.detectors.coherence.synthetic_errors import (
 from finecomb.annotators.detectors.model_folder import DetectorCard, StoredModel
 from finecomb.core.errors import FinecombError
 
-_FLATTEST = 0.01
+_MIN_SLOPE = 0.01
 """The least that one standard deviation of a score adds to the log odds."""
 
 
@@ -52,28 +52,28 @@ class ScoreCalibration:
     threshold: float
 
     @classmethod
-    def of(cls, scores: Floats, truth: Bools) -> ScoreCalibration:
+    def from_scores(cls, scores: Floats, truth: Bools) -> ScoreCalibration:
         """From scores of dev sentences: the threshold with the highest F1 there.
 
         A higher score never means a lower chance, whatever dev says: that is what the score was made for.
         """
         scale = float(scores.std()) or 1.0
         centred = (scores - scores.mean()) / scale
-        slope, constant = fitted_mixture(centred[:, None], truth, ridge=1e-3)
-        slope = max(float(slope), _FLATTEST)
+        slope, constant = fit_mixture(centred[:, None], truth, ridge=1e-3)
+        slope = max(float(slope), _MIN_SLOPE)
         mixture = np.array([slope / scale, float(constant) - slope * float(scores.mean()) / scale])
-        return cls(mixture, best_threshold(mixed(scores[:, None], mixture), truth))
+        return cls(mixture, best_threshold(mix_log_odds(scores[:, None], mixture), truth))
 
     def __call__(self, scores: Floats) -> TextScores:
         """Chances of the sentences of a text."""
-        return only_sentences(mixed(scores.reshape(-1, 1), self.mixture))
+        return sentence_only_scores(mix_log_odds(scores.reshape(-1, 1), self.mixture))
 
     @property
     def thresholds(self) -> dict[str, float]:
         """By label; the only one is `any`."""
-        return {ANY: self.threshold}
+        return {ANY_ERROR: self.threshold}
 
-    def settings(self) -> dict[str, Any]:
+    def to_settings(self) -> dict[str, Any]:
         """For storage."""
         return {"mixture": self.mixture.tolist(), "threshold": self.threshold}
 
@@ -83,7 +83,7 @@ class ScoreCalibration:
         return cls(np.array(settings["mixture"], dtype=np.float64), float(settings["threshold"]))
 
 
-def _dev_truth(texts: Sequence[Narrative]) -> Bools:
+def _incoherence_targets(texts: Sequence[Narrative]) -> Bools:
     return np.concatenate([text.targets(())[:, -1] for text in texts])
 
 
@@ -98,16 +98,16 @@ class SurprisalModel:
 
     def __call__(self, texts: Sequence[Narrative]) -> list[TextScores]:
         """Scores of every text."""
-        return self.scored(texts, Surprisals.of(self.model)(texts))
+        return self.score_surprisals(texts, SurprisalScorer.from_pretrained(self.model)(texts))
 
-    def scored(self, texts: Sequence[Narrative], surprisals: Sequence[TokenSurprisals]) -> list[TextScores]:
+    def score_surprisals(self, texts: Sequence[Narrative], surprisals: Sequence[TokenSurprisals]) -> list[TextScores]:
         """Scores of texts whose surprisals are known."""
         pairs = zip(texts, surprisals, strict=True)
         return [self.calibration(sentence_surprisals(text, nats, self.whole)) for text, nats in pairs]
 
-    def stored(self, card: DetectorCard) -> StoredModel:
+    def to_stored(self, card: DetectorCard) -> StoredModel:
         """For a folder."""
-        return StoredModel(card, {"model": self.model, "whole": self.whole, **self.calibration.settings()})
+        return StoredModel(card, {"model": self.model, "whole": self.whole, **self.calibration.to_settings()})
 
     @classmethod
     def from_stored(cls, stored: StoredModel) -> SurprisalModel:
@@ -121,7 +121,7 @@ def fit_surprisal(
 ) -> SurprisalModel:
     """The threshold from dev texts; nothing else is learnt."""
     scores = [sentence_surprisals(text, nats, whole) for text, nats in zip(dev, surprisals, strict=True)]
-    return SurprisalModel(model, whole, ScoreCalibration.of(np.concatenate(scores), _dev_truth(dev)))
+    return SurprisalModel(model, whole, ScoreCalibration.from_scores(np.concatenate(scores), _incoherence_targets(dev)))
 
 
 @dataclass(frozen=True)
@@ -133,15 +133,15 @@ class EntityGridModel:
 
     def __call__(self, texts: Sequence[Narrative]) -> list[TextScores]:
         """Scores of every text."""
-        return self.scored(list(parsed(texts, "entity-grid")))
+        return self.score_parses(list(parse_narratives(texts, "entity-grid")))
 
-    def scored(self, texts: Sequence[Sequence[ParsedSentence]]) -> list[TextScores]:
+    def score_parses(self, texts: Sequence[Sequence[ParsedSentence]]) -> list[TextScores]:
         """Scores of texts that have been parsed."""
         return [self.calibration(-self.grid(sentences)) for sentences in texts]
 
-    def stored(self, card: DetectorCard) -> StoredModel:
+    def to_stored(self, card: DetectorCard) -> StoredModel:
         """For a folder."""
-        return StoredModel(card, self.calibration.settings(), {"transitions": self.grid.transitions})
+        return StoredModel(card, self.calibration.to_settings(), {"transitions": self.grid.transitions})
 
     @classmethod
     def from_stored(cls, stored: StoredModel) -> EntityGridModel:
@@ -149,7 +149,7 @@ class EntityGridModel:
         return cls(EntityGrid(stored.arrays["transitions"]), ScoreCalibration.from_settings(stored.settings))
 
 
-def fit_grid(
+def fit_entity_grid_model(
     real: Sequence[Sequence[ParsedSentence]],
     dev: Sequence[Narrative],
     parses: Sequence[Sequence[ParsedSentence]],
@@ -157,31 +157,31 @@ def fit_grid(
     """Transitions from real texts, the threshold from dev texts."""
     grid = fit_entity_grid(real)
     scores = np.concatenate([-grid(sentences) for sentences in parses])
-    return EntityGridModel(grid, ScoreCalibration.of(scores, _dev_truth(dev)))
+    return EntityGridModel(grid, ScoreCalibration.from_scores(scores, _incoherence_targets(dev)))
 
 
 @dataclass(frozen=True)
 class SyntheticModel:
     """Marks sentences that look like those whose context was damaged on purpose."""
 
-    negatives: Negatives
+    negatives: NegativeKind
     columns: tuple[str, ...]
     trees: BoostedTrees
     calibration: ScoreCalibration
 
     def __call__(self, texts: Sequence[Narrative]) -> list[TextScores]:
         """Scores of every text."""
-        pairs = zip(texts, parsed(texts, "synthetic"), strict=True)
-        return self.scored([sentence_features(text, sentences) for text, sentences in pairs])
+        pairs = zip(texts, parse_narratives(texts, "synthetic"), strict=True)
+        return self.score_features([sentence_features(text, sentences) for text, sentences in pairs])
 
-    def scored(self, features: Sequence[Sequence[Mapping[str, float]]]) -> list[TextScores]:
+    def score_features(self, features: Sequence[Sequence[Mapping[str, float]]]) -> list[TextScores]:
         """Scores of texts whose features are known."""
         return [self.calibration(self.trees(feature_matrix(rows, self.columns))) for rows in features]
 
-    def stored(self, card: DetectorCard) -> StoredModel:
+    def to_stored(self, card: DetectorCard) -> StoredModel:
         """For a folder."""
-        settings = {"negatives": self.negatives, "columns": list(self.columns), **self.calibration.settings()}
-        return StoredModel(card, settings, self.trees.arrays())
+        settings = {"negatives": self.negatives, "columns": list(self.columns), **self.calibration.to_settings()}
+        return StoredModel(card, settings, self.trees.to_arrays())
 
     @classmethod
     def from_stored(cls, stored: StoredModel) -> SyntheticModel:
@@ -199,11 +199,11 @@ class SyntheticRows:
     damaged: Bools
 
 
-def synthetic_rows(
-    texts: Sequence[Narrative], parses: Sequence[Sequence[ParsedSentence]], negatives: Negatives, seed: int
+def build_synthetic_rows(
+    texts: Sequence[Narrative], parses: Sequence[Sequence[ParsedSentence]], negatives: NegativeKind, seed: int
 ) -> SyntheticRows:
     """Examples from coherent texts; where sentences stand is left out, since it would give the damage away."""
-    by_text = {id(text): list(map(sentence_facts, rows)) for text, rows in zip(texts, parses, strict=True)}
+    by_text = {id(text): list(map(extract_sentence_facts, rows)) for text, rows in zip(texts, parses, strict=True)}
     examples = synthetic_examples(texts, negatives, np.random.default_rng(seed))
     rows = [_example_features(text, by_text[id(text)], example) for text, example in examples]
     return SyntheticRows(rows, np.array([not example.coherent for _, example in examples], dtype=bool))
@@ -211,13 +211,13 @@ def synthetic_rows(
 
 def _example_features(text: Narrative, facts: Sequence[SentenceFacts], example: SyntheticExample) -> dict[str, float]:
     short = example_text(text, example, len(example.context))
-    features = last_features(short, [*(facts[at] for at in example.context), facts[example.sentence]])
+    features = last_sentence_features(short, [*(facts[at] for at in example.context), facts[example.sentence]])
     return {name: value for name, value in features.items() if name not in POSITIONAL}
 
 
 def fit_synthetic(
     real: SyntheticRows,
-    negatives: Negatives,
+    negatives: NegativeKind,
     dev: Sequence[Narrative],
     features: Sequence[Sequence[Mapping[str, float]]],
     seed: int,
@@ -228,4 +228,4 @@ def fit_synthetic(
     columns = tuple(real.rows[0])
     trees = fit_trees(feature_matrix(real.rows, columns), real.damaged, BoostingSettings(seed=seed))
     scores = np.concatenate([trees(feature_matrix(rows, columns)) for rows in features])
-    return SyntheticModel(negatives, columns, trees, ScoreCalibration.of(scores, _dev_truth(dev)))
+    return SyntheticModel(negatives, columns, trees, ScoreCalibration.from_scores(scores, _incoherence_targets(dev)))

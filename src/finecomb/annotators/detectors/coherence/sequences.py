@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finecomb.annotators.detectors.coherence.narrative import WHOLE_SENTENCE, Narrative
-from finecomb.annotators.detectors.coherence.sentence_scores import Floats, TextScores, only_sentences
-from finecomb.annotators.model_loading import library, pretrained
+from finecomb.annotators.detectors.coherence.sentence_scores import Floats, TextScores, sentence_only_scores
+from finecomb.annotators.model_loading import import_library, load_pretrained
 from finecomb.core.tokens import words as tokenised
 
 NAME = "transformer"
 Form = Literal["encoder", "seq2seq"]
-SEPARATOR, BETWEEN = "[SEP]", "[sep]"
+SEPARATOR, ERROR_SEPARATOR = "[SEP]", "[sep]"
 COHERENT, INCOHERENT = "Yes", "No"
 
 
@@ -50,7 +50,7 @@ def error_name(label: str) -> str:
 def source_text(text: Narrative, at: int) -> str:
     """What a model reads for one sentence; the context's beginning is what is cut where it is too long."""
     context = text.text[: text.sentences[at].start].strip()
-    return f"{' '.join(context.split())} {SEPARATOR} {' '.join(text.words(at).split())}".strip()
+    return f"{' '.join(context.split())} {SEPARATOR} {' '.join(text.sentence_text(at).split())}".strip()
 
 
 def target_text(text: Narrative, at: int, labels: Sequence[str]) -> str:
@@ -68,7 +68,7 @@ def target_text(text: Narrative, at: int, labels: Sequence[str]) -> str:
         else f"{error_name(span.label)} {text.text[span.start : span.end]}"
         for span in spans
     ]
-    return f"{INCOHERENT} {f' {BETWEEN} '.join(dict.fromkeys(errors))}" if labels else INCOHERENT
+    return f"{INCOHERENT} {f' {ERROR_SEPARATOR} '.join(dict.fromkeys(errors))}" if labels else INCOHERENT
 
 
 def read_target(output: str, labels: Sequence[str]) -> list[tuple[str, str]]:
@@ -77,7 +77,7 @@ def read_target(output: str, labels: Sequence[str]) -> list[tuple[str, str]]:
     if verdict.lower() != INCOHERENT.lower():
         return []
     known = {error_name(label).lower(): label for label in labels}
-    pairs = [part.strip().partition(" ") for part in re.split(re.escape(BETWEEN), rest, flags=re.IGNORECASE)]
+    pairs = [part.strip().partition(" ") for part in re.split(re.escape(ERROR_SEPARATOR), rest, flags=re.IGNORECASE)]
     return [(known[name.lower()], words.strip()) for name, _, words in pairs if name.lower() in known]
 
 
@@ -91,9 +91,9 @@ class SequenceModel:
 
     def __call__(self, texts: Sequence[Narrative]) -> list[TextScores]:
         """Scores of every text; a sequence-to-sequence model also gives the words that it copies."""
-        score = _verdicts if self.settings.form == "seq2seq" else _chances
+        score = _generated_scores if self.settings.form == "seq2seq" else _classifier_scores
         self.network.eval()
-        return [score(self, text) if text.sentences else _nothing(self.settings) for text in texts]
+        return [score(self, text) if text.sentences else _empty_scores(self.settings) for text in texts]
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Its weights by name; tensors that a model shares are stored once for each name."""
@@ -102,29 +102,29 @@ class SequenceModel:
     @classmethod
     def from_state(cls, settings: SequenceSettings, state: Mapping[str, NDArray[Any]]) -> SequenceModel:
         """A model with stored weights; its shape and vocabulary come from the model of that name."""
-        torch = library("torch", NAME)
-        tokenizer, network = _pretrained(settings)
+        torch = import_library("torch", NAME)
+        tokenizer, network = _load_network(settings)
         network.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in state.items()})
         return cls(settings, network, tokenizer)
 
 
-def _nothing(settings: SequenceSettings) -> TextScores:
-    return only_sentences(np.zeros((0, len(settings.labels) + 1)))
+def _empty_scores(settings: SequenceSettings) -> TextScores:
+    return sentence_only_scores(np.zeros((0, len(settings.labels) + 1)))
 
 
-def _pretrained(settings: SequenceSettings) -> tuple[Any, Any]:
+def _load_network(settings: SequenceSettings) -> tuple[Any, Any]:
     if settings.form == "seq2seq":
-        return pretrained("AutoModelForSeq2SeqLM", settings.model, NAME)
+        return load_pretrained("AutoModelForSeq2SeqLM", settings.model, NAME)
     heads = {"num_labels": len(settings.labels) + 1, "problem_type": "multi_label_classification"}
-    return pretrained("AutoModelForSequenceClassification", settings.model, NAME, **heads)
+    return load_pretrained("AutoModelForSequenceClassification", settings.model, NAME, **heads)
 
 
 def fit_sequences(texts: Sequence[Narrative], settings: SequenceSettings) -> SequenceModel:
     """Fine-tune on every sentence of the texts, as Table 9 says: Adam, linear decay, batches of 8."""
-    torch = library("torch", NAME)
+    torch = import_library("torch", NAME)
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(settings.seed)
-        tokenizer, network = _pretrained(settings)
+        tokenizer, network = _load_network(settings)
         model = SequenceModel(settings, network, tokenizer)
         places = [(text, at) for text in texts for at in range(len(text.sentences))]
         rng = np.random.default_rng(settings.seed)
@@ -147,7 +147,7 @@ def fit_sequences(texts: Sequence[Narrative], settings: SequenceSettings) -> Seq
 
 def _loss(torch: Any, model: SequenceModel, batch: Sequence[tuple[Narrative, int]]) -> Any:
     labels = model.settings.labels
-    codes = _codes(model, [source_text(text, at) for text, at in batch])
+    codes = _encode_sources(model, [source_text(text, at) for text, at in batch])
     if model.settings.form == "encoder":
         truth = np.stack([text.targets(labels)[at] for text, at in batch]).astype(np.float32)
         return model.network(**codes, labels=torch.from_numpy(truth)).fold_loss
@@ -159,7 +159,7 @@ def _loss(torch: Any, model: SequenceModel, batch: Sequence[tuple[Narrative, int
     return model.network(**codes, labels=right).fold_loss
 
 
-def _codes(model: SequenceModel, sources: Sequence[str]) -> Any:
+def _encode_sources(model: SequenceModel, sources: Sequence[str]) -> Any:
     """Token ids; a source that is too long loses its beginning, never its sentence."""
     model.tokenizer.truncation_side = "left"
     most = min(model.settings.length, model.tokenizer.model_max_length)
@@ -167,19 +167,19 @@ def _codes(model: SequenceModel, sources: Sequence[str]) -> Any:
     return {name: codes[name] for name in ("input_ids", "attention_mask")}
 
 
-def _chances(model: SequenceModel, text: Narrative) -> TextScores:
-    torch = library("torch", NAME)
+def _classifier_scores(model: SequenceModel, text: Narrative) -> TextScores:
+    torch = import_library("torch", NAME)
     rows = []
     with torch.inference_mode():
         for begin in range(0, len(text.sentences), model.settings.batch):
             places = range(begin, min(begin + model.settings.batch, len(text.sentences)))
-            codes = _codes(model, [source_text(text, at) for at in places])
+            codes = _encode_sources(model, [source_text(text, at) for at in places])
             rows.append(torch.sigmoid(model.network(**codes).logits.double()).numpy())
-    return only_sentences(np.concatenate(rows))
+    return sentence_only_scores(np.concatenate(rows))
 
 
-def _verdicts(model: SequenceModel, text: Narrative) -> TextScores:
-    torch = library("torch", NAME)
+def _generated_scores(model: SequenceModel, text: Narrative) -> TextScores:
+    torch = import_library("torch", NAME)
     no = model.tokenizer(INCOHERENT, add_special_tokens=False)["input_ids"][0]
     yes = model.tokenizer(COHERENT, add_special_tokens=False)["input_ids"][0]
     labels = model.settings.labels
@@ -188,7 +188,8 @@ def _verdicts(model: SequenceModel, text: Narrative) -> TextScores:
     with torch.inference_mode():
         for at in range(len(text.sentences)):
             made = model.network.generate(
-                **_codes(model, [source_text(text, at)]), max_new_tokens=model.settings.output, do_sample=False,
+                **_encode_sources(model, [source_text(text, at)]), max_new_tokens=model.settings.output,
+                do_sample=False,
                 output_scores=True, return_dict_in_generate=True,
             )  # fmt: skip
             first = torch.log_softmax(made.scores[0][0].double(), dim=-1)
@@ -197,18 +198,20 @@ def _verdicts(model: SequenceModel, text: Narrative) -> TextScores:
             errors = read_target(model.tokenizer.decode(made.sequences[0], skip_special_tokens=True), labels)
             for label, words in errors:
                 chances[at, labels.index(label)] = chance
-                tokens += _located(text, at, words, labels.index(label))
-    return _with_tokens(text, chances, tokens, len(labels))
+                tokens += _locate_words(text, at, words, labels.index(label))
+    return _scores_with_tokens(text, chances, tokens, len(labels))
 
 
-def _located(text: Narrative, at: int, words: str, column: int) -> list[tuple[int, int, int]]:
+def _locate_words(text: Narrative, at: int, words: str, column: int) -> list[tuple[int, int, int]]:
     """Where the words that a model copied stand in the sentence; nothing where it made them up."""
     sentence = text.sentences[at]
-    place = text.words(at).find(words) if words else -1
+    place = text.sentence_text(at).find(words) if words else -1
     return [(sentence.start + place, sentence.start + place + len(words), column)] if place >= 0 else []
 
 
-def _with_tokens(text: Narrative, chances: Floats, spans: Sequence[tuple[int, int, int]], labels: int) -> TextScores:
+def _scores_with_tokens(
+    text: Narrative, chances: Floats, spans: Sequence[tuple[int, int, int]], labels: int
+) -> TextScores:
     offsets = tokenised(text.text)
     tokens = np.zeros((len(offsets), labels))
     for start, end, column in spans:

@@ -13,10 +13,10 @@ from typing import Literal
 
 import numpy as np
 
-from finecomb.annotators.coreference.resolver import sieve
+from finecomb.annotators.coreference.resolver import resolve_coreference
 from finecomb.annotators.detectors.coherence.narrative import MarkedSpan, Narrative, NarrativeSentence
 
-Negatives = Literal["coreference", "next-sentence"]
+NegativeKind = Literal["coreference", "next-sentence"]
 DAMAGED = "damaged"
 """The label that a made-up incoherent sentence carries."""
 
@@ -33,7 +33,7 @@ class SyntheticExample:
 def coreference_removals(text: Narrative) -> Iterator[SyntheticExample]:
     """For every person mentioned in two sentences: the second without the first, and with it."""
     starts = np.array([sentence.start for sentence in text.sentences])
-    for chain in sieve(text.text):
+    for chain in resolve_coreference(text.text):
         places = sorted({int(np.searchsorted(starts, start, side="right")) - 1 for start, _ in chain})
         if len(places) < 2 or places[0] < 0:
             continue
@@ -43,7 +43,7 @@ def coreference_removals(text: Narrative) -> Iterator[SyntheticExample]:
         yield SyntheticExample(tuple(at for at in before if at != first), second, False)
 
 
-def next_sentences(text: Narrative, rng: np.random.Generator) -> Iterator[SyntheticExample]:
+def next_sentence_replacements(text: Narrative, rng: np.random.Generator) -> Iterator[SyntheticExample]:
     """For every sentence but the last two: what follows it, and a later sentence in place of that."""
     count = len(text.sentences)
     for at in range(count - 2):
@@ -53,17 +53,19 @@ def next_sentences(text: Narrative, rng: np.random.Generator) -> Iterator[Synthe
 
 
 def synthetic_examples(
-    texts: Iterable[Narrative], negatives: Negatives, rng: np.random.Generator
+    texts: Iterable[Narrative], negatives: NegativeKind, rng: np.random.Generator
 ) -> list[tuple[Narrative, SyntheticExample]]:
     """The examples of all texts with the text that each is from."""
     return [
         (text, example)
         for text in texts
-        for example in (coreference_removals(text) if negatives == "coreference" else next_sentences(text, rng))
+        for example in (
+            coreference_removals(text) if negatives == "coreference" else next_sentence_replacements(text, rng)
+        )
     ]
 
 
-def example_text(text: Narrative, example: SyntheticExample, most: int = 12) -> Narrative:
+def example_text(text: Narrative, example: SyntheticExample, max_context: int = 12) -> Narrative:
     """A short text that ends with the example's sentence, after at most so many sentences of its context.
 
     Only the last sentence is an example; it is marked as `damaged` where it is one.
@@ -71,9 +73,9 @@ def example_text(text: Narrative, example: SyntheticExample, most: int = 12) -> 
     pieces: list[str] = []
     rows: list[NarrativeSentence] = []
     at = 0
-    places = [*example.context[-most:], example.sentence]
+    places = [*example.context[-max_context:], example.sentence]
     for number, place in enumerate(places):
-        words = text.words(place)
+        words = text.sentence_text(place)
         opens = not number or text.sentences[place].opens
         rows.append(NarrativeSentence(at, at + len(words), text.sentences[place].segment, opens))
         pieces.append(words)

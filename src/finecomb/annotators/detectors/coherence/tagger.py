@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from finecomb.annotators.detectors.coherence.narrative import Narrative
 from finecomb.annotators.detectors.coherence.sentence_scores import Floats, TextScores
-from finecomb.annotators.detectors.coherence.text_windows import Ints, SpecialTokens, TokenWindow, windows
-from finecomb.annotators.model_loading import library, pretrained
+from finecomb.annotators.detectors.coherence.text_windows import Ints, SpecialTokens, TokenWindow, build_windows
+from finecomb.annotators.model_loading import import_library, load_pretrained
 
 log = logging.getLogger(__name__)
-_USER = "coherence"
+_DETECTOR_NAME = "coherence"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,10 @@ class SentenceTagger:
 
     def __call__(self, texts: Sequence[Narrative]) -> list[TextScores]:
         """Scores of every text."""
-        torch = library("torch", _USER)
+        torch = import_library("torch", _DETECTOR_NAME)
         self.network.eval()
-        cut = _windows(texts, self.tokenizer, self.settings)
-        results = [_Collected(len(text.sentences), len(self.labels)) for text in texts]
+        cut = _encode_windows(texts, self.tokenizer, self.settings)
+        results = [_ScoreCollector(len(text.sentences), len(self.labels)) for text in texts]
         order = sorted(range(len(cut)), key=lambda at: len(cut[at].ids))
         with torch.inference_mode():
             for begin in range(0, len(order), self.settings.batch):
@@ -73,13 +73,13 @@ class SentenceTagger:
         cls, settings: TaggerSettings, labels: Sequence[str], state: Mapping[str, NDArray[Any]]
     ) -> SentenceTagger:
         """A tagger with stored weights; the encoder's shape and vocabulary come from the model of that name."""
-        torch = library("torch", _USER)
-        network, tokenizer = _network(torch, settings, len(labels))
+        torch = import_library("torch", _DETECTOR_NAME)
+        network, tokenizer = _build_network(torch, settings, len(labels))
         network.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in state.items()})
         return cls(settings, tuple(labels), network, tokenizer)
 
 
-class _Collected:
+class _ScoreCollector:
     """Scores of one text as its windows come in."""
 
     def __init__(self, sentences: int, labels: int) -> None:
@@ -102,7 +102,7 @@ class _Collected:
         return TextScores(self.sentences, tokens.astype(np.float64), offsets)
 
 
-def _windows(texts: Sequence[Narrative], tokenizer: Any, settings: TaggerSettings) -> list[TokenWindow]:
+def _encode_windows(texts: Sequence[Narrative], tokenizer: Any, settings: TaggerSettings) -> list[TokenWindow]:
     special = SpecialTokens(tokenizer.cls_token_id, tokenizer.sep_token_id)
     encoded = []
     for text in texts:
@@ -111,11 +111,11 @@ def _windows(texts: Sequence[Narrative], tokenizer: Any, settings: TaggerSetting
         )
         offsets = np.array(codes["offset_mapping"], dtype=np.int64).reshape(-1, 2)
         encoded.append((np.array(codes["input_ids"], dtype=np.int64), offsets))
-    return windows(texts, encoded, special, settings.length, settings.context)
+    return build_windows(texts, encoded, special, settings.length, settings.context)
 
 
-def _network(torch: Any, settings: TaggerSettings, labels: int) -> tuple[Any, Any]:
-    tokenizer, encoder = pretrained("AutoModel", settings.encoder, _USER)
+def _build_network(torch: Any, settings: TaggerSettings, labels: int) -> tuple[Any, Any]:
+    tokenizer, encoder = load_pretrained("AutoModel", settings.encoder, _DETECTOR_NAME)
     width = encoder.config.hidden_size
     heads = {"tokens": torch.nn.Linear(width, labels), "sentences": torch.nn.Linear(2 * width, labels + 1)}
     return torch.nn.ModuleDict({"encoder": encoder, **heads}), tokenizer
@@ -131,7 +131,7 @@ def _forward(torch: Any, network: Any, batch: Sequence[TokenWindow]) -> tuple[An
     for row, window in enumerate(batch):
         size = len(window.ids)
         ids[row, :size] = torch.from_numpy(window.ids)
-        seen[row, 0, :size, :size] = torch.from_numpy(window.mask())
+        seen[row, 0, :size, :size] = torch.from_numpy(window.attention_mask())
         owner[row, :size] = torch.from_numpy(window.sentences - max(window.sentences[1:2].tolist() or [0]))
         owner[row, 0] = -1
     least = torch.finfo(torch.float32).min
@@ -152,12 +152,12 @@ def _forward(torch: Any, network: Any, batch: Sequence[TokenWindow]) -> tuple[An
 
 def fit_tagger(texts: Sequence[Narrative], labels: Sequence[str], settings: TaggerSettings) -> SentenceTagger:
     """Fine-tune an encoder on marked texts: AdamW, linear decay, sentences and tokens together."""
-    torch = library("torch", _USER)
+    torch = import_library("torch", _DETECTOR_NAME)
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(settings.seed)
-        network, tokenizer = _network(torch, settings, len(labels))
+        network, tokenizer = _build_network(torch, settings, len(labels))
         _freeze(network["encoder"], settings.frozen)
-        cut = _windows(texts, tokenizer, settings)
+        cut = _encode_windows(texts, tokenizer, settings)
         targets = [_targets(texts[window.text], window, labels) for window in cut]
         _optimise(torch, network, cut, targets, settings)
     network.eval()
@@ -199,7 +199,7 @@ def _optimise(
     ]
     optimiser = torch.optim.AdamW(groups, lr=settings.rate, weight_decay=0.01)
     batches = [batch for _ in range(settings.epochs) for batch in _batches(cut, settings.batch, rng)]
-    decay = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: _rate(step, len(batches)))
+    decay = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: _learning_rate_factor(step, len(batches)))
     network.train()
     for step, rows in enumerate(batches):
         loss = _loss(torch, network, [cut[at] for at in rows], [targets[at] for at in rows])
@@ -212,7 +212,7 @@ def _optimise(
             log.info("fitting the tagger: step %d of %d, loss %.3f", step, len(batches), float(loss.detach()))
 
 
-def _rate(step: int, steps: int) -> float:
+def _learning_rate_factor(step: int, steps: int) -> float:
     """Warm-up over the first tenth, then linear decay to nothing."""
     warm = max(1, steps // 10)
     return (step + 1) / warm if step < warm else max(0.0, (steps - step) / max(1, steps - warm))

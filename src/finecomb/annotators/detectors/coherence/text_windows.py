@@ -28,7 +28,7 @@ class TokenWindow:
     scored: tuple[int, int]
     """Which sentences, first and one past the last, this window scores; those before are context."""
 
-    def mask(self) -> Bools:
+    def attention_mask(self) -> Bools:
         """(tokens, tokens): a token sees its own sentence and what comes before it, and nothing of what follows."""
         seen: Bools = self.sentences[None, :] <= self.sentences[:, None]
         return seen
@@ -42,7 +42,7 @@ class SpecialTokens:
     boundary: int
 
 
-def windows(
+def build_windows(
     texts: Sequence[Narrative], encoded: Sequence[tuple[Ints, Ints]], special: SpecialTokens, length: int, context: int
 ) -> list[TokenWindow]:
     """Windows of all texts; `encoded` has each text's token ids and offsets. Every sentence is scored once.
@@ -54,7 +54,7 @@ def windows(
         pieces = _sentence_tokens(text, ids, offsets, special)
         first = 0
         while first < len(pieces):
-            window, first = _window(number, pieces, first, special, length, context)
+            window, first = _build_window(number, pieces, first, special, length, context)
             cut.append(window)
     return cut
 
@@ -72,7 +72,7 @@ def _sentence_tokens(text: Narrative, ids: Ints, offsets: Ints, special: Special
     return pieces
 
 
-def _window(
+def _build_window(
     text: int, pieces: Sequence[tuple[Ints, Ints]], first: int, special: SpecialTokens, length: int, context: int
 ) -> tuple[TokenWindow, int]:
     """The window that scores sentences from `first` on, and the sentence after it."""

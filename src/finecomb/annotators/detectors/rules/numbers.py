@@ -6,7 +6,7 @@ import calendar
 import re
 from collections.abc import Callable, Iterator
 
-from finecomb.annotators.detectors.rules.rule_finding import RuleHint
+from finecomb.annotators.detectors.rules.rule_finding import RuleFinding
 from finecomb.core.records import Document
 
 _NUMBER = r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?|-?\d+(?:\.\d+)?"
@@ -18,7 +18,7 @@ _OPERATIONS: dict[str, Callable[[float, float], float]] = {
     "plus": lambda a, b: a + b, "minus": lambda a, b: a - b, "times": lambda a, b: a * b,
     "divided by": lambda a, b: a / b if b else float("nan"),
 }  # fmt: skip
-_SIGNS = {
+_OPERATION_BY_SIGN = {
     "+": "plus",
     "-": "minus",
     "−": "minus",
@@ -28,7 +28,7 @@ _SIGNS = {
     "/": "divided by",
     "÷": "divided by",
 }
-_UNITS: dict[tuple[str, str], Callable[[float], float]] = {
+_UNIT_CONVERSIONS: dict[tuple[str, str], Callable[[float], float]] = {
     ("mile", "kilometre"): lambda value: value * 1.609344,
     ("kilometre", "mile"): lambda value: value / 1.609344,
     ("foot", "metre"): lambda value: value * 0.3048,
@@ -40,14 +40,14 @@ _UNITS: dict[tuple[str, str], Callable[[float], float]] = {
     ("fahrenheit", "celsius"): lambda value: (value - 32) / 1.8,
     ("celsius", "fahrenheit"): lambda value: value * 1.8 + 32,
 }
-_NAMES = {
+_SPELLINGS_BY_UNIT = {
     "mile": "mile|miles|mi", "kilometre": "kilometres|kilometers|kilometre|kilometer|km", "foot": "feet|foot|ft",
     "metre": "metres|meters|metre|meter|m", "pound": "pounds|pound|lbs|lb", "kilogram": "kilograms|kilogram|kilos|kg",
     "inch": "inches|inch", "centimetre": "centimetres|centimeters|cm", "fahrenheit": "degrees Fahrenheit|°F|°f",
     "celsius": "degrees Celsius|°C|°c",
 }  # fmt: skip
-_UNIT_OF = {name.casefold(): unit for unit, names in _NAMES.items() for name in names.split("|")}
-_ANY_UNIT = "|".join(sorted((re.escape(name) for name in _UNIT_OF), key=len, reverse=True))
+_UNIT_BY_SPELLING = {name.casefold(): unit for unit, names in _SPELLINGS_BY_UNIT.items() for name in names.split("|")}
+_ANY_UNIT = "|".join(sorted((re.escape(name) for name in _UNIT_BY_SPELLING), key=len, reverse=True))
 _CONVERSION = re.compile(
     rf"(?P<a>{_NUMBER})[\s-]?(?P<from>{_ANY_UNIT})\s*\(\s*(?:about |around |or |roughly |approximately |~)*"
     rf"(?P<b>{_NUMBER})[\s-]?(?P<to>{_ANY_UNIT})\s*\)",
@@ -66,57 +66,60 @@ _SHARE = re.compile(
 _AGE = re.compile(r"\b(?P<name>[A-Z]\w+(?:\s[A-Z]\w+)?),\s(?:who is\s|aged\s)?(?P<age>\d{1,3})(?:,|\syears old)")
 
 
-def _value(text: str) -> float:
+def _parse_number(text: str) -> float:
     return float(text.replace(",", "").replace("−", "-"))
 
 
-def arithmetic(document: Document) -> Iterator[RuleHint]:
+def find_arithmetic_errors(document: Document) -> Iterator[RuleFinding]:
     """`12 plus 9 is 22`: sums, differences, products and quotients that do not come out."""
     for match in _SUM.finditer(document.text):
-        sign = _SIGNS.get(match["sign"], match["sign"])
-        right, stated = _OPERATIONS[sign](_value(match["a"]), _value(match["b"])), _value(match["c"])
-        if right == right and abs(right - stated) > max(0.01 * abs(right), 0.5 * 10 ** -_decimals(match["c"])):
+        sign = _OPERATION_BY_SIGN.get(match["sign"], match["sign"])
+        right, stated = (
+            _OPERATIONS[sign](_parse_number(match["a"]), _parse_number(match["b"])),
+            _parse_number(match["c"]),
+        )
+        if right == right and abs(right - stated) > max(0.01 * abs(right), 0.5 * 10 ** -_decimal_count(match["c"])):
             reason = f"{match['a']} {sign} {match['b']} is {right:g}, not {match['c']}."
-            yield RuleHint(*match.span("c"), "bad-math", reason)
+            yield RuleFinding(*match.span("c"), "bad-math", reason)
 
 
-def _decimals(text: str) -> int:
+def _decimal_count(text: str) -> int:
     return len(text.partition(".")[2])
 
 
-def conversions(document: Document) -> Iterator[RuleHint]:
+def find_conversion_errors(document: Document) -> Iterator[RuleFinding]:
     """`5 miles (20 km)`: a second unit in brackets that is not the first."""
     for match in _CONVERSION.finditer(document.text):
-        units = _UNIT_OF[match["from"].casefold()], _UNIT_OF[match["to"].casefold()]
-        if units not in _UNITS:
+        units = _UNIT_BY_SPELLING[match["from"].casefold()], _UNIT_BY_SPELLING[match["to"].casefold()]
+        if units not in _UNIT_CONVERSIONS:
             continue
-        right, stated = _UNITS[units](_value(match["a"])), _value(match["b"])
+        right, stated = _UNIT_CONVERSIONS[units](_parse_number(match["a"])), _parse_number(match["b"])
         if abs(right - stated) > max(_TOLERANCE * abs(right), 1.0):
             reason = f"{match['a']} {match['from']} is about {right:.1f} {match['to']}, not {match['b']}."
-            yield RuleHint(*match.span("b"), "bad-math", reason)
+            yield RuleFinding(*match.span("b"), "bad-math", reason)
 
 
-def impossible(document: Document) -> Iterator[RuleHint]:
+def find_impossible_values(document: Document) -> Iterator[RuleFinding]:
     """Days and times that no calendar or clock has, and shares of a whole beyond 100%."""
     for pattern in (_DATE, _DAY_FIRST):
         for match in pattern.finditer(document.text):
             longest = max(calendar.monthrange(2024, _MONTHS.index(match["month"]) + 1)[1], 0)
             if not 1 <= int(match["day"]) <= longest:
                 reason = f"{match['month']} has {longest} days at most."
-                yield RuleHint(*match.span(), "encyclopedic", reason)
+                yield RuleFinding(*match.span(), "encyclopedic", reason)
     for match in _CLOCK.finditer(document.text):
         if int(match["hour"]) > 12 or int(match["minute"]) > 59:
-            yield RuleHint(*match.span(), "bad-math", "No clock shows this time.")
+            yield RuleFinding(*match.span(), "bad-math", "No clock shows this time.")
     for match in _SHARE.finditer(document.text):
-        if _value(match["share"]) > 100:
-            yield RuleHint(*match.span("share"), "bad-math", "A part of a whole is never more than 100%.")
+        if _parse_number(match["share"]) > 100:
+            yield RuleFinding(*match.span("share"), "bad-math", "A part of a whole is never more than 100%.")
 
 
-def ages(document: Document) -> Iterator[RuleHint]:
+def find_conflicting_ages(document: Document) -> Iterator[RuleFinding]:
     """One person with two ages."""
     first: dict[str, re.Match[str]] = {}
     for match in _AGE.finditer(document.text):
         before = first.setdefault(match["name"], match)
         if before["age"] != match["age"]:
             reason = f"{match['name']} was {before['age']} before."
-            yield RuleHint(*match.span("age"), "self-contradiction", reason, before.span("age"))
+            yield RuleFinding(*match.span("age"), "self-contradiction", reason, before.span("age"))

@@ -9,56 +9,56 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from finecomb.annotators.detectors.rules.rule_finding import RuleHint
-from finecomb.annotators.model_loading import ENCODER, has_library, library, pretrained
+from finecomb.annotators.detectors.rules.rule_finding import RuleFinding
+from finecomb.annotators.model_loading import DEFAULT_ENCODER, has_library, import_library, load_pretrained
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.core.sentences import sentences
 
-SAME = 0.85
+MIN_COSINE = 0.85
 """Cosine of two sentences from which on they say the same."""
-_LEAST_WORDS = 5
-_KINDS = {"Agreement", "Grammar"}  # the others are style, spelling of names, and spaces
+_MIN_WORDS = 5
+_LINT_KINDS = {"Agreement", "Grammar"}  # the others are style, spelling of names, and spaces
 
 
-def grammar(document: Document) -> Iterator[RuleHint]:
+def find_grammar_errors(document: Document) -> Iterator[RuleFinding]:
     """What Harper (package harper-py) finds wrong in grammar and agreement, with its own reason."""
-    for lint in linter().lint(document.text):
-        if lint.lint_kind in _KINDS:
-            yield RuleHint(lint.span.start, lint.span.end, "grammar-usage", lint.message)
+    for lint in load_linter().lint(document.text):
+        if lint.lint_kind in _LINT_KINDS:
+            yield RuleFinding(lint.span.start, lint.span.end, "grammar-usage", lint.message)
 
 
 @functools.cache
-def linter() -> Any:
+def load_linter() -> Any:
     """Harper's linter; an error with the command where it is missing."""
     if not has_library("harper"):
         raise FinecombError("rule grammar: needs the package harper-py; pip install harper-py")
-    return library("harper", "rule grammar").Linter()
+    return import_library("harper", "rule grammar").Linter()
 
 
-def meaning(document: Document) -> Iterator[RuleHint]:
+def find_paraphrases(document: Document) -> Iterator[RuleFinding]:
     """A sentence that means nearly the same as an earlier one, by the cosine of their vectors."""
     parts = [(start, end) for start, end in sentences(document.text).tolist()]
-    parts = [part for part in parts if len(document.text[slice(*part)].split()) >= _LEAST_WORDS]
+    parts = [part for part in parts if len(document.text[slice(*part)].split()) >= _MIN_WORDS]
     vectors = sentence_vectors([document.text[start:end] for start, end in parts])
     for number, part in enumerate(parts[1:], 1):
         alike = vectors[:number] @ vectors[number]  # a row at a time: all pairs of a long text are gigabytes
         nearest = int(alike.argmax())
-        if alike[nearest] >= SAME:
+        if alike[nearest] >= MIN_COSINE:
             reason = f"An earlier sentence means nearly the same (cosine {alike[nearest]:.2f})."
-            yield RuleHint(*part, "redundant", reason, parts[nearest])
+            yield RuleFinding(*part, "redundant", reason, parts[nearest])
 
 
 @functools.cache
-def encoder() -> tuple[Any, Any]:
+def load_encoder() -> tuple[Any, Any]:
     """Tokenizer and model of the sentence encoder."""
-    return pretrained("AutoModel", ENCODER, "rule meaning")
+    return load_pretrained("AutoModel", DEFAULT_ENCODER, "rule meaning")
 
 
 def sentence_vectors(texts: list[str], batch: int = 64) -> NDArray[np.float64]:
     """Vectors of length one, a row for each text: the mean over its tokens."""
-    tokenizer, model = encoder()
-    torch = library("torch", "rule meaning")
+    tokenizer, model = load_encoder()
+    torch = import_library("torch", "rule meaning")
     rows = []
     for first in range(0, len(texts), batch):
         encoded = tokenizer(texts[first : first + batch], padding=True, truncation=True, return_tensors="pt")

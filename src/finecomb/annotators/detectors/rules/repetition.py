@@ -7,16 +7,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from finecomb.annotators.detectors.rules.rule_finding import RuleHint
+from finecomb.annotators.detectors.rules.rule_finding import RuleFinding
 from finecomb.core.records import Document
 from finecomb.core.sentences import sentences
 from finecomb.core.tokens import words
 
-LEAST_WORDS = 5
+MIN_WORDS = 5
 """A shorter sentence may well come twice ("She smiled.")."""
-SIMILAR = 0.8
+MIN_SIMILARITY = 0.8
 """Share of the words of both sentences, each counted once, from which on they say the same."""
-RUN = 8
+MIN_RUN_WORDS = 8
 """So many words in a row are no chance."""
 
 
@@ -30,7 +30,7 @@ class FoldedSentence:
     offsets: tuple[tuple[int, int], ...]
 
 
-def folded_sentences(text: str) -> list[FoldedSentence]:
+def fold_sentences(text: str) -> list[FoldedSentence]:
     """The sentences of a text, folded."""
     tokens = [(int(start), int(end)) for start, end in words(text)]
     result, at = [], 0
@@ -46,17 +46,17 @@ def folded_sentences(text: str) -> list[FoldedSentence]:
     return result
 
 
-def repetition(document: Document) -> Iterator[RuleHint]:
+def find_repetitions(document: Document) -> Iterator[RuleFinding]:
     """Every sentence that says again what an earlier one said, and long runs of words that come twice."""
-    parts = folded_sentences(document.text)
+    parts = fold_sentences(document.text)
     earlier = EarlierSentences(Counter(word for sentence in parts for word in set(sentence.folded)))
     for sentence in parts:
-        same = earlier.same(sentence)
+        same = earlier.find_similar(sentence)
         if same:
             kind, first = same
-            yield RuleHint(sentence.start, sentence.end, "redundant", _REASONS[kind], (first.start, first.end))
+            yield RuleFinding(sentence.start, sentence.end, "redundant", _REASONS[kind], (first.start, first.end))
         else:
-            yield from earlier.runs(sentence)
+            yield from earlier.find_repeated_runs(sentence)
         earlier.add(sentence)
 
 
@@ -79,34 +79,34 @@ class EarlierSentences:
 
     def add(self, sentence: FoldedSentence) -> None:
         """One more sentence that later ones may repeat."""
-        if len(sentence.folded) >= LEAST_WORDS:
+        if len(sentence.folded) >= MIN_WORDS:
             self.exact.setdefault(sentence.folded, sentence)
             for word in set(sentence.folded):
                 self.with_word.setdefault(word, []).append(sentence)
-        for at in range(len(sentence.folded) - RUN + 1):
-            self.run_at.setdefault(sentence.folded[at : at + RUN], (sentence, at))
+        for at in range(len(sentence.folded) - MIN_RUN_WORDS + 1):
+            self.run_at.setdefault(sentence.folded[at : at + MIN_RUN_WORDS], (sentence, at))
 
-    def same(self, sentence: FoldedSentence) -> tuple[str, FoldedSentence] | None:
+    def find_similar(self, sentence: FoldedSentence) -> tuple[str, FoldedSentence] | None:
         """The first sentence that said the same, and whether word for word (`exact`) or nearly so (`near`)."""
-        if len(sentence.folded) < LEAST_WORDS:
+        if len(sentence.folded) < MIN_WORDS:
             return None
         if sentence.folded in self.exact:
             return "exact", self.exact[sentence.folded]
-        near = [first for first in self._candidates(set(sentence.folded)) if _is_near(sentence, first)]
+        near = [first for first in self._similar_candidates(set(sentence.folded)) if _is_similar(sentence, first)]
         return ("near", min(near, key=lambda first: first.start)) if near else None
 
-    def _candidates(self, own: set[str]) -> list[FoldedSentence]:
+    def _similar_candidates(self, own: set[str]) -> list[FoldedSentence]:
         """Sentences that have one of the rarest words: who shares four fifths of the words has at least one of them."""
-        needed = math.ceil(SIMILAR * len(own) - 1e-9)
+        needed = math.ceil(MIN_SIMILARITY * len(own) - 1e-9)
         prefix = sorted(own, key=lambda word: (self.frequency[word], word))[: len(own) - needed + 1]
         candidates = {first.start: first for word in prefix for first in self.with_word.get(word, ())}
         return list(candidates.values())
 
-    def runs(self, sentence: FoldedSentence) -> Iterator[RuleHint]:
+    def find_repeated_runs(self, sentence: FoldedSentence) -> Iterator[RuleFinding]:
         """The longest runs of at least `RUN` words that an earlier sentence has too."""
         at = 0
-        while at + RUN <= len(sentence.folded):
-            match = self.run_at.get(sentence.folded[at : at + RUN])
+        while at + MIN_RUN_WORDS <= len(sentence.folded):
+            match = self.run_at.get(sentence.folded[at : at + MIN_RUN_WORDS])
             if match is None:
                 at += 1
                 continue
@@ -114,17 +114,17 @@ class EarlierSentences:
             first, begin = match
             start, end = sentence.offsets[at][0], sentence.offsets[at + size - 1][1]
             place = first.offsets[begin][0], first.offsets[begin + size - 1][1]
-            yield RuleHint(start, end, "redundant", _REASONS["run"], place)
+            yield RuleFinding(start, end, "redundant", _REASONS["run"], place)
             at += size
 
 
-def _is_near(sentence: FoldedSentence, first: FoldedSentence) -> bool:
+def _is_similar(sentence: FoldedSentence, first: FoldedSentence) -> bool:
     own, other = set(sentence.folded), set(first.folded)
-    return len(own & other) >= SIMILAR * len(own | other)
+    return len(own & other) >= MIN_SIMILARITY * len(own | other)
 
 
 def _run_length(sentence: FoldedSentence, at: int, first: FoldedSentence, begin: int) -> int:
-    size = RUN
+    size = MIN_RUN_WORDS
     while sentence.folded[at + size : at + size + 1] == first.folded[begin + size : begin + size + 1] != ():
         size += 1
     return size

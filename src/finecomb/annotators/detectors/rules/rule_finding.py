@@ -9,7 +9,7 @@ from finecomb.core.records import Document
 
 
 @dataclass(frozen=True, slots=True)
-class RuleHint:
+class RuleFinding:
     """Words that a rule would mark, in code points of the text."""
 
     start: int
@@ -22,4 +22,4 @@ class RuleHint:
     """The earlier words that it repeats or contradicts."""
 
 
-Rule = Callable[[Document], Iterable[RuleHint]]
+Rule = Callable[[Document], Iterable[RuleFinding]]

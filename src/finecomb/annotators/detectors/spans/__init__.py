@@ -13,19 +13,21 @@ from finecomb.core.records import Annotation
 from finecomb.core.study import Study
 
 
-def _fit(study: Study, gold: Sequence[Annotation], annotator: str, options: SpanTrainingOptions) -> FittedDetector:
+def _fit_detector(
+    study: Study, gold: Sequence[Annotation], annotator: str, options: SpanTrainingOptions
+) -> FittedDetector:
     from finecomb.annotators.detectors.spans.training import fit_span_detector
 
     return fit_span_detector(study, gold, options)
 
 
-def _make(protocol: Protocol, options: SentenceDetectorOptions) -> Detector:
+def _make_detector(protocol: Protocol, options: SentenceDetectorOptions) -> Detector:
     from finecomb.annotators.detectors.spans.detector import SpanDetector
 
-    return SpanDetector.made_for(protocol, options)
+    return SpanDetector.from_options(protocol, options)
 
 
-def _protocol(options: Any) -> str:
+def _read_protocol(options: Any) -> str:
     from finecomb.annotators.detectors.spans.detector import stored_protocol
 
     return stored_protocol(options)
@@ -38,7 +40,7 @@ SPAN_DETECTOR = Factory(
     protocol="scarecrow",
     kind="detector",
     options=SentenceDetectorOptions,
-    make=_make,
-    training=DetectorTraining(SpanTrainingOptions, _fit),
-    protocol_of=_protocol,
+    make=_make_detector,
+    training=DetectorTraining(SpanTrainingOptions, _fit_detector),
+    protocol_of=_read_protocol,
 )

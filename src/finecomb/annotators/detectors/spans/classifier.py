@@ -11,8 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finecomb.annotators.detectors.spans.examples import SpanText, WordSpan, training_spans, word_truth
-from finecomb.annotators.detectors.spans.scoring import LONGEST, Floats, SpanHead, all_span_logits, word_chances
-from finecomb.annotators.model_loading import ENCODER, library, pretrained
+from finecomb.annotators.detectors.spans.scoring import (
+    MAX_SPAN_WORDS,
+    Floats,
+    SpanHead,
+    all_span_logits,
+    word_probabilities,
+)
+from finecomb.annotators.model_loading import DEFAULT_ENCODER, import_library, load_pretrained
 
 log = logging.getLogger(__name__)
 NAME = "spans"
@@ -22,7 +28,7 @@ NAME = "spans"
 class SpanSettings:
     """How the classifier is made and fitted."""
 
-    encoder: str = ENCODER
+    encoder: str = DEFAULT_ENCODER
     labels: tuple[str, ...] = ()
     tune: bool = False
     """Whether the encoder itself is fine-tuned, as in the paper, and not only the network on top."""
@@ -32,7 +38,7 @@ class SpanSettings:
     hidden: int = 128
     lengths: int = 32
     """Width of the length embedding."""
-    longest: int = LONGEST
+    longest: int = MAX_SPAN_WORDS
     chunk: int = 256
     """Tokens that are encoded together."""
     seed: int = 0
@@ -51,12 +57,12 @@ class TextEncoder:
 
     def __init__(self, settings: SpanSettings) -> None:
         self.settings = settings
-        self.tokenizer, self.model = pretrained("AutoModel", settings.encoder, NAME)
+        self.tokenizer, self.model = load_pretrained("AutoModel", settings.encoder, NAME)
         self.width = int(self.model.config.hidden_size)
 
     def __call__(self, texts: Sequence[SpanText]) -> list[EncodedText]:
         """Vectors of every text's words."""
-        torch = library("torch", NAME)
+        torch = import_library("torch", NAME)
         self.model.eval()
         with torch.inference_mode():
             pairs = [self.vectors(text) for text in texts]
@@ -66,12 +72,12 @@ class TextEncoder:
 
     def vectors(self, text: SpanText) -> tuple[Any, Any]:
         """The same as tensors, for learning."""
-        torch = library("torch", NAME)
+        torch = import_library("torch", NAME)
         words = [text.text[start:end] for start, end in text.offsets.tolist()]
         pieces = self.tokenizer(words, add_special_tokens=False, verbose=False)["input_ids"] if words else []
         pieces = [piece[: self.settings.chunk - 2] or [self.tokenizer.unk_token_id] for piece in pieces]
         starts, ends = [], []
-        for chunk in _chunks(pieces, self.settings.chunk - 2):
+        for chunk in _chunk_words(pieces, self.settings.chunk - 2):
             ids = [self.tokenizer.cls_token_id, *(id for piece in chunk for id in piece), self.tokenizer.sep_token_id]
             hidden = self.model(input_ids=torch.tensor([ids])).last_hidden_state[0]
             edges = np.cumsum([1, *(len(piece) for piece in chunk)])
@@ -82,12 +88,12 @@ class TextEncoder:
         return torch.cat(starts), torch.cat(ends)
 
 
-def _chunks(pieces: Sequence[list[int]], most: int) -> list[list[list[int]]]:
+def _chunk_words(pieces: Sequence[list[int]], max_tokens: int) -> list[list[list[int]]]:
     """Words in chunks of at most so many tokens."""
     chunks: list[list[list[int]]] = []
-    used = most + 1
+    used = max_tokens + 1
     for piece in pieces:
-        if used + len(piece) > most:
+        if used + len(piece) > max_tokens:
             chunks.append([])
             used = 0
         chunks[-1].append(piece)
@@ -105,14 +111,14 @@ class SpanClassifier:
 
     def __call__(self, texts: Sequence[SpanText]) -> list[Floats]:
         """Chances of each word and label, (words, labels), of every text."""
-        return [self.chances(vectors) for vectors in self.encoder(texts)]
+        return [self.probabilities(vectors) for vectors in self.encoder(texts)]
 
-    def chances(self, vectors: EncodedText) -> Floats:
+    def probabilities(self, vectors: EncodedText) -> Floats:
         """Chances of the words of an encoded text."""
         logits = all_span_logits(vectors.starts, vectors.ends, self.head)
         if not logits:
             return np.zeros((0, len(self.settings.labels)), dtype=np.float32)
-        return word_chances(logits, len(vectors.starts))
+        return word_probabilities(logits, len(vectors.starts))
 
     def encoder_state(self) -> dict[str, NDArray[Any]]:
         """The encoder's weights, where it was fine-tuned."""
@@ -127,25 +133,25 @@ class SpanClassifier:
         """From storage."""
         encoder = TextEncoder(settings)
         if state:
-            torch = library("torch", NAME)
+            torch = import_library("torch", NAME)
             encoder.model.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in state.items()})
         return cls(settings, encoder, SpanHead.from_arrays(head))
 
 
-def fit_spans(
+def fit_span_classifier(
     texts: Sequence[SpanText], settings: SpanSettings, encoded: Sequence[EncodedText] | None = None
 ) -> SpanClassifier:
     """Learn from marked spans and as many as three times unmarked ones, drawn anew in every round.
 
     `encoded` are vectors of the texts, where they are known already and the encoder stays as it is.
     """
-    torch = library("torch", NAME)
+    torch = import_library("torch", NAME)
     rng = np.random.default_rng(settings.seed)
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(settings.seed)
         encoder = TextEncoder(settings)
-        network = _network(torch, settings, encoder.width)
-        fixed = None if settings.tune else _tensors(torch, encoded or encoder(texts))
+        network = _build_network(torch, settings, encoder.width)
+        fixed = None if settings.tune else _to_tensors(torch, encoded or encoder(texts))
         groups = [{"params": network.parameters(), "lr": settings.rate}]
         groups += [{"params": encoder.model.parameters(), "lr": settings.encoder_rate}] if settings.tune else []
         optimiser = torch.optim.AdamW(groups, weight_decay=0.01)
@@ -159,14 +165,14 @@ def fit_spans(
                     optimiser.step()
                     optimiser.zero_grad()
     encoder.model.eval()
-    return SpanClassifier(settings, encoder, _head(network, encoder.width))
+    return SpanClassifier(settings, encoder, _extract_span_head(network, encoder.width))
 
 
-def _tensors(torch: Any, encoded: Sequence[EncodedText]) -> list[tuple[Any, Any]]:
+def _to_tensors(torch: Any, encoded: Sequence[EncodedText]) -> list[tuple[Any, Any]]:
     return [(torch.from_numpy(vectors.starts), torch.from_numpy(vectors.ends)) for vectors in encoded]
 
 
-def _network(torch: Any, settings: SpanSettings, width: int) -> Any:
+def _build_network(torch: Any, settings: SpanSettings, width: int) -> Any:
     nn = torch.nn
     first = nn.Linear(2 * width + settings.lengths, settings.hidden)
     out = nn.Linear(settings.hidden, len(settings.labels) + 1)
@@ -181,7 +187,7 @@ def _span_loss(torch: Any, network: Any, vectors: tuple[Any, Any], spans: Sequen
     return torch.nn.functional.cross_entropy(logits, label)
 
 
-def _head(network: Any, width: int) -> SpanHead:
+def _extract_span_head(network: Any, width: int) -> SpanHead:
     """The trained network with its first layer taken apart."""
     weight, bias = network["first"].weight.detach().numpy(), network["first"].bias.detach().numpy()
     lengths = network["lengths"].weight.detach().numpy()
@@ -204,7 +210,7 @@ def word_thresholds(chances: Sequence[Floats], texts: Sequence[SpanText], labels
     return [best_threshold(every[:, at], truth[:, at]) for at in range(labels)]
 
 
-def word_figures(
+def word_score_rows(
     chances: Sequence[Floats], texts: Sequence[SpanText], labels: Sequence[str], thresholds: Sequence[float]
 ) -> list[dict[str, object]]:
     """Precision, recall and F1 of words for each label: Scarecrow's Table 2."""

@@ -34,7 +34,7 @@ class SpanDetector:
         signature: str,
         fitted_texts: Sequence[str] = (),
     ) -> None:
-        missing = [label for label in classifier.settings.labels if not protocol.has(label)]
+        missing = [label for label in classifier.settings.labels if not protocol.has_label(label)]
         if missing:
             raise FinecombError(
                 f"protocol {protocol.id} has no label {missing[0]!r}, which the classifier was fitted with"
@@ -43,7 +43,7 @@ class SpanDetector:
         self.signature, self.fitted_texts = signature, tuple(fitted_texts)
 
     @classmethod
-    def made_for(cls, protocol: Protocol, options: SentenceDetectorOptions) -> SpanDetector:
+    def from_options(cls, protocol: Protocol, options: SentenceDetectorOptions) -> SpanDetector:
         """From a folder that `train` wrote."""
         stored = read_model_folder(options.weights, NAME)
         values = {name: stored.settings[name] for name in SpanSettings.__dataclass_fields__}

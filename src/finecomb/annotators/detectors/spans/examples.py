@@ -13,9 +13,9 @@ from finecomb.core.span import TEXT
 from finecomb.core.tokens import words
 
 Ints = NDArray[np.int64]
-NEGATIVES = 3
+NEGATIVES_PER_SPAN = 3
 """Unmarked spans for every marked one (Scarecrow, section 6)."""
-_TRIES = 20
+_MAX_SAMPLING_TRIES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def span_text(
     offsets = words(document.text)
     numbers = {label: at + 1 for at, label in enumerate(labels)}
     spans = {
-        WordSpan(*_covered(offsets, span.start, span.end), numbers[mark.label])
+        WordSpan(*_covered_words(offsets, span.start, span.end), numbers[mark.label])
         for annotation in annotations
         for mark in annotation.marks
         for span in mark.spans
@@ -61,25 +61,25 @@ def span_text(
     return SpanText(document.id, document.text, offsets, kept, group or document.id)
 
 
-def _covered(offsets: Ints, start: int, end: int) -> tuple[int, int]:
+def _covered_words(offsets: Ints, start: int, end: int) -> tuple[int, int]:
     """The first and the last word that a stretch of text touches; the last before the first where it touches none."""
     first = int(np.searchsorted(offsets[:, 1], start, side="right"))
     return first, int(np.searchsorted(offsets[:, 0], end, side="left")) - 1
 
 
-def training_spans(text: SpanText, longest: int, rng: np.random.Generator) -> list[WordSpan]:
+def training_spans(text: SpanText, max_words: int, rng: np.random.Generator) -> list[WordSpan]:
     """Marked spans that are short enough, and for each three of its length that nobody marked."""
-    marked = [span for span in text.spans if span.last - span.first < longest]
+    marked = [span for span in text.spans if span.last - span.first < max_words]
     taken = {(span.first, span.last) for span in text.spans}
-    return [*marked, *(negative for span in marked for negative in _unmarked(text, span, taken, rng))]
+    return [*marked, *(negative for span in marked for negative in _sample_unmarked_spans(text, span, taken, rng))]
 
 
-def _unmarked(
+def _sample_unmarked_spans(
     text: SpanText, span: WordSpan, taken: set[tuple[int, int]], rng: np.random.Generator
 ) -> Iterator[WordSpan]:
     extra = span.last - span.first
-    for _ in range(NEGATIVES):
-        for _ in range(_TRIES):
+    for _ in range(NEGATIVES_PER_SPAN):
+        for _ in range(_MAX_SAMPLING_TRIES):
             first = int(rng.integers(0, len(text.offsets) - extra))
             if (first, first + extra) not in taken:
                 yield WordSpan(first, first + extra, 0)

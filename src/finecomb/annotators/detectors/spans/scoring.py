@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
-LONGEST = 30
+MAX_SPAN_WORDS = 30
 """Words in the longest span that is looked at (Scarecrow, section 6)."""
 
 
@@ -34,11 +34,11 @@ class SpanHead:
     """(classes,)."""
 
     @property
-    def longest(self) -> int:
+    def max_span_words(self) -> int:
         """Words in the longest span."""
         return len(self.length)
 
-    def arrays(self) -> dict[str, Floats]:
+    def to_arrays(self) -> dict[str, Floats]:
         """For storage."""
         return {"start": self.start, "end": self.end, "length": self.length, "out": self.out, "bias": self.bias}
 
@@ -55,7 +55,7 @@ def all_span_logits(starts: Floats, ends: Floats, head: SpanHead) -> list[Floats
     """
     of_start, of_end = starts @ head.start, ends @ head.end
     logits = []
-    for extra in range(min(head.longest, len(starts))):
+    for extra in range(min(head.max_span_words, len(starts))):
         hidden = of_start[: len(starts) - extra] + of_end[extra:] + head.length[extra]
         np.maximum(hidden, 0, out=hidden)
         logits.append(hidden @ head.out + head.bias)
@@ -69,7 +69,7 @@ def softmax(logits: Floats) -> Floats:
     return chances
 
 
-def word_chances(logits: list[Floats], words: int) -> Floats:
+def word_probabilities(logits: list[Floats], words: int) -> Floats:
     """(words, classes - 1): the highest chance of each error among the spans that cover a word."""
     classes = logits[0].shape[1] - 1 if logits else 0
     best = np.zeros((words, classes), dtype=np.float32)

@@ -11,7 +11,12 @@ import numpy as np
 from finecomb.annotators.detectors.base import FittedDetector
 from finecomb.annotators.detectors.coherence.narrative import TextSplit, dev_split, splits
 from finecomb.annotators.detectors.coherence.options import DEV_SHARE
-from finecomb.annotators.detectors.coherence.training import FEWEST, refuse_too_few, spread, text_groups
+from finecomb.annotators.detectors.coherence.training import (
+    MIN_LABEL_COUNT,
+    average_folds,
+    require_enough_texts,
+    text_groups,
+)
 from finecomb.annotators.detectors.model_folder import DetectorCard, StoredModel
 from finecomb.annotators.detectors.spans.classifier import (
     NAME,
@@ -19,8 +24,8 @@ from finecomb.annotators.detectors.spans.classifier import (
     SpanClassifier,
     SpanSettings,
     TextEncoder,
-    fit_spans,
-    word_figures,
+    fit_span_classifier,
+    word_score_rows,
     word_thresholds,
 )
 from finecomb.annotators.detectors.spans.examples import SpanText, span_text
@@ -37,14 +42,16 @@ def span_texts(
 ) -> tuple[list[SpanText], tuple[str, ...], list[str]]:
     """Texts with gold, labels that can be learnt from them, and what the user should hear."""
     counts = Counter(mark.label for annotation in gold for mark in annotation.marks if mark.spans and mark.label)
-    unknown = _unknown_labels(study, gold)
-    labels = tuple(sorted(label for label, count in counts.items() if count >= FEWEST and label not in unknown))
+    unknown = _unknown_label_counts(study, gold)
+    labels = tuple(
+        sorted(label for label, count in counts.items() if count >= MIN_LABEL_COUNT and label not in unknown)
+    )
     if not labels:
-        raise FinecombError(f"gold marks no label often enough to learn from ({FEWEST} times)")
+        raise FinecombError(f"gold marks no label often enough to learn from ({MIN_LABEL_COUNT} times)")
     notes = [
         f"label {label!r} is marked only {count} times and is not learnt"
         for label, count in counts.items()
-        if count < FEWEST and label not in unknown
+        if count < MIN_LABEL_COUNT and label not in unknown
     ]
     notes += [
         f"label {label!r} is not in the protocol of gold; its {count:,} marks are left out"
@@ -63,51 +70,51 @@ def span_texts(
     return texts, labels, copies + notes
 
 
-def _unknown_labels(study: Study, gold: Sequence[Annotation]) -> Counter[str]:
+def _unknown_label_counts(study: Study, gold: Sequence[Annotation]) -> Counter[str]:
     """How often gold has labels that its protocol does not have."""
     protocols = study.protocols
     return Counter(
         mark.label
         for annotation in gold
         for mark in annotation.marks
-        if mark.label and annotation.protocol in protocols and not protocols[annotation.protocol].has(mark.label)
+        if mark.label and annotation.protocol in protocols and not protocols[annotation.protocol].has_label(mark.label)
     )
 
 
-def fitted_split(
+def fit_split(
     texts: Sequence[SpanText], encoded: Sequence[EncodedText] | None, split: TextSplit, settings: SpanSettings
 ) -> tuple[SpanClassifier, list[float]]:
     """A classifier from the split's training texts and thresholds from its dev texts."""
     vectors = [encoded[at] for at in split.train] if encoded else None
-    classifier = fit_spans([texts[at] for at in split.train], settings, vectors)
+    classifier = fit_span_classifier([texts[at] for at in split.train], settings, vectors)
     dev = [texts[at] for at in split.dev]
-    chances = [classifier.chances(encoded[at]) for at in split.dev] if encoded else classifier(dev)
+    chances = [classifier.probabilities(encoded[at]) for at in split.dev] if encoded else classifier(dev)
     return classifier, word_thresholds(chances, dev, len(settings.labels))
 
 
-def split_figures(
+def split_score_rows(
     texts: Sequence[SpanText], encoded: Sequence[EncodedText] | None, split: TextSplit, settings: SpanSettings
 ) -> list[dict[str, object]]:
     """Table 2's rows on the split's test texts."""
-    classifier, thresholds = fitted_split(texts, encoded, split, settings)
+    classifier, thresholds = fit_split(texts, encoded, split, settings)
     test = [texts[at] for at in split.test]
-    chances = [classifier.chances(encoded[at]) for at in split.test] if encoded else classifier(test)
-    return word_figures(chances, test, settings.labels, thresholds)
+    chances = [classifier.probabilities(encoded[at]) for at in split.test] if encoded else classifier(test)
+    return word_score_rows(chances, test, settings.labels, thresholds)
 
 
 def fit_span_detector(study: Study, gold: Sequence[Annotation], options: SpanTrainingOptions) -> FittedDetector:
     """Figures of every fold, then a classifier from all texts but those that thresholds come from."""
     texts, labels, notes = span_texts(study, gold, options.group)
-    refuse_too_few(texts, max(3, options.test_folds + 1))
+    require_enough_texts(texts, max(3, options.test_folds + 1))
     settings = SpanSettings(options.encoder, labels, options.tune, options.epochs, seed=options.seed)
     encoded = None if options.tune else TextEncoder(settings)(texts)
     rng = np.random.default_rng(options.seed)
     folds = splits(texts, options.test_folds, DEV_SHARE, rng) if options.test_folds else []
-    rows = spread([split_figures(texts, encoded, split, settings) for split in folds])
+    rows = average_folds([split_score_rows(texts, encoded, split, settings) for split in folds])
     whole = dev_split(texts, DEV_SHARE, np.random.default_rng(options.seed))
-    classifier, thresholds = fitted_split(texts, encoded, whole, settings)
+    classifier, thresholds = fit_split(texts, encoded, whole, settings)
     facts = {key: value for key, value in asdict(options).items() if value != ""}
-    signature = str(Signature.of(detector=NAME, **facts, texts=len(texts)))
+    signature = str(Signature.from_fields(detector=NAME, **facts, texts=len(texts)))
     held = f"{options.test_folds} folds" + (f" by {options.group}" if options.group else "")
     card = DetectorCard(
         NAME,
@@ -120,7 +127,7 @@ def fit_span_detector(study: Study, gold: Sequence[Annotation], options: SpanTra
     )
     protocol = gold[0].protocol.partition("@")[0]
     stored = {**asdict(settings), "protocol": protocol, "thresholds": dict(zip(labels, thresholds, strict=True))}
-    files = StoredModel(card, stored, classifier.head.arrays(), classifier.encoder_state()).files()
+    files = StoredModel(card, stored, classifier.head.to_arrays(), classifier.encoder_state()).to_files()
     title = (
         f"Words of texts left out of fitting ({held}; mean and standard deviation)" if rows else "Fitted; no figures"
     )

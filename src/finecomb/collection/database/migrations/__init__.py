@@ -28,7 +28,7 @@ def latest_version() -> str:
 
 def current_version(database: Database) -> str:
     """The version of a database; empty when it has no tables yet."""
-    engine = database.engine()
+    engine = database.create_engine()
     try:
         with engine.connect() as connection:
             return MigrationContext.configure(connection).get_current_revision() or ""
@@ -44,7 +44,7 @@ def is_known_version(version: str) -> bool:
 def upgrade(database: Database, version: str = "head") -> None:
     """Run the steps that are missing up to a version, all or none."""
     config = _config()
-    engine = database.engine()
+    engine = database.create_engine()
     try:
         with engine.begin() as connection:
             config.attributes["connection"] = connection

@@ -62,7 +62,7 @@ def best_alignment(
         raise FinecombError("an alignment needs two annotators and a mark")
     dissimilarity = dissimilarity or Dissimilarity()
     alignment_problem = build_alignment_problem(marks, dissimilarity)
-    solver = _ColumnGenerationSolver(alignment_problem, soft, WorkBudget.of(work))
+    solver = _ColumnGenerationSolver(alignment_problem, soft, WorkBudget.from_units(work))
     clusters, lower, upper = solver.solve()
     proven = upper - lower <= _BOUND_TOLERANCE * max(upper, 1.0)
     scale = dissimilarity.delta / marks.marks_per_annotator
@@ -81,7 +81,7 @@ class _ColumnGenerationSolver:
         self.problem, self.soft = alignment_problem, soft
         self.budget = budget
         self.master = MasterProblem(alignment_problem, soft)
-        self.search = Search.of(alignment_problem)
+        self.search = Search.from_problem(alignment_problem)
         self.prices: Floats = np.zeros(len(alignment_problem))
         self.lower = -math.inf
 
@@ -92,29 +92,29 @@ class _ColumnGenerationSolver:
         self.master.add(np.eye(len(self.problem), dtype=bool))
         self.master.add(np.concatenate(start))
         with contextlib.suppress(BudgetExceededError):
-            self._generate()
+            self._generate_columns()
         self._round_relaxation()
         with contextlib.suppress(BudgetExceededError):
-            if self._open:
+            if self._has_gap:
                 self._close_gap() if math.isfinite(self.lower) else self._prove_coarser_gap()
-        return self.best, max(self.lower, pairwise_bound(self.problem) if self._open else 0.0), self.upper
+        return self.best, max(self.lower, pairwise_bound(self.problem) if self._has_gap else 0.0), self.best_cost
 
     @property
-    def upper(self) -> float:
+    def best_cost(self) -> float:
         return float(self.problem.costs(self.best).sum())
 
     @property
-    def _open(self) -> bool:
-        return self.upper - self.lower > _BOUND_TOLERANCE * max(self.upper, 1.0)
+    def _has_gap(self) -> bool:
+        return self.best_cost - self.lower > _BOUND_TOLERANCE * max(self.best_cost, 1.0)
 
-    def _take(self, clusters: Bools | None) -> None:
-        if clusters is not None and self.problem.costs(clusters).sum() < self.upper:
+    def _keep_if_better(self, clusters: Bools | None) -> None:
+        if clusters is not None and self.problem.costs(clusters).sum() < self.best_cost:
             self.best = clusters
 
-    def _generate(self) -> None:
+    def _generate_columns(self) -> None:
         """Add clusters until none is worth more than it costs."""
         while True:
-            prices, used = self.master.prices(self.budget)
+            prices, used = self.master.solve_dual_prices(self.budget)
             self.budget.check(_RESERVED_WORK_SHARE)
             self.prices = prices
             starts = np.concatenate(
@@ -132,15 +132,17 @@ class _ColumnGenerationSolver:
 
     def _raise_lower_bound(self, short: float) -> None:
         """No cluster is worth more than its cost and `short`: what all marks are worth, less that for each cluster."""
-        clusters = len(self.problem) if self.soft else self.problem.max_cluster_count(self.upper)
+        clusters = len(self.problem) if self.soft else self.problem.max_cluster_count(self.best_cost)
         self.lower = max(self.lower, float(self.prices.sum()) - clusters * short)
 
     def _round_relaxation(self) -> None:
         """From the relaxed alignment to a good alignment of the clusters known."""
-        if self._open:
-            self._take(self.master.integral_vertex(self.budget))
-        if self._open:
-            self._take(self.master.chosen(np.ones(len(self.master.costs), dtype=bool), self.budget, 0.5)[0])
+        if self._has_gap:
+            self._keep_if_better(self.master.integral_vertex(self.budget))
+        if self._has_gap:
+            self._keep_if_better(
+                self.master.solve_integer_program(np.ones(len(self.master.costs), dtype=bool), self.budget, 0.5)[0]
+            )
 
     def _close_gap(self) -> None:
         """List all clusters that could close the gap, and pick the best alignment of these.
@@ -148,17 +150,17 @@ class _ColumnGenerationSolver:
         The reduced costs of an alignment's clusters add up to its cost less the prices of all marks, and none is below
         zero. So none of a better alignment is above the gap.
         """
-        gap = self.upper - self.lower + _BOUND_TOLERANCE
+        gap = self.best_cost - self.lower + _BOUND_TOLERANCE
         self.master.add(self.search.find_all_below(self.prices, gap, self.budget))
         within = self.master.costs - self.master.clusters @ self.prices < gap
-        clusters, bound = self.master.chosen(within, self.budget)
-        self._take(clusters)
-        self.lower = max(self.lower, min(bound, self.upper))
+        clusters, bound = self.master.solve_integer_program(within, self.budget)
+        self._keep_if_better(clusters)
+        self.lower = max(self.lower, min(bound, self.best_cost))
 
     def _prove_coarser_gap(self) -> None:
         """When the proof took too much work: show that no alignment is much better, less and less while any is left."""
         for share in _COARSER_GAPS:
-            short = share * self.upper / self.problem.max_cluster_count(self.upper)
+            short = share * self.best_cost / self.problem.max_cluster_count(self.best_cost)
             if len(self.search.find_some_below(self.prices, -short, self.budget)):
                 return
             self._raise_lower_bound(short)
@@ -176,7 +178,7 @@ def pairwise_bound(alignment_problem: AlignmentProblem) -> float:
     for one in range(len(alignment_problem.marks)):
         for other in range(one):
             gains = np.maximum(
-                -alignment_problem.joint[np.ix_(alignment_problem.marks[one], alignment_problem.marks[other])], 0
+                -alignment_problem.joint_costs[np.ix_(alignment_problem.marks[one], alignment_problem.marks[other])], 0
             )
             saved += gains[linear_sum_assignment(gains, maximize=True)].sum()
     return float(max(max(len(marks) for marks in alignment_problem.marks) - saved, 0.0))

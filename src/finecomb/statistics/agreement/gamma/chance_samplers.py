@@ -26,7 +26,7 @@ def shuffle_continuum(marks: Continuum, rng: np.random.Generator) -> Continuum:
     owner = np.repeat(np.arange(marks.annotators), [len(positions) for positions in donated])
     move = pivots[owner]
     move = np.where(marks.start[positions] + move > marks.length, move - marks.length, move)
-    return Continuum.of(
+    return Continuum.from_arrays(
         marks.annotators,
         marks.length,
         owner,
@@ -65,7 +65,7 @@ def simulate_continuum(marks: Continuum, rng: np.random.Generator) -> Continuum:
     owner = np.repeat(np.arange(marks.annotators), numbers)
     end = _cumsum_by_annotator(steps, numbers)
     category = rng.choice(marks.category, size=total)
-    return Continuum.of(marks.annotators, marks.length, owner, end - long, end, category)
+    return Continuum.from_arrays(marks.annotators, marks.length, owner, end - long, end, category)
 
 
 def _mark_gaps(marks: Continuum) -> Floats:

@@ -83,7 +83,7 @@ class _PartialClusters(NamedTuple):
     members: Bools
     """(R, U + 1): the last column is for no mark."""
 
-    def take(self, rows: Ints | slice) -> _PartialClusters:
+    def select_rows(self, rows: Ints | slice) -> _PartialClusters:
         return _PartialClusters(self.of[rows], self.cost[rows], self.size[rows], self.reach[rows], self.members[rows])
 
 
@@ -102,7 +102,7 @@ class Search:
     """(m + 2,): 1 - k(k - 1) / 2C, for k marks."""
 
     @classmethod
-    def of(cls, alignment_problem: AlignmentProblem) -> Search:
+    def from_problem(cls, alignment_problem: AlignmentProblem) -> Search:
         """Lay out the tables."""
         size, m = len(alignment_problem), len(alignment_problem.marks)
         table = np.full((m, max(len(marks) for marks in alignment_problem.marks)), size)
@@ -152,17 +152,17 @@ class Search:
         self, medoids: Ints, prices: Floats, threshold: float, budget: WorkBudget, kept: float
     ) -> Bools:
         """Those with one of these medoids, depth first."""
-        todo = self._open(medoids, self._medoid_bounds(medoids, prices), prices, threshold)
+        todo = self._open_decisions(medoids, self._medoid_bounds(medoids, prices), prices, threshold)
         batches = [np.zeros((0, len(self.problem)), dtype=bool)]
         rests: dict[int, _RemainingBounds] = {}
-        stack = [(0, self._start(todo.medoids, prices))]
+        stack = [(0, self._initial_clusters(todo.medoids, prices))]
         while stack:
             depth, rows = stack.pop()
             budget.check(kept)
             if len(rows.of) > _MAX_PARTIAL_CLUSTERS:
                 stack += [
-                    (depth, rows.take(slice(_MAX_PARTIAL_CLUSTERS, None))),
-                    (depth, rows.take(slice(_MAX_PARTIAL_CLUSTERS))),
+                    (depth, rows.select_rows(slice(_MAX_PARTIAL_CLUSTERS, None))),
+                    (depth, rows.select_rows(slice(_MAX_PARTIAL_CLUSTERS))),
                 ]
             elif depth == todo.marks.shape[1]:
                 batches.append(rows.members[rows.cost + self.base[rows.size] < threshold, :-1])
@@ -216,7 +216,7 @@ class Search:
         without[np.arange(len(medoids)), owners] = -np.inf  # given
         return _MedoidBounds(with_mark, without)
 
-    def _open(self, medoids: Ints, roots: _MedoidBounds, prices: Floats, threshold: float) -> _OpenDecisions:
+    def _open_decisions(self, medoids: Ints, roots: _MedoidBounds, prices: Floats, threshold: float) -> _OpenDecisions:
         """What the bounds leave open: annotators and marks that may be in a cluster below the threshold.
 
         First come the annotators whose second best choice has the highest bound: there most is ruled out.
@@ -237,7 +237,7 @@ class Search:
 
     # --- annotator by annotator --------------------------------------------------------------------------------------
 
-    def _start(self, medoids: Ints, prices: Floats) -> _PartialClusters:
+    def _initial_clusters(self, medoids: Ints, prices: Floats) -> _PartialClusters:
         rows = np.arange(len(medoids))
         members = np.zeros((len(medoids), len(self.problem) + 1), dtype=bool)
         members[rows, medoids] = True
@@ -254,7 +254,7 @@ class Search:
         with_row, at = np.nonzero(marks < none)
         without = np.flatnonzero(todo.optional[rows.of, depth])
         mark = np.concatenate([np.full(len(without), none), marks[with_row, at]])
-        new = rows.take(np.concatenate([without, with_row]))
+        new = rows.select_rows(np.concatenate([without, with_row]))
         places = np.arange(len(mark))
         cost = new.cost - np.append(prices, 0.0)[mark] + new.reach[places, mark]
         new.members[places, mark] = True
@@ -278,12 +278,12 @@ class Search:
         central = ~(rows.members & (rows.reach + rest.ahead[rows.of] < row[:, None] - _ROUNDING_MARGIN))[:, :-1].any(
             axis=1
         )
-        rows, row = rows.take(np.flatnonzero(central)), row[central]
+        rows, row = rows.select_rows(np.flatnonzero(central)), row[central]
         left = rest.marks.shape[1]
         sizes = np.minimum(rows.size[:, None] + np.arange(left + 1), len(self.base) - 1)
         fixed = rows.cost[:, None] + self.base[sizes]  # (R, left + 1): with j more marks, but for what those cost
         if not left or not len(row):
-            return rows.take(np.flatnonzero(fixed[:, 0] < threshold))
+            return rows.select_rows(np.flatnonzero(fixed[:, 0] < threshold))
         worth, marks, of = rest.prices[rows.of], rest.marks[rows.of], rows.of
         reach = np.take_along_axis(rows.reach, marks.reshape(len(row), -1), axis=1).reshape(marks.shape)
         may = fixed < threshold
@@ -299,7 +299,7 @@ class Search:
                 costs = worth[some] + reach[some] / 2 + j / 2 * to_medoid
                 some = some[fixed[some, j] + j / 2 * row[some] + _smallest_sum(costs, j) < threshold]
             possible[some] = True
-        return rows.take(np.flatnonzero(possible))
+        return rows.select_rows(np.flatnonzero(possible))
 
 
 def _smallest_sum(costs: Floats, j: int) -> Floats:

@@ -16,7 +16,7 @@ def coordinate_descent(alignment_problem: AlignmentProblem, prices: Floats, star
     The best mark of one annotator while the others stay: the one that lowers the reduced cost most, or none.
     """
     clusters = starts.astype(np.float64)
-    adds = clusters @ alignment_problem.joint - prices  # (K, U): what each mark would add
+    adds = clusters @ alignment_problem.joint_costs - prices  # (K, U): what each mark would add
     for _ in range(_MAX_SWEEPS):
         changed = False
         for marks in alignment_problem.marks:
@@ -26,7 +26,7 @@ def coordinate_descent(alignment_problem: AlignmentProblem, prices: Floats, star
             best &= np.cumsum(best, axis=1) == 1  # of equals the first
             change = best - clusters[:, marks]
             if change.any():
-                adds += change @ alignment_problem.joint[marks]
+                adds += change @ alignment_problem.joint_costs[marks]
                 clusters[:, marks] = best
                 changed = True
         if not changed:

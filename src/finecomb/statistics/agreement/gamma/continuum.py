@@ -35,7 +35,9 @@ class Continuum:
     """(marks,): a number for the label."""
 
     @classmethod
-    def of(cls, annotators: int, length: float, owner: Ints, start: Floats, end: Floats, category: Ints) -> Self:
+    def from_arrays(
+        cls, annotators: int, length: float, owner: Ints, start: Floats, end: Floats, category: Ints
+    ) -> Self:
         """In order; an omission, which has no length, becomes the interval of length 1 around its place."""
         empty = np.where(end == start, 0.5, 0.0)
         order = np.lexsort((category, end, start, owner))
@@ -99,5 +101,5 @@ def _mark_extents(study: Study) -> pl.DataFrame:
 def _build_continuum(document: str, length: int, readers: int, rows: pl.DataFrame) -> DocumentContinuum:
     start, end = (rows[name].to_numpy().astype(np.float64) for name in ("start", "end"))
     owner, category = (rows[name].to_numpy().astype(np.int64) for name in ("owner", "category"))
-    continuum = Continuum.of(readers, float(length), owner, start, end, category)
+    continuum = Continuum.from_arrays(readers, float(length), owner, start, end, category)
     return DocumentContinuum(document, continuum, tuple(rows["mark"]))

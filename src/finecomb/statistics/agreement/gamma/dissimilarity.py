@@ -54,7 +54,7 @@ class Dissimilarity:
 
 def group_distances(protocol: Protocol | None, categories: Sequence[str]) -> Floats:
     """0 for the same label, 1/2 for another of its group, 1 for any other; the last row is for labels not listed."""
-    named = [protocol.named(name) if protocol else None for name in categories]
+    named = [protocol.find_label(name) if protocol else None for name in categories]
     groups = [label.group if label else None for label in named] + [None]
     same = np.array([[one is not None and one == other for other in groups] for one in groups])
     return np.where(np.eye(len(groups), dtype=bool), 0.0, np.where(same, 0.5, 1.0))

@@ -36,7 +36,7 @@ class MasterProblem:
         self.clusters = np.zeros((0, len(alignment_problem)), dtype=bool)
         self.costs = np.zeros(0)
         self._seen: set[bytes] = set()
-        self._relaxed = self._rows(solver="ipm", run_crossover="off", presolve="off")
+        self._relaxed = self._create_solver(solver="ipm", run_crossover="off", presolve="off")
         self._add_excess_columns()
 
     def add(self, clusters: Bools) -> int:
@@ -50,7 +50,7 @@ class MasterProblem:
         self.clusters, self.costs = np.concatenate([self.clusters, new]), np.concatenate([self.costs, costs])
         return len(new)
 
-    def prices(self, budget: WorkBudget) -> tuple[Floats, Floats]:
+    def solve_dual_prices(self, budget: WorkBudget) -> tuple[Floats, Floats]:
         """Dual prices of the marks, and how much of each cluster the relaxed alignment uses.
 
         From the inside of the optimal face: an alignment has far fewer clusters than marks, so prices are anything but
@@ -59,7 +59,7 @@ class MasterProblem:
         """
         marks, clusters = len(self.problem), len(self.costs)
         steps = 12 * self._matrix_entry_count + 1.5 * marks * marks + 27 * clusters  # of an iteration
-        self._relaxed.setOptionValue("ipm_iteration_limit", budget.times(steps))
+        self._relaxed.setOptionValue("ipm_iteration_limit", budget.affordable_count(steps))
         self._relaxed.clearSolver()
         self._relaxed.run()
         budget.spend(STEPS_PER_CALL + steps * self._relaxed.getInfo().ipm_iteration_count)
@@ -87,7 +87,9 @@ class MasterProblem:
 
     def integral_vertex(self, budget: WorkBudget) -> Bools | None:
         """The relaxed alignment at a corner where it is an alignment; None when it has halves."""
-        solver = self._rows(solver="simplex", simplex_iteration_limit=budget.times(self._matrix_entry_count, 0.5))
+        solver = self._create_solver(
+            solver="simplex", simplex_iteration_limit=budget.affordable_count(self._matrix_entry_count, 0.5)
+        )
         _add_columns(solver, self.clusters, self.costs)
         solver.run()
         budget.spend(STEPS_PER_CALL + self._matrix_entry_count * solver.getInfo().simplex_iteration_count)
@@ -95,7 +97,9 @@ class MasterProblem:
         whole = self.clusters[value > 0.5]
         return whole if np.all(np.abs(value - np.rint(value)) < 1e-6) and self.is_feasible(whole) else None
 
-    def chosen(self, usable: Bools, budget: WorkBudget, share: float = 1.0) -> tuple[Bools | None, float]:
+    def solve_integer_program(
+        self, usable: Bools, budget: WorkBudget, share: float = 1.0
+    ) -> tuple[Bools | None, float]:
         """The best alignment of some of the clusters, and a bound below all alignments of them.
 
         Nothing is known where a share of the budget is not enough for the first node of the integer program, which
@@ -105,7 +109,7 @@ class MasterProblem:
         steps = _INTEGER_STEPS_PER_ENTRY * float(clusters.sum())  # of an iteration
         if share * budget.left < _FIRST_NODE_ITERATIONS * len(self.problem) * steps:
             return None, -math.inf
-        solver = self._rows(mip_max_nodes=budget.times(_NODE_ITERATIONS * steps, share))
+        solver = self._create_solver(mip_max_nodes=budget.affordable_count(_NODE_ITERATIONS * steps, share))
         _add_columns(solver, clusters, self.costs[usable], whole=True)
         solver.run()
         value, bound = np.array(solver.getSolution().col_value), solver.getInfo().mip_dual_bound
@@ -123,7 +127,7 @@ class MasterProblem:
         times = clusters.sum(axis=0)
         return bool(np.all(times >= 1 if self.soft else times == 1))
 
-    def _rows(self, **options: bool | int | float | str) -> Highs:
+    def _create_solver(self, **options: bool | int | float | str) -> Highs:
         import highspy  # slow to import
 
         solver = highspy.Highs()  # type: ignore[no-untyped-call]

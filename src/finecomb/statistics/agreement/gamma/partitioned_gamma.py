@@ -90,7 +90,7 @@ class GammaWork:
         marks = Continuum(annotators, length, *arrays)
         return Job(document, marks, self.settings, self.dissimilarity, self.categories, self.seed)
 
-    def lost(self, row: pl.DataFrame, reason: str) -> Tables:
+    def handle_lost_row(self, row: pl.DataFrame, reason: str) -> Tables:
         """An error: a text that no process survives has no result, and a number without it would be another number."""
         document = row["document"][0]
         raise FinecombError(f"gamma of text {document!r} cannot be computed: {reason}; leave it out with --where")

@@ -31,7 +31,7 @@ def measure_view(
     """Each text of a view, worked on as `spread` says."""
     work = GammaWork(settings, dissimilarity_of(view, settings), len(view.categories), seed)
     rows = text_rows(continua(view.study, view.categories))
-    run = (spread or Executor()).run(work, work.lost, work.key())
+    run = (spread or Executor()).start_run(work, work.handle_lost_row, work.key())
     done = run.run_partitions(rows.iter_slices(rows_per_partition(len(rows), _TEXTS_PER_PARTITION)))
     for _ in watch(done, len(rows)) if watch else done:
         pass

@@ -46,7 +46,7 @@ class AlignmentProblem:
         return np.split(np.arange(len(self)), np.flatnonzero(np.diff(self.owner)) + 1)
 
     @functools.cached_property
-    def joint(self) -> Floats:
+    def joint_costs(self) -> Floats:
         """(U, U): what a pair adds to the cost of its cluster, (d - 1) / C; 0 between marks of one annotator."""
         apart = self.owner[:, None] != self.owner
         return np.where(apart, self.distance - self.gain, 0.0)
@@ -54,7 +54,7 @@ class AlignmentProblem:
     def costs(self, clusters: Bools) -> Floats:
         """Of each cluster, (K, U) to (K,)."""
         members = clusters.astype(np.float64)
-        return np.asarray(1 + ((members @ self.joint) * members).sum(axis=1) / 2)
+        return np.asarray(1 + ((members @ self.joint_costs) * members).sum(axis=1) / 2)
 
     def max_cluster_count(self, upper: float) -> float:
         """No partition that costs at most `upper` has more.

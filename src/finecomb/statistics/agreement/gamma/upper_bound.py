@@ -16,7 +16,7 @@ def merge_alignments(alignment_problem: AlignmentProblem, one: Bools, other: Boo
     marks = len(alignment_problem)
     budget.spend(STEPS_PER_CALL / 5 + len(one) * (marks * (marks + len(other)) / 25 + 10 * len(other)))
     saved = np.minimum(
-        one.astype(np.float64) @ alignment_problem.joint @ other.T.astype(np.float64) - 1, 0
+        one.astype(np.float64) @ alignment_problem.joint_costs @ other.T.astype(np.float64) - 1, 0
     )  # one cluster less
     row, column = linear_sum_assignment(saved)
     worthwhile = saved[row, column] < 0

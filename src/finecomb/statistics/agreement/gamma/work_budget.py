@@ -26,7 +26,7 @@ class WorkBudget:
     left: float
 
     @classmethod
-    def of(cls, units: float) -> WorkBudget:
+    def from_units(cls, units: float) -> WorkBudget:
         """So many units of work."""
         return cls(units * STEPS_PER_UNIT, units * STEPS_PER_UNIT)
 
@@ -39,6 +39,6 @@ class WorkBudget:
         if self.left <= kept * self.total:
             raise BudgetExceededError
 
-    def times(self, steps: float, share: float = 1.0) -> int:
+    def affordable_count(self, steps: float, share: float = 1.0) -> int:
         """How often something of so many steps can be done with a share of what is left; at least once."""
         return int(min(max(share * self.left / steps, 1.0), 2.0**31 - 1))

@@ -1,0 +1,20 @@
+"""How many marks there are, by label and by whatever is asked for."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+import finecomb as fc
+from finecomb.statistics.measures.study_counts import group_counts, label_counts
+
+
+@pytest.mark.parametrize("column", ["model", "annotator", "document", "kind"])
+def test_labels_are_counted_by_any_column(column: str) -> None:
+    """Columns that annotations have themselves were refused with a traceback."""
+    study = fc.demo()
+    table = label_counts(study, [column])
+    groups = table.select(pl.exclude("label", "marks"))
+    assert len(groups.columns) == group_counts(study, [column]).height
+    assert groups.sum_horizontal().to_list() == table["marks"].to_list()
+    assert table["marks"].sum() == study.marks.height
