@@ -98,7 +98,7 @@ class HeaderMiddleware:
 
         begun = False
 
-        async def strict(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal begun
             if message["type"] == "http.response.start":
                 begun = True
@@ -114,7 +114,7 @@ class HeaderMiddleware:
 
         try:
             self._check_host_and_path(scope)
-            await self.app(scope, _limit_body(scope, receive, limit), strict)
+            await self.app(scope, _limit_body(scope, receive, limit), send_with_headers)
         except ProblemError as error:
             await error.response()(scope, receive, strict)
         except Exception:  # ours: answered here, since the connection would be cut if it got any further

@@ -200,7 +200,7 @@ def _load_resolver(name: str) -> Resolver:
 def mention_states(text: str, chains: Chains, kind: ModelKind = "kneser-ney") -> StateSequence | None:
     """The states of z and the text of each: `.` where a sentence starts, and every mention of a person.
 
-    >>> states("Ann left. She ran.", [[(0, 3), (10, 13)]])
+    >>> mention_states("Ann left. She ran.", [[(0, 3), (10, 13)]])
     (('.', 'F:0', '.', 'She:0'), ((0, 0), (0, 3), (10, 10), (10, 13)))
     """
     people = [chain for chain in chains if _is_person(text, chain)]

@@ -42,7 +42,7 @@ from finecomb.reporting.site.report_content import (
     text_influences,
 )
 from finecomb.reporting.site.study_changes import change_figure
-from finecomb.reporting.site.text_page import AnnotatorRow, AnnotatorRowLayout, TextPage, render_text_page
+from finecomb.reporting.site.text_page import AnnotatorRowLayout, MarkedTextRow, TextPage, render_text_page
 from finecomb.version import __version__
 
 MANIFEST = "report.json"
@@ -237,10 +237,10 @@ def _neighbour_link(order: Sequence[str], place: int, pages: Mapping[str, str]) 
     return order[place], pages[order[place]].removeprefix("texts/")
 
 
-def annotator_rows(annotations: Iterable[Annotation], kinds: Mapping[str, str]) -> list[AnnotatorRow]:
+def annotator_rows(annotations: Iterable[Annotation], kinds: Mapping[str, str]) -> list[MarkedTextRow]:
     """The rows of a text's staff: people first, then machines, each by name; gold is not a reader."""
     rows = [
-        AnnotatorRow(annotation.annotator, kinds.get(annotation.annotator) in MACHINE_KINDS, annotation)
+        MarkedTextRow(annotation.annotator, kinds.get(annotation.annotator) in MACHINE_KINDS, annotation)
         for annotation in annotations
         if kinds.get(annotation.annotator) in (*HUMAN_KINDS, *MACHINE_KINDS) and annotation.about is None
     ]

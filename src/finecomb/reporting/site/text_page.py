@@ -23,7 +23,7 @@ _TALL_ROW_HEIGHT, _MACHINE_GAP, _FIRST_ROW_OFFSET = (
 
 
 @dataclass(frozen=True, slots=True)
-class AnnotatorRow:
+class MarkedTextRow:
     """Whoever marked the text: one row of the staff."""
 
     name: str
@@ -36,7 +36,7 @@ class TextPage:
     """A text with its neighbours in the order of the report."""
 
     document: Document
-    readers: Sequence[AnnotatorRow]
+    readers: Sequence[MarkedTextRow]
     """People first, then machines."""
     looks: Mapping[str | None, LabelStyle]
     number: int
@@ -88,7 +88,7 @@ class _AnnotatorMark:
 
     number: int
     row: int
-    reader: AnnotatorRow
+    reader: MarkedTextRow
     mark: Mark
 
     def spans_in_part(self, part: str) -> list[Span]:
@@ -168,7 +168,7 @@ class AnnotatorRowLayout:
     machines: int
 
     @classmethod
-    def from_annotators(cls, readers: Sequence[AnnotatorRow]) -> AnnotatorRowLayout:
+    def from_annotators(cls, readers: Sequence[MarkedTextRow]) -> AnnotatorRowLayout:
         """The layout for these readers."""
         people = sum(not reader.machine for reader in readers)
         return cls(people, len(readers) - people)
@@ -285,7 +285,7 @@ def _raw_reply_html(texts: Sequence[str]) -> str:
     return f"<details><summary>raw reply</summary>{raw}</details>"
 
 
-def _mark_item_html(text: TextPage, reader: AnnotatorRow, mark: Mark) -> str:
+def _mark_item_html(text: TextPage, reader: MarkedTextRow, mark: Mark) -> str:
     look = text.label_look(mark.label)
     quote = " … ".join(mark.quotes) or f"not in the text: {mark.unlocated}"
     placed = f'<br><span class="cap">{escape(words)}</span>' if (words := describe_placement(mark)) else ""
