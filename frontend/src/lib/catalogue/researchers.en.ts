@@ -1,4 +1,4 @@
-import { translator } from "./translator";
+import { createTranslator } from "./translator";
 
 /** Every word on the researcher's pages that does not come from the study. `n` chooses the plural form. */
 const admin = {
@@ -499,5 +499,5 @@ const admin = {
 } as const;
 
 export type AdminKey = keyof typeof admin;
-export const t = translator<typeof admin>(admin);
+export const t = createTranslator<typeof admin>(admin);
 export default admin;
