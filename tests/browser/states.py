@@ -219,7 +219,7 @@ def _hovered(page: Page, server: Server) -> None:
     if _is_phone(page):
         return
     page.keyboard.press("Escape")
-    page.locator(".pc[data-mark*=' ']").last.hover()
+    page.locator(".piece[data-mark*=' ']").last.hover()
     expect(page.locator(".hover")).to_be_visible()
 
 
@@ -282,7 +282,7 @@ def _data(page: Page, server: Server) -> None:
 
 def _parts(page: Page, server: Server) -> None:
     _joined(page, server).finish()
-    expect(page.locator(".sofar")).to_be_visible()
+    expect(page.locator(".previous-parts")).to_be_visible()
 
 
 def _question(page: Page, server: Server) -> None:
@@ -356,8 +356,8 @@ def _researcher(address: str, wait: str = "main") -> Visit:
 
 def _framed(page: Page, server: Server) -> None:
     """A document with what people said about one place."""
-    _researcher("documents/bakery-b", ".txt [data-at]")(page, server)
-    page.locator(".txt .heat").first.click()
+    _researcher("documents/bakery-b", ".text-body [data-at]")(page, server)
+    page.locator(".text-body .depth").first.click()
 
 
 def _adjudication(page: Page, server: Server) -> None:
@@ -426,7 +426,7 @@ STATES = (
     PageState("marking-lease-over", scarecrow, _answered("lease-over")),
     PageState("marking-two-tabs", scarecrow, _two_tabs),
     PageState("reading-settings", scarecrow, _opened("settings", "#set-language")),
-    PageState("texts", scarecrow, _opened("texts", ".pop.texts")),
+    PageState("texts", scarecrow, _opened("texts", ".popover.texts")),
     PageState("cannot-judge", scarecrow, _opened("cannot", "#because")),
     PageState("no-errors", scarecrow, _opened("finish", ".asking")),
     PageState("picking", scarecrow, _picking),
@@ -466,7 +466,7 @@ STATES = (
     PageState("overview", demo, _researcher("overview", ".figures"), True),
     PageState("design", demo, _researcher("design", "h1"), True),
     PageState("documents", demo, _researcher("documents", "a.doc"), True),
-    PageState("document", demo, _researcher("documents/bakery-b", ".txt [data-at]"), True),
+    PageState("document", demo, _researcher("documents/bakery-b", ".text-body [data-at]"), True),
     PageState("document-framed", demo, _framed, True),
     PageState("annotators", demo, _researcher("annotators", "table"), True),
     PageState("annotator", demo, _researcher("annotators/reader-1", "h1"), True),
@@ -484,7 +484,7 @@ STATES = (
     PageState("calibrate-unchecked", judged, _not_calibrated, True),
     PageState("calibrate", judged, _calibrated, True),
     PageState("overview-empty", empty, _researcher("overview", "h1"), True),
-    PageState("document-empty", empty, _researcher("documents/d1", ".txt"), True),
+    PageState("document-empty", empty, _researcher("documents/d1", ".text-body"), True),
     PageState("annotators-empty", empty, _researcher("annotators", "h1"), True),
 )
 

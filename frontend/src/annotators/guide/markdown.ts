@@ -68,7 +68,9 @@ function parseList(lines: readonly string[]): List {
 
 function parseItem(lines: readonly string[]): ListItem {
   const sublistStart = lines.findIndex((line, index) => index > 0 && ITEM_START.test(line));
-  const words = lines.slice(0, sublistStart < 0 ? undefined : sublistStart).map((line) => line.replace(ITEM_START, "").trim());
+  const words = lines
+    .slice(0, sublistStart < 0 ? undefined : sublistStart)
+    .map((line) => line.replace(ITEM_START, "").trim());
   const nested = sublistStart < 0 ? {} : { sublist: parseList(lines.slice(sublistStart)) };
   return { runs: parseRuns(words.join(" ")), ...nested };
 }

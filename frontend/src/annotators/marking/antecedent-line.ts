@@ -9,7 +9,7 @@ const MARGIN_GAP = 12; // px into the margin beside the text
 const MAX_UNDERLINE_SHIFT = 18; // px by which underlines of other marks may push a mark's own down; lines are farther apart
 
 /**
- * The way of a thread, as the `d` of a path: under the earlier words into the margin, along it, and under the line of
+ * The path of the line to the antecedent, as the `d` of a path: under the earlier words into the margin, along it, and under the line of
  * the mark to where that begins. On one line it runs straight below the words.
  */
 export function antecedentPath(

@@ -8,7 +8,7 @@ const runs = {
   none: "No language model has read these texts yet.",
   "none-way": "Start a run beside this, or with finecomb annotate on the command line.",
   run: "Run",
-  teeth: "Texts, one tooth each",
+  bars: "Texts, one tooth each",
   "came-back": "What came back",
   quotes: "Quotes",
   "cost-budget": "Cost, budget",

@@ -107,7 +107,7 @@ const markedElements = (piece: Piece, text: string, shown: Layer[], many: boolea
 
 function markedElement(piece: Piece, shown: Layer[], many: boolean): HTMLElement {
   const element = document.createElement("span");
-  element.className = "pc";
+  element.className = "piece";
   element.dataset.mark = piece.layers.map(({ drawing }) => drawing.id).join(" ");
   for (const { level, drawing } of shown) {
     element.style.setProperty(`--u${level}`, `var(--ln-${many && level === MAX_LEVELS - 1 ? "many" : drawing.slot})`);
@@ -122,7 +122,7 @@ function markedElement(piece: Piece, shown: Layer[], many: boolean): HTMLElement
   return element;
 }
 
-const CLASS_BY_KIND = { antecedent: "ante", offered: "offered", missed: "missed", extra: "extra" };
+const CLASS_BY_KIND = { antecedent: "antecedent", offered: "offered", missed: "missed", extra: "extra" };
 
 /** Between two characters: something is missing here. */
 function gapElement(piece: Piece): HTMLElement {
@@ -135,7 +135,7 @@ function gapElement(piece: Piece): HTMLElement {
 
 function flagElement({ drawing }: Layer, index: number): HTMLElement {
   const element = emptyElement(
-    drawing.kind === "mark" ? "fl" : drawing.kind === "extra" ? "fl ex" : "fl open",
+    drawing.kind === "mark" ? "piece-flag" : drawing.kind === "extra" ? "piece-flag extra" : "piece-flag open",
     drawing.slot,
   );
   element.dataset.flag = drawing.flag;
@@ -144,7 +144,7 @@ function flagElement({ drawing }: Layer, index: number): HTMLElement {
 }
 
 function overflowFlagElement(count: number, index: number): HTMLElement {
-  const element = emptyElement("fl many", "none");
+  const element = emptyElement("piece-flag many", "none");
   element.dataset.flag = `+${count}`;
   element.style.setProperty("--dx", `${index * FLAG_WIDTH}em`);
   return element;
@@ -152,7 +152,7 @@ function overflowFlagElement(count: number, index: number): HTMLElement {
 
 /** An end of the chosen mark, to be dragged. */
 function edgeBarElement({ drawing, start, end }: Layer, edge: "start" | "end"): HTMLElement {
-  const element = emptyElement(edge === "end" ? "hd e" : "hd", drawing.slot);
+  const element = emptyElement(edge === "end" ? "edge-handle end" : "edge-handle", drawing.slot);
   element.dataset.bar = edge;
   element.dataset.of = drawing.id;
   element.dataset.span = `${start}-${end}`;

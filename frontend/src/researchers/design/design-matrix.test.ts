@@ -65,14 +65,14 @@ describe("a design as a matrix", () => {
     const one = { ...cell("none", "", ""), factors: { condition: "none" } };
     expect(buildMatrix([one])).toMatchObject({ columns: ["none"], blocks: [{ title: "", rows: [{ title: "" }] }] });
   });
-  test("teeth: each a person, or several; full only when full", () => {
+  test("bars: each a person, or several; full only when full", () => {
     expect(
       cellBars(cell("", "", ""))
-        .map((tooth) => tooth[0])
+        .map((bar) => bar[0])
         .join(""),
     ).toBe("aawnnnnn");
     const large = cellBars(cell("", "", "", { people: 130, accepted: 129, working: 0 }));
-    expect([large.length, large.filter((tooth) => tooth === "accepted").length]).toEqual([13, 12]);
+    expect([large.length, large.filter((bar) => bar === "accepted").length]).toEqual([13, 12]);
     expect(cellBars(cell("", "", "", { people: 130, accepted: 0, working: 1 }))[0]).toBe("working");
     expect(neededPeople(cell("", "", "", { accepted: 9 }))).toBe(0);
   });

@@ -51,7 +51,7 @@ export const countFilled = (cells: readonly (DesignCellRow | undefined)[]): Fill
 /** How many more people a cell needs until it is full, those at work counted as needed still. */
 export const neededPeople = (cell: DesignCellRow): number => Math.max(0, cell.people - cell.accepted - cell.closed);
 
-/** Teeth of a cell's comb: one for each person where they fit, else for several. */
+/** Bars of a cell: one for each person where they fit, else for several. */
 export function cellBars({ people, accepted, working }: DesignCellRow): ("accepted" | "working" | "needed")[] {
   const count = Math.min(people, MAX_BARS);
   const share = (number: number) => (number >= people ? count : Math.floor((number * count) / people));

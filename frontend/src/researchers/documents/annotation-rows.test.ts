@@ -76,8 +76,7 @@ describe("bars", () => {
     const [row] = buildRows(page([annotation("a", [[1, 2]])], "😀x"));
     expect(row!.bars[0]!.outerExtent).toEqual([2, 3]);
   });
-  test("bars come in text order", () =>
-    expect(rows[0]!.bars.map(({ outerExtent }) => outerExtent[0])).toEqual([0, 6]));
+  test("bars come in text order", () => expect(rows[0]!.bars.map(({ outerExtent }) => outerExtent[0])).toEqual([0, 6]));
   test("marks on a context have no bar, and a place on their context", () => {
     const own = annotation("a", [[0, 2]]);
     own.marks[0]!.spans = [["prompt", 1, 3]];

@@ -1,4 +1,4 @@
-/** Teeth of a comb from how many annotations each document has: at most `most` of them, each 0 to 1 long. */
+/** Bar lengths from the number of annotations of each document: at most `maxBars` of them, each 0 to 1 long. */
 export function barLengths(done: readonly number[], full: number, maxBars: number): number[] {
   const shares = done.map((count) => Math.min(1, count / full));
   const count = Math.min(maxBars, shares.length);

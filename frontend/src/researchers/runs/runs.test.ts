@@ -9,15 +9,15 @@ describe("what came back", () => {
       { state: "refused", count: 1 },
       { state: "", count: 1 },
     ]));
-  test("one tooth is one text while there is room", () =>
+  test("one bar is one text while there is room", () =>
     expect(groupIntoBars(["marked", "refused", ""], 40)).toEqual(["read", "failed", "todo"]));
-  test("a tooth for several texts is red as soon as one of them failed", () =>
+  test("a bar for several texts is red as soon as one of them failed", () =>
     expect(groupIntoBars(["marked", "empty", "marked", "", "", ""], 3)).toEqual(["failed", "part", "todo"]));
-  test("no text is lost between teeth", () => {
-    const teeth = Array.from({ length: 101 }, (_, index) =>
+  test("no text is lost between bars", () => {
+    const bars = Array.from({ length: 101 }, (_, index) =>
       index === 100 ? ("refused" as const) : ("marked" as const),
     );
-    expect(groupIntoBars(teeth, 47).filter((each) => each === "failed")).toHaveLength(1);
+    expect(groupIntoBars(bars, 47).filter((each) => each === "failed")).toHaveLength(1);
   });
   test("failures are answers too", () => expect(countAnswered(["marked", "refused", ""])).toBe(2));
 });

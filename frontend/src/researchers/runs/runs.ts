@@ -17,15 +17,15 @@ export const TEXT_STATES = [
 export const ANNOTATED_STATES: ReadonlySet<TextState> = new Set<TextState>(["marked", "answered", "no errors"]);
 /** The class of each state's pattern. */
 export const STATE_CLASSES: Readonly<Record<TextState, string>> = {
-  marked: "st-ok",
-  answered: "st-ok",
-  "no errors": "st-none",
-  unreadable: "st-unread",
-  refused: "st-ref",
-  truncated: "st-cut",
-  empty: "st-empty",
-  "no reply": "st-empty",
-  "": "st-todo",
+  marked: "state-annotated",
+  answered: "state-annotated",
+  "no errors": "state-no-errors",
+  unreadable: "state-unreadable",
+  refused: "state-refused",
+  truncated: "state-truncated",
+  empty: "state-empty",
+  "no reply": "state-empty",
+  "": "state-pending",
 };
 
 export interface StateCount {
@@ -41,7 +41,7 @@ export const countStates = (states: readonly TextState[]): StateCount[] =>
 
 export type BarState = "read" | "failed" | "part" | "todo";
 
-/** At most `most` teeth: each stands for some texts and is red as soon as one of them failed. */
+/** At most `maxBars` bars: each stands for some texts and is red as soon as one of them failed. */
 export function groupIntoBars(states: readonly TextState[], maxBars: number): BarState[] {
   const count = Math.min(states.length, maxBars);
   return Array.from({ length: count }, (_, index) => {
