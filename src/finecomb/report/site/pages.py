@@ -95,26 +95,27 @@ def first_page(report: Report) -> str:
         for number, figure in enumerate(report.figures, 1)
     )
     toc = (
-        f'<nav class="toc" aria-label="Contents">{BRAND}<p class="cap" style="margin-top:10px">Report on '
+        f'<nav class="toc" aria-label="Contents">{BRAND}<p class="caption" style="margin-top:10px">Report on '
         f'{escape(report.title)}<br>{escape(report.date)}</p><ol><li class="on"><a href="#answer">Answer'
         f"</a></li>{contents}"
         '<li><a href="#made">How this was made</a></li></ol>'
-        '<div class="ql"><a href="texts.html">All texts</a><a href="tables/index.html">All tables, CSV</a>'
+        '<div class="quick-links"><a href="texts.html">All texts</a><a href="tables/index.html">All tables, CSV</a>'
         '<a href="figures/index.html">All figures, SVG</a><a href="datasheet.md">Datasheet</a>'
         '<a href="methods.txt">Paragraph for a paper</a></div>'
-        f'<p class="cap foot">Works without a connection.<br>{escape(report.counts)}</p></nav>'
+        f'<p class="caption foot">Works without a connection.<br>{escape(report.counts)}</p></nav>'
     )
     figures = "".join(_section(figure) for figure in report.figures)
     body = f"{_answer(report)}{figures}{_made(report)}"
     return page(
         f"Report on {report.title}",
-        f'<a class="skip" href="#answer">To the answer</a><div class="rep">{toc}<main class="leaf">{body}</main></div>',
+        f'<a class="skip" href="#answer">To the answer</a><div class="report-layout">{toc}'
+        f'<main class="report-page">{body}</main></div>',
     )
 
 
 def single_figure(figure: ReportFigure) -> str:
     """The body of a page with one figure."""
-    return f'<main class="leaf">{BRAND}{_section(figure)}</main>'
+    return f'<main class="report-page">{BRAND}{_section(figure)}</main>'
 
 
 def _answer(report: Report) -> str:
@@ -127,13 +128,13 @@ def _answer(report: Report) -> str:
             for row in figure.rows
         )
         drawn = (
-            f'<figure><figcaption class="cap" style="margin-bottom:4px">{escape(figure.caption)}</figcaption>'
+            f'<figure><figcaption class="caption" style="margin-bottom:4px">{escape(figure.caption)}</figcaption>'
             f"{plots}{_ticks(figure.axis, 300)}</figure>"
         )
     says = "".join(f"<li><b>{escape(part.head)}</b> {escape(part.text)}</li>" for part in answer.statements)
     return (
-        f'<div class="head" id="answer"><div><h1 class="lead">{escape(answer.sentence)}</h1>'
-        f'<p class="lead2">{escape(answer.numbers)}</p></div>{drawn}</div><ul class="says">{says}</ul>'
+        f'<div class="answer-header" id="answer"><div><h1 class="lead">{escape(answer.sentence)}</h1>'
+        f'<p class="sublead">{escape(answer.numbers)}</p></div>{drawn}</div><ul class="statements">{says}</ul>'
     )
 
 
@@ -155,15 +156,15 @@ def _section(figure: ReportFigure) -> str:
             case _:
                 plot = ""
     return (
-        f'<section class="fig" id="{figure.id}"><header><h2>{escape(figure.title)}</h2>'
-        f'<p class="capt">{escape(figure.caption)}</p></header>{plot}{_foot(figure)}</section>'
+        f'<section class="figure-section" id="{figure.id}"><header><h2>{escape(figure.title)}</h2>'
+        f'<p class="figure-caption">{escape(figure.caption)}</p></header>{plot}{_foot(figure)}</section>'
     )
 
 
 def _foot(figure: ReportFigure) -> str:
     again = f"<dt>Again</dt><dd><code>{escape(figure.command)}</code></dd>" if figure.command else ""
     signature = (
-        f'<details class="sig"><summary>signature {figure.hash}</summary><dl class="kv"><dt>Signature</dt>'
+        f'<details class="signature"><summary>signature {figure.hash}</summary><dl class="facts"><dt>Signature</dt>'
         f"<dd><code>{escape(figure.signature)}</code></dd>{again}</dl></details>"
     )
     behind = (
@@ -176,7 +177,7 @@ def _foot(figure: ReportFigure) -> str:
     table = (
         ""
         if isinstance(figure, TableFigure)
-        else f'<details class="tbl"><summary>table</summary>{data_table(figure.table)}</details>'
+        else f'<details class="table-details"><summary>table</summary>{data_table(figure.table)}</details>'
     )
     return f"<footer>{signature}{links}{table}</footer>"
 
@@ -184,7 +185,7 @@ def _foot(figure: ReportFigure) -> str:
 def data_table(rows: Sequence[Mapping[str, object]]) -> str:
     """Rows as a plain table; a long one is cut with a word about the rest."""
     if not rows:
-        return '<p class="cap">No rows.</p>'
+        return '<p class="caption">No rows.</p>'
     names = list(dict.fromkeys(name for row in rows for name in row))
     numeric = {name for name in names if all(isinstance(row.get(name), int | float | None) for row in rows)}
     head = "".join(f'<th scope="col"{_n(name, numeric)}>{escape(name)}</th>' for name in names)
@@ -192,7 +193,9 @@ def data_table(rows: Sequence[Mapping[str, object]]) -> str:
         "<tr>" + "".join(f"<td{_n(name, numeric)}>{escape(cell(row.get(name)))}</td>" for name in names) + "</tr>"
         for row in rows[:_MOST_ROWS]
     )
-    more = f'<p class="cap">and {len(rows) - _MOST_ROWS:,} more rows in the CSV</p>' if len(rows) > _MOST_ROWS else ""
+    more = (
+        f'<p class="caption">and {len(rows) - _MOST_ROWS:,} more rows in the CSV</p>' if len(rows) > _MOST_ROWS else ""
+    )
     return f'<div class="scroll" tabindex="0"><table class="data"><tr>{head}</tr>{body}</table></div>{more}'
 
 
@@ -210,13 +213,13 @@ def cell(value: object) -> str:
 def numbers(estimate: Estimate, axis: Axis) -> str:
     """An estimate beside its dot: value in ink, interval in grey, or why there is none."""
     if math.isnan(estimate.value):
-        return f'<span class="iv">{escape(estimate.why)}</span>'
+        return f'<span class="interval">{escape(estimate.why)}</span>'
     ends = (
         ""
         if math.isnan(estimate.low)
-        else f' <span class="iv">{axis.number(estimate.low)} to {axis.number(estimate.high)}</span>'
+        else f' <span class="interval">{axis.number(estimate.low)} to {axis.number(estimate.high)}</span>'
     )
-    return f'<b class="val">{axis.number(estimate.value)}</b>{ends}'
+    return f'<b class="value">{axis.number(estimate.value)}</b>{ends}'
 
 
 def flag(look: Look) -> str:
@@ -234,7 +237,7 @@ def _dots(figure: DotFigure) -> str:
     if second:
         ticks.append(f'<td class="plot">{_ticks(second, 150)}</td><td></td>')
     return (
-        f'<div class="scroll" tabindex="0"><table class="pl{" two" if second else ""}">{head}{rows}'
+        f'<div class="scroll" tabindex="0"><table class="plot-table{" two" if second else ""}">{head}{rows}'
         f'<tr class="axis" aria-hidden="true">{"".join(ticks)}<td></td></tr></table></div>'
     )
 
@@ -251,7 +254,7 @@ def _spread(figure: DotFigure) -> str:
 def _dot_row(row: DotRow, figure: DotFigure, width: int) -> str:
     height = 48 if row.teeth else 36 if len(figure.rows) <= _FEW_ROWS else 24
     colour = "var(--ink)"
-    name = f"{flag(row.look)} {escape(row.name)}" if row.look else f'<b class="val">{escape(row.name)}</b>'
+    name = f"{flag(row.look)} {escape(row.name)}" if row.look else f'<b class="value">{escape(row.name)}</b>'
     plot = _plot(
         row.estimate, figure.axis, 250 if figure.second_axis else width, height, name=row.name, band=figure.band,
         teeth=row.teeth, open=row.open, colour=colour,
@@ -274,9 +277,9 @@ def _panels(figure: PanelFigure) -> str:
     longest = max((len(row.short or row.name) for panel in drawn for row in panel.rows), default=0)
     wide = min(150, max(48, 8 * longest + 10))
     panels = "".join(_panel(panel, figure.axis) for panel in drawn)
-    kind = "mult long" if longest > _LONG_NAME else "mult"
+    kind = "label-panels long" if longest > _LONG_NAME else "label-panels"
     never = f'<p class="note">{escape(svg.never_used(unused))}</p>' if unused else ""
-    return f'<div class="{kind}" style="--pn:{wide}px">{panels}</div>{never}'
+    return f'<div class="{kind}" style="--names-width:{wide}px">{panels}</div>{never}'
 
 
 def breakable(name: str) -> str:
@@ -298,7 +301,7 @@ def _panel(panel: LabelPanel, axis: Axis) -> str:
         f'<span title="{escape(row.name, quote=True)}">{escape(row.short or row.name)}</span>' for row in panel.rows
     )
     rows = "".join(
-        '<div class="prow">'
+        '<div class="panel-row">'
         + _plot(
             row.estimate,
             axis,
@@ -313,11 +316,11 @@ def _panel(panel: LabelPanel, axis: Axis) -> str:
         for row in panel.rows
     )
     return (
-        f'<div class="pan s-{panel.look.slot.name}">'
+        f'<div class="label-panel s-{panel.look.slot.name}">'
         f"<h3>{flag(panel.look)} <span>{breakable(panel.look.title)}</span></h3>"
-        '<div class="pin">'
-        f'<div class="pn" aria-hidden="true">{names}</div>'
-        f'<div class="pp">{rows}{_ticks(axis, 120, "%" if axis.percent else "")}</div></div></div>'
+        '<div class="panel-body">'
+        f'<div class="panel-names" aria-hidden="true">{names}</div>'
+        f'<div class="panel-plot">{rows}{_ticks(axis, 120, "%" if axis.percent else "")}</div></div></div>'
     )
 
 
@@ -331,7 +334,7 @@ def _bars(figure: BarFigure) -> str:
     )
     total = f'<tr><td class="tight"><b>Together</b></td><td></td><td class="r"><b>{escape(figure.total)}</b></td></tr>'
     facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in figure.facts)
-    return f'<div class="bars"><table class="pl">{rows}{total}</table><dl class="kv">{facts}</dl></div>'
+    return f'<div class="bars"><table class="plot-table">{rows}{total}</table><dl class="facts">{facts}</dl></div>'
 
 
 def _combs(figure: CombFigure) -> str:
@@ -342,19 +345,20 @@ def _combs(figure: CombFigure) -> str:
         drawn = "".join(
             f'<a href="{escape(tooth.page, quote=True)}" style="height:{length:.0f}px" '
             f'title="{escape(tooth.document, quote=True)}: {tooth.value:.1f}">'
-            f'<span class="vh">{escape(tooth.document)}</span></a>'
+            f'<span class="visually-hidden">{escape(tooth.document)}</span></a>'
             for tooth, length in zip(teeth, svg.tooth_heights(teeth, most), strict=True)
         )
-        comb = "tcomb many" if len(teeth) > _FEW_TEETH else "tcomb"
-        about = f'<p class="cap"><b>{escape(name)}</b> {svg.comb_size(texts)}</p>'
+        comb = "text-bars many" if len(teeth) > _FEW_TEETH else "text-bars"
+        about = f'<p class="caption"><b>{escape(name)}</b> {svg.comb_size(texts)}</p>'
         parts.append(f'<div><div class="{comb}">{drawn}</div>{about}</div>')
-    return f'<div class="combs">{"".join(parts)}</div>'
+    return f'<div class="bar-groups">{"".join(parts)}</div>'
 
 
 def _made(report: Report) -> str:
     facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in report.facts)
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in report.notes)
     return (
-        f'<section class="fig" id="made"><header><h2>How this was made</h2></header><dl class="kv">{facts}'
+        '<section class="figure-section" id="made"><header><h2>How this was made</h2></header>'
+        f'<dl class="facts">{facts}'
         f"</dl>{notes}</section>"
     )

@@ -63,7 +63,7 @@ def text_page(text: TextPage) -> str:
         f"{_neighbour(text.previous, 'prev', '←', 'P')}{_neighbour(text.next, 'next', '→', 'N')}</header>"
     )
     body = (
-        f'{top}<div class="cols"><nav class="rail" aria-label="Filters">{_rail(text)}</nav>'
+        f'{top}<div class="columns"><nav class="rail" aria-label="Filters">{_rail(text)}</nav>'
         f'<main class="middle">{_sheet(text)}{_moves(text.influences)}</main>{_panel(text)}</div>'
     )
     return page(text.document.id, body, "../")
@@ -126,7 +126,7 @@ def _sheet(text: TextPage) -> str:
     words = len(text.document.text.split())
     about = ", ".join(part for part in (text.system, f"{words:,} words") if part)
     contexts = "".join(
-        f'<div class="context" dir="auto"><div class="cap">{escape(name)}</div>{_staff(text, name, context)}</div>'
+        f'<div class="context" dir="auto"><div class="caption">{escape(name)}</div>{_staff(text, name, context)}</div>'
         for name, context in text.document.context.items()
     )
     return (
@@ -142,7 +142,7 @@ def _staff(text: TextPage, part: str, words: str) -> str:
         return (
             f'<div dir="auto" style="white-space:pre-wrap">{escape(words)}</div>'
             if part != TEXT
-            else f'<div class="staff" style="--h:0" dir="auto">{escape(words)}</div>'
+            else f'<div class="marked-lines" style="--levels-height:0" dir="auto">{escape(words)}</div>'
         )
     staff = StaffLayout.of(text.readers)
     spans = [entry.spans(part) for entry in marks]
@@ -150,7 +150,8 @@ def _staff(text: TextPage, part: str, words: str) -> str:
         _piece(words[piece.start : piece.end], [marks[owner] for owner in piece.owners], text, staff)
         for piece in pieces(len(words), spans)
     )
-    return f'<div class="staff" style="--h:{staff.height};--s:var(--{staff.name})" dir="auto">{drawn}</div>'
+    style = f"--levels-height:{staff.height};--underlines:var(--{staff.name})"
+    return f'<div class="marked-lines" style="{style}" dir="auto">{drawn}</div>'
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,14 +207,15 @@ class StaffLayout:
 def _piece(words: str, owners: Sequence[_ReaderMark], text: TextPage, staff: StaffLayout) -> str:
     """Words with a stroke in the row of each reader who marked them, and grey behind them for how many people did."""
     if not owners:
-        return f'<span class="u">{escape(words)}</span>'
+        return f'<span class="plain-piece">{escape(words)}</span>'
     looks = [text.look(entry.mark.label) for entry in owners]
     names = [look.slot.name if look else UNLABELLED.name for look in looks]
     strokes = [f"var(--{staff.layer(name, entry.row)})" for name, entry in zip(names, owners, strict=True)]
     share = len({entry.row for entry in owners if not entry.reader.machine}) / (staff.people or 1)
     layers = ",".join([*strokes, f"var(--D{round(DEPTHS * share)})", "var(--s)"])
     marks = " ".join(str(entry.number) for entry in owners)
-    return f'<span class="sc" data-m="{marks}" style="background:{layers}">{escape(words) or "&#8203;"}</span>'
+    inner = escape(words) or "&#8203;"
+    return f'<span class="marked-piece" data-marks="{marks}" style="background:{layers}">{inner}</span>'
 
 
 # --- how the text moved the numbers ------------------------------------------------------------------------------
@@ -226,14 +228,16 @@ def _moves(influences: Sequence[TextInfluence]) -> str:
         return ""
     rows = "".join(
         f'<tr><td>{escape(one.name)}</td><td class="r">{one.axis.number(one.without)}</td><td>{_move_plot(one)}</td>'
-        f'<td class="r val">{one.axis.number(one.value)}</td><td class="faint">{escape(one.words)}</td></tr>'
+        f'<td class="r value">{one.axis.number(one.value)}</td><td class="faint">{escape(one.words)}</td></tr>'
         for one in influences
     )
     head = (
-        '<h2>How this text moved the numbers</h2><span class="cap">open dot: without this text · filled dot: with it '
+        '<h2>How this text moved the numbers</h2><span class="caption">open dot: without this text · '
+        "filled dot: with it "
     )
     return (
-        f'<section class="sheet moves">{head}· line: the interval in the report</span><table>{rows}</table></section>'
+        f'<section class="sheet influences">{head}· line: the interval in the report</span>'
+        f"<table>{rows}</table></section>"
     )
 
 
@@ -241,7 +245,7 @@ def _move_plot(one: TextInfluence) -> str:
     """The open dot, the filled dot, and the way from one to the other; both numbers stand beside it as words."""
     start, end = (one.axis.place(number, _WIDE) for number in (one.without, one.value))
     return (
-        f'<svg class="mv" width="{_WIDE}" height="16" aria-hidden="true"><path d="M6 8H{_WIDE - 6}"/>'
+        f'<svg class="influence-plot" width="{_WIDE}" height="16" aria-hidden="true"><path d="M6 8H{_WIDE - 6}"/>'
         f'<path d="M{start:.0f} 8H{end:.0f}"/><circle cx="{start:.0f}" cy="8" r="4"/>'
         f'<circle cx="{end:.0f}" cy="8" r="4"/></svg>'
     )
@@ -268,7 +272,7 @@ def _replies(replies: Sequence[ModelReply]) -> str:
 
 def _raw(texts: Sequence[str]) -> str:
     if not texts:
-        return '<br><span class="cap">Its raw reply is not in this report.</span>'
+        return '<br><span class="caption">Its raw reply is not in this report.</span>'
     raw = "".join(f'<pre dir="auto">{escape(text)}</pre>' for text in texts)
     return f"<details><summary>raw reply</summary>{raw}</details>"
 
@@ -276,7 +280,7 @@ def _raw(texts: Sequence[str]) -> str:
 def _item(text: TextPage, reader: Reader, mark: Mark) -> str:
     look = text.look(mark.label)
     quote = " … ".join(mark.quotes) or f"not in the text: {mark.unlocated}"
-    placed = f'<br><span class="cap">{escape(words)}</span>' if (words := placement(mark)) else ""
+    placed = f'<br><span class="caption">{escape(words)}</span>' if (words := placement(mark)) else ""
     answers = "".join(f"<br><i>{escape(name)}</i> {escape(_shown(value))}" for name, value in mark.answers.items())
     return (
         f'<li id="mark-{escape(mark.id, quote=True)}">{flag(look) if look else ""} '
