@@ -49,7 +49,7 @@ export type {
 export type Me = ResearcherMe;
 export type Role = Me["role"];
 export type State = Overview["state"];
-export type Show = "all" | "unfinished" | "disputed";
+export type DocumentFilter = "all" | "unfinished" | "disputed";
 /** Settings as they come from the server, where every one of them is there. */
 export type Settings = Required<Sendable> & { recruitment: Recruitment };
 export type Recruitment = Required<SendableRecruitment>;

@@ -142,7 +142,7 @@ def _report_files(content: Report, tokens: Mapping[str, str], data: str) -> Iter
             if ending == "csv" or not isinstance(figure, TableFigure)
         )
         listing = (
-            f'<main class="leaf"><h1>{place.capitalize()}</h1><ul>{links}</ul><p><a href="../index.html">Back'
+            f'<main class="report-page"><h1>{place.capitalize()}</h1><ul>{links}</ul><p><a href="../index.html">Back'
             "</a></p></main>"
         )
         yield f"{place}/index.html", render_report_page(place.capitalize(), listing, "../")
@@ -255,9 +255,9 @@ def _text_list_page(content: Report, words: Sequence[tuple[str, str, int, str]],
     )
     body = (
         '<header class="top"><a href="index.html">Answer</a><span class="grow"></span>'
-        f'<span id="left">{len(words):,} texts</span></header>'
-        '<main class="leaf"><h1>Texts</h1><p><label>Find '
-        '<input id="find" type="search" placeholder="words, id or system"></label></p>'
+        f'<span id="text-count">{len(words):,} texts</span></header>'
+        '<main class="report-page"><h1>Texts</h1><p><label>Find '
+        '<input id="text-search" type="search" placeholder="words, id or system"></label></p>'
         '<div class="scroll" tabindex="0"><table class="data texts"><tr><th scope="col">text</th>'
         '<th scope="col">system</th><th scope="col" class="n">marks</th><th scope="col">begins</th>'
         f"</tr>{rows}</table></div></main>"
