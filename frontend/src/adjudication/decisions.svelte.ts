@@ -1,6 +1,6 @@
 import { ServerError, type Api } from "../lib/api";
 import { t } from "../lib/catalogue/adjudication.en";
-import type { AdjudicatePage, PlaceCard } from "../lib/schema";
+import type { AdjudicatePage, DisputeCard } from "../lib/schema";
 import { errorText as sayOf } from "../researchers/session.svelte";
 import {
   draftFromMark,
@@ -38,7 +38,7 @@ export class Decisions {
   /** Said politely. */
   announcement = $state("");
   /** One that nobody marked, as long as it has no label and so is not sent. */
-  #newDispute = $state.raw<PlaceCard | null>(null);
+  #newDispute = $state.raw<DisputeCard | null>(null);
   #takenReading: number | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #queue: Promise<void> = Promise.resolve();
@@ -49,7 +49,7 @@ export class Decisions {
     readonly id: string,
   ) {}
 
-  disputes = $derived.by<readonly PlaceCard[]>(() => {
+  disputes = $derived.by<readonly DisputeCard[]>(() => {
     const own = this.page?.places ?? [];
     const local = this.#newDispute;
     return local && !own.some(({ key }) => key === local.key) ? [...own, local] : own;

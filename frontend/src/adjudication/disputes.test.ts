@@ -1,15 +1,15 @@
 import { describe, expect, test } from "vitest";
-import type { AdjudicatePage, GoldMark, PlaceCard } from "../lib/schema";
+import type { AdjudicatePage, AdjudicatedMark, DisputeCard } from "../lib/schema";
 import { adjudicate } from "../lib/catalogue/adjudication.en";
 import * as model from "./disputes";
 
 const TEXT = "And 🎉 Luis Prado added 18, off the bench.";
 const at = (words: string) => ({ part: "text", start: TEXT.indexOf(words), end: TEXT.indexOf(words) + words.length });
 const words = (span: { start: number; end: number }) => TEXT.slice(span.start, span.end);
-const mark = (label: string | null, ...spans: [number, number][]): GoldMark => ({
+const mark = (label: string | null, ...spans: [number, number][]): AdjudicatedMark => ({
   ...{ label, spans, quotes: spans.map(() => "words"), answers: {}, antecedents: null, alternatives: [] },
 });
-const dispute = (more: Partial<PlaceCard>): PlaceCard => ({
+const dispute = (more: Partial<DisputeCard>): DisputeCard => ({
   ...{ key: "k", version: 0, readings: [], votes: 1, readers: 3, agreed: false, kept: false, merged: null },
   ...{ decision: null, gold: [], later: 0, ...more },
 });
@@ -18,7 +18,7 @@ const read = (label: string | null, ...spans: [number, number][]) => ({
   ...{ annotator: 1, unlocated: "" },
 });
 const ruled = { what: "merged", by: "ann", when: "2026-01-01T00:00:00Z", reading: null } as const;
-const page = (disputes: PlaceCard[] = []): AdjudicatePage => ({
+const page = (disputes: DisputeCard[] = []): AdjudicatePage => ({
   ...{ id: "d", text: TEXT, context: { prompt: "A prompt" }, data: null, looks: [], questions: [], labels: [] },
   ...{ unlabelled: false, readers: 3, places: disputes, state: "untouched" },
 });
@@ -66,11 +66,11 @@ describe("words", () => {
 
 describe("marks", () => {
   test("go and come in code points, also on a context", () => {
-    const wire: GoldMark = { ...mark("name", [6, 16]), quotes: ["Luis Prado"] };
+    const wire: AdjudicatedMark = { ...mark("name", [6, 16]), quotes: ["Luis Prado"] };
     const draft = model.draftFromMark(page(), wire);
     expect(words(draft.spans[0]!)).toBe("Luis Prado");
     expect(model.draftToWire(page(), draft)).toEqual(wire);
-    const prompt: GoldMark = { ...wire, spans: [["prompt", 2, 8]], quotes: ["prompt"] };
+    const prompt: AdjudicatedMark = { ...wire, spans: [["prompt", 2, 8]], quotes: ["prompt"] };
     expect(model.draftToWire(page(), model.draftFromMark(page(), prompt))).toEqual(prompt);
   });
   test("answers to what is not asked stay behind", () => {
@@ -100,9 +100,9 @@ describe("marks", () => {
 
 describe("disputes", () => {
   const [a, b, c] = ["a", "b", "c"].map((key, n) => dispute({ key, readings: [read("x", [n * 5, n * 5 + 3])] })) as [
-    PlaceCard,
-    PlaceCard,
-    PlaceCard,
+    DisputeCard,
+    DisputeCard,
+    DisputeCard,
   ];
   test("the next that is open, from the beginning again at the end", () => {
     expect(model.nextUndecided([a, { ...b, decision: ruled }, c], "a")?.key).toBe("c");

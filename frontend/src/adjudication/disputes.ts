@@ -1,7 +1,7 @@
 import { findLabelLook } from "../lib/label-styles";
 import { createOffsetConverter } from "../lib/text/offsets";
 import type { Drawing, Span } from "../lib/text/pieces";
-import type { AdjudicatePage, AlternativeMark, GoldMark, NewRuling, PlaceCard } from "../lib/schema";
+import type { AdjudicatePage, AlternativeMark, AdjudicatedMark, NewRuling, DisputeCard } from "../lib/schema";
 import type { Answers, WireSpan } from "../lib/api-types";
 
 /** A gold mark while it is being edited; its spans count UTF-16 units. */
@@ -9,9 +9,9 @@ export interface Draft {
   readonly spans: readonly Span[];
   readonly label: string | null;
   readonly answers: Answers;
-  readonly antecedents: GoldMark["antecedents"];
+  readonly antecedents: AdjudicatedMark["antecedents"];
   /** The same mistake, read otherwise; as they came, in code points. */
-  readonly alternatives?: GoldMark["alternatives"];
+  readonly alternatives?: AdjudicatedMark["alternatives"];
 }
 type PageTexts = Pick<AdjudicatePage, "text" | "context">;
 
@@ -26,7 +26,7 @@ export function spanFromWire(page: PageTexts, span: WireSpan): Span {
   return { part, start: toUtf16(start), end: toUtf16(end) };
 }
 
-export const draftFromMark = (page: PageTexts, mark: GoldMark): Draft => ({
+export const draftFromMark = (page: PageTexts, mark: AdjudicatedMark): Draft => ({
   spans: mark.spans.map((span) => spanFromWire(page, span)),
   label: mark.label,
   answers: mark.answers,
@@ -35,7 +35,7 @@ export const draftFromMark = (page: PageTexts, mark: GoldMark): Draft => ({
 });
 
 /** A draft as it is sent, in code points; spans in the order of the text, answers only to what is asked. */
-export function draftToWire(page: AdjudicatePage, draft: Draft): GoldMark {
+export function draftToWire(page: AdjudicatePage, draft: Draft): AdjudicatedMark {
   const spans = [...draft.spans].sort((a, b) => a.start - b.start || a.end - b.end);
   const asked = new Set(labelQuestions(page, draft.label).map(({ name }) => name));
   return {
@@ -54,7 +54,7 @@ export function draftToWire(page: AdjudicatePage, draft: Draft): GoldMark {
 }
 
 /** Other disputes as another reading of a mark: what gold has there or would have, without answers. */
-export const alternativeFromDisputes = (disputes: readonly PlaceCard[], keys: readonly string[]): AlternativeMark[] =>
+export const alternativeFromDisputes = (disputes: readonly DisputeCard[], keys: readonly string[]): AlternativeMark[] =>
   disputes
     .filter(({ key }) => keys.includes(key))
     .map(proposedMark)
@@ -62,9 +62,9 @@ export const alternativeFromDisputes = (disputes: readonly PlaceCard[], keys: re
     .map((mark) => ({ spans: mark!.spans, quotes: mark!.quotes, label: mark!.label }));
 
 /** The other disputes of a text with words on it, nearest first. */
-export function nearbyDisputes(disputes: readonly PlaceCard[], chosen: PlaceCard): PlaceCard[] {
+export function nearbyDisputes(disputes: readonly DisputeCard[], chosen: DisputeCard): DisputeCard[] {
   const at = disputeStart(chosen) ?? 0;
-  const distance = (dispute: PlaceCard) => Math.abs((disputeStart(dispute) ?? Infinity) - at);
+  const distance = (dispute: DisputeCard) => Math.abs((disputeStart(dispute) ?? Infinity) - at);
   return disputes
     .filter((dispute) => dispute.key !== chosen.key && (proposedMark(dispute)?.spans.length ?? 0) > 0)
     .sort((one, other) => distance(one) - distance(other));
@@ -154,37 +154,37 @@ export function splitInHalves(page: PageTexts, draft: Draft): readonly [Draft, D
 // --- disputes -------------------------------------------------------------------------------------------------------
 
 /** What gold has at a dispute, or would have. */
-export const proposedMark = (dispute: PlaceCard): GoldMark | null =>
+export const proposedMark = (dispute: DisputeCard): AdjudicatedMark | null =>
   dispute.gold[0] ?? dispute.merged ?? dispute.readings[0] ?? null;
 
 /** The words a dispute is called by in the list. */
-export const disputeQuote = (dispute: PlaceCard): string => proposedMark(dispute)?.quotes.join(" … ") ?? "";
+export const disputeQuote = (dispute: DisputeCard): string => proposedMark(dispute)?.quotes.join(" … ") ?? "";
 
 /** The label that the list shows: of gold, else the one most gave. */
-export function disputeLabel(dispute: PlaceCard): string | null {
+export function disputeLabel(dispute: DisputeCard): string | null {
   if (dispute.gold.length > 0) return dispute.gold[0]!.label;
   if (dispute.merged?.label) return dispute.merged.label;
   return dispute.readings[0]?.label ?? null;
 }
 
 /** Whether merging finds no label that most gave. */
-export const hasNoMajorityLabel = ({ merged, readings }: PlaceCard): boolean =>
+export const hasNoMajorityLabel = ({ merged, readings }: DisputeCard): boolean =>
   merged !== null && merged.label === null && readings.some(({ label }) => label !== null);
 
 /** Whether readings differ in words or label. */
-export const hasDifferentReadings = ({ readings }: PlaceCard): boolean =>
+export const hasDifferentReadings = ({ readings }: DisputeCard): boolean =>
   new Set(readings.map(({ spans, label }) => JSON.stringify([spans, label]))).size > 1;
 
 /** The dispute after `key` that is not decided yet, else the first such; undefined when all are. */
-export function nextUndecided(disputes: readonly PlaceCard[], key: string): PlaceCard | undefined {
+export function nextUndecided(disputes: readonly DisputeCard[], key: string): DisputeCard | undefined {
   const at = disputes.findIndex((dispute) => dispute.key === key);
-  const open = (dispute: PlaceCard) => dispute.decision === null && dispute.key !== key;
+  const open = (dispute: DisputeCard) => dispute.decision === null && dispute.key !== key;
   return disputes.slice(at + 1).find(open) ?? disputes.find(open);
 }
 
 /** Where a dispute lies after its key changed, or another was decided: the same key, else the nearest by position. */
-export function findDispute(disputes: readonly PlaceCard[], key: string, start: number): PlaceCard | undefined {
-  const at = (dispute: PlaceCard) => disputeStart(dispute) ?? Infinity;
+export function findDispute(disputes: readonly DisputeCard[], key: string, start: number): DisputeCard | undefined {
+  const at = (dispute: DisputeCard) => disputeStart(dispute) ?? Infinity;
   return (
     disputes.find((dispute) => dispute.key === key) ??
     [...disputes].sort((a, b) => Math.abs(at(a) - start) - Math.abs(at(b) - start))[0]
@@ -192,7 +192,7 @@ export function findDispute(disputes: readonly PlaceCard[], key: string, start: 
 }
 
 /** First code point of a dispute on the text. */
-export const disputeStart = (dispute: PlaceCard): number | undefined =>
+export const disputeStart = (dispute: DisputeCard): number | undefined =>
   [proposedMark(dispute), ...dispute.readings]
     .flatMap((mark) => mark?.spans ?? [])
     .filter((span) => span.length === 2)
@@ -211,7 +211,7 @@ export function disputeDrawings(page: AdjudicatePage, chosen: string, drafts: re
     return { id, spans, slot: look.slot, flag: flag && `${flag} ${look.flag}`, kind: "mark" as const, tone };
   };
   return page.places.flatMap((dispute) => {
-    const spansOf = (mark: GoldMark) => mark.spans.map((span) => spanFromWire(page, span));
+    const spansOf = (mark: AdjudicatedMark) => mark.spans.map((span) => spanFromWire(page, span));
     if (dispute.key === chosen && dispute.readings.length > 0)
       return dispute.readings.map((reading, index) =>
         makeDrawing(`${dispute.key} ${index + 1}`, spansOf(reading), reading.label, String(index + 1), "rest"),
@@ -234,8 +234,8 @@ export type UnversionedDecision = Pick<NewRuling, "what"> & Partial<Pick<NewRuli
 
 /** The decision that a set of edited marks amounts to. */
 export function decisionFromMarks(
-  dispute: PlaceCard,
-  marks: readonly GoldMark[],
+  dispute: DisputeCard,
+  marks: readonly AdjudicatedMark[],
   reading: number | null,
 ): UnversionedDecision {
   if (dispute.readings.length === 0 && dispute.key.startsWith("new-"))

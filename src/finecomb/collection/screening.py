@@ -206,8 +206,10 @@ def _author_side(title: Iterable[str]) -> str:
 def claimed_author(answer_words: Sequence[str]) -> str:
     """Whether somebody says in so many words that a human or a machine wrote it; empty when they say neither or both.
 
-    >>> claimed_author(fold_words("This was clearly written by a machine.")), claimed_author(fold_words("It sounds more human now."))
-    ('machine', '')
+    >>> claimed_author(fold_words("This was clearly written by a machine."))
+    'machine'
+    >>> claimed_author(fold_words("It sounds more human now."))
+    ''
     """
     claims = set()
     for at, word in enumerate(answer_words):

@@ -502,7 +502,8 @@ def find_nth(
 
     The last place where there are fewer; None where there is none.
 
-    >>> find_nth("two", "one two and two", 1), find_nth("two", "one two and two", 5), find_nth("three", "one two and two")
+    >>> text = "one two and two"
+    >>> find_nth("two", text, 1), find_nth("two", text, 5), find_nth("three", text)
     (((12, 15), 2), ((12, 15), 2), (None, 0))
     """
     starts = occurrences(quote, text, start, end)

@@ -162,7 +162,8 @@ def choose_ordered_locations(quotes: Sequence[tuple[str, Sequence[Range]]]) -> l
 
     Two equal quotes, one after the other, at one place count as a step back, too.
 
-    >>> [place.span for place in choose_ordered_locations([("b", [(2, 3)]), ("a", [(0, 1), (4, 5)]), ("a", [(0, 1), (4, 5)])])]
+    >>> quotes = [("b", [(2, 3)]), ("a", [(0, 1), (4, 5)]), ("a", [(0, 1), (4, 5)])]
+    >>> [place.span for place in choose_ordered_locations(quotes)]
     [(2, 3), (0, 1), (4, 5)]
     >>> [place.alike for place in choose_ordered_locations([("a", [(0, 1), (4, 5)]), ("b", [(6, 7)])])]
     [2, 1]

@@ -1,7 +1,7 @@
 import { t } from "../../lib/catalogue";
 import { findLabelLook } from "../../lib/label-styles";
 import type { Drawing } from "../../lib/text/pieces";
-import type { LabelLook, Offered } from "../../lib/api-types";
+import type { LabelLook, OfferedMark } from "../../lib/api-types";
 import { entryId, spanFromWire, type Mark, type MarkKey, type Sources } from "../work/work";
 
 /** Marks as they are drawn: those of earlier parts are faint; while earlier words are picked, all but the chosen one. */
@@ -48,7 +48,7 @@ export const alternativeDrawings = (key: MarkKey, mark: Mark, looks: readonly La
 
 /** Marks that are offered and not decided yet. */
 export const offerDrawings = (
-  offers: readonly Offered[],
+  offers: readonly OfferedMark[],
   looks: readonly LabelLook[],
   chosen: string | undefined,
   sources: Sources,

@@ -2,7 +2,7 @@ import { tick } from "svelte";
 import { t } from "../../lib/catalogue";
 import { findLabelLook } from "../../lib/label-styles";
 import type { Drawing, Span } from "../../lib/text/pieces";
-import type { Offered } from "../../lib/api-types";
+import type { OfferedMark } from "../../lib/api-types";
 import { surfaceAt, type CaretSelection } from "./caret";
 import { alternativeDrawings, antecedentDrawings, markDrawings, offerDrawings } from "./drawings";
 import { missingInMark } from "../work/missing-items";
@@ -42,7 +42,7 @@ export abstract class TextSelection extends Announcements {
 
   /** The words that would be marked now. */
   readonly span: Span | undefined = $derived(this.snappedSelection());
-  readonly offers: readonly Offered[] = $derived.by(() =>
+  readonly offers: readonly OfferedMark[] = $derived.by(() =>
     (this.session.task?.offered ?? []).filter(({ id }) => this.session.state.work[`decisions/${id}`] === undefined),
   );
   /** Marks at the caret, shortest first. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Feedback, MarkBody, Solved } from "../../lib/api-types";
+import type { Feedback, MarkBody, SolutionResult } from "../../lib/api-types";
 import { question, task } from "../work/fixtures";
 import { hasRightAnswers, compareAnswers, roundPoints, gradeMarks, gradedDrawings } from "./graded-marks";
 import { answerText } from "../../lib/questions/options";
@@ -18,7 +18,7 @@ const body = (start: number, end: number, quote: string, label = "word"): MarkBo
   alternatives: [],
 });
 
-const solved = (start: number, end: number, more: Partial<Solved> = {}): Solved => ({
+const solved = (start: number, end: number, more: Partial<SolutionResult> = {}): SolutionResult => ({
   spans: [[start, end]],
   quotes: [""],
   label: "word",

@@ -1,5 +1,5 @@
 import { ServerError, UnreachableError, type Api } from "../../lib/api";
-import type { Answer, Answers, Page, ErrorResponse, Question, Saved } from "../../lib/api-types";
+import type { Answer, Answers, Page, ErrorResponse, Question, SaveResponse } from "../../lib/api-types";
 import { isApplicable, applicableAnswers, unansweredQuestions } from "../../lib/questions/questions";
 import { Drafts, type Draft } from "./drafts";
 import { deviceStorage } from "../../lib/device-storage";
@@ -118,7 +118,7 @@ export class Onboarding {
     this.retryAt = this.problem = undefined;
     try {
       const answers = applicableAnswers(this.draft.answers, questions);
-      await this.host.api.put<Saved>(`/api/steps/${encodeURIComponent(step)}`, { change, answers, active });
+      await this.host.api.put<SaveResponse>(`/api/steps/${encodeURIComponent(step)}`, { change, answers, active });
       await this.leavePage(step);
     } catch (error) {
       if (error instanceof UnreachableError) return this.scheduleRetry();

@@ -1,6 +1,6 @@
 import { ServerError } from "../../lib/api";
 import type {
-  Brief,
+  TaskSummary,
   Code,
   Ending,
   Entry,
@@ -8,7 +8,7 @@ import type {
   Me,
   NextResponse,
   ErrorResponse,
-  Saved,
+  SaveResponse,
   Task,
   Welcome,
 } from "../../lib/api-types";
@@ -201,7 +201,7 @@ export class Session extends TaskSaving {
   async reopenTask(): Promise<void> {
     const task = this.task!;
     await this.runRequest(async () => {
-      await this.api.put<Saved>(`/api/tasks/${task.id}/reopen`, { change: newId(), active: this.clock.seconds });
+      await this.api.put<SaveResponse>(`/api/tasks/${task.id}/reopen`, { change: newId(), active: this.clock.seconds });
       this.sender.resumeTask(task.id);
       await this.signIn();
       await this.openTask(task.id);
@@ -253,7 +253,7 @@ export class Session extends TaskSaving {
     return this.saving.unsentCount === 0 && deviceStorage()?.getItem(VISITED_STORAGE_KEY) !== "1";
   }
 
-  private setTaskStatus(id: string, status: Brief["status"]): void {
+  private setTaskStatus(id: string, status: TaskSummary["status"]): void {
     if (this.me)
       this.me = { ...this.me, tasks: this.me.tasks.map((task) => (task.id === id ? { ...task, status } : task)) };
   }

@@ -1,6 +1,6 @@
 import "fake-indexeddb/auto";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { Me, ErrorResponse, Saved, Task } from "../../lib/api-types";
+import type { Me, ErrorResponse, SaveResponse, Task } from "../../lib/api-types";
 import { guide, question, task } from "../work/fixtures";
 import { Session } from "./session.svelte";
 
@@ -43,7 +43,7 @@ class Server {
     if (this.refusal) return Response.json(this.refusal, { status: 422 });
     if (base > 0 && stored!.version !== base)
       return Response.json({ code: "conflict", say: "", missing: [], stored }, { status: 409 });
-    return Response.json({ change, version: base + 1 } satisfies Saved);
+    return Response.json({ change, version: base + 1 } satisfies SaveResponse);
   }
   private me(): Me {
     const tasks = [{ id: "t1", number: 1, status: "draft" as const }];

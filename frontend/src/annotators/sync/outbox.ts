@@ -1,4 +1,4 @@
-import type { Body, ErrorResponse, Saved } from "../../lib/api-types";
+import type { Body, ErrorResponse, SaveResponse } from "../../lib/api-types";
 import type { EntryKey } from "../work/work";
 
 /** A change as somebody made it. */
@@ -59,7 +59,7 @@ export function startNextAttempt(outbox: Outbox): [Outbox, QueuedChange | undefi
 }
 
 /** The server has it on disk. A later change of the same entry was made on top of it. */
-export const confirmSaved = (outbox: Outbox, { change, version }: Saved): Outbox => {
+export const confirmSaved = (outbox: Outbox, { change, version }: SaveResponse): Outbox => {
   const done = outbox.changes.find((each) => each.change === change);
   if (!done) return outbox;
   const rest = outbox.changes.filter((each) => each !== done);

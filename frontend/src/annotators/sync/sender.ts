@@ -1,5 +1,5 @@
 import { ServerError, UnreachableError, type Api } from "../../lib/api";
-import type { Body, Code, ErrorResponse, Saved } from "../../lib/api-types";
+import type { Body, Code, ErrorResponse, SaveResponse } from "../../lib/api-types";
 import { Journal, type JournalEntry } from "./journal";
 import {
   startNextAttempt,
@@ -211,7 +211,7 @@ export class Sender {
     const content = key === "finish" ? { change, active } : { change, base, body, active };
     await this.reportStatus();
     try {
-      const saved = await this.api.put<Saved>(`/api/tasks/${task}/${key}`, content);
+      const saved = await this.api.put<SaveResponse>(`/api/tasks/${task}/${key}`, content);
       await this.store.updateOutbox(task, (outbox) => [confirmSaved(outbox, saved), undefined]);
       this.failures = 0;
       this.haltCodeByTask = Object.fromEntries(Object.entries(this.haltCodeByTask).filter(([where]) => where !== "*"));

@@ -1,12 +1,12 @@
 import { findLabelLook } from "../../lib/label-styles";
 import { createOffsetConverter } from "../../lib/text/offsets";
 import type { LabelLook, WireSpan } from "../../lib/api-types";
-import type { DocumentPage, AnnotationBars, ReaderMark } from "../api-types";
+import type { DocumentPage, AnnotationBars, AnnotatorMark } from "../api-types";
 import type { Extent } from "./depth";
 
 /** One mark of a row, with where it lies on the text in UTF-16 units. */
 export interface MarkBar {
-  readonly mark: ReaderMark;
+  readonly mark: AnnotatorMark;
   readonly look: LabelLook;
   readonly extents: readonly Extent[];
   /** From its first word to its last. */
@@ -18,7 +18,7 @@ export interface AnnotationRow {
   readonly annotation: AnnotationBars;
   readonly group: AnnotatorGroup;
   readonly bars: readonly MarkBar[];
-  readonly otherMarks: readonly ReaderMark[];
+  readonly otherMarks: readonly AnnotatorMark[];
 }
 export type AnnotatorGroup = "people" | "machines" | "gold";
 
@@ -53,7 +53,7 @@ export function buildRows(page: DocumentPage): AnnotationRow[] {
 /** Where each row's marks lie on a context, in UTF-16 units. */
 export function contextExtents(page: DocumentPage, rows: readonly AnnotationRow[], part: string): Extent[][] {
   const { toUtf16 } = createOffsetConverter(page.context[part] ?? "");
-  const onPart = ({ spans }: ReaderMark): Extent[] =>
+  const onPart = ({ spans }: AnnotatorMark): Extent[] =>
     spans.flatMap((span) =>
       span.length === 3 && span[0] === part ? [[toUtf16(span[1]), toUtf16(span[2])] as const] : [],
     );
@@ -61,7 +61,7 @@ export function contextExtents(page: DocumentPage, rows: readonly AnnotationRow[
 }
 
 /** Where a mark that has no place on the text lies: the name of a context, or nowhere. */
-export const contextNames = ({ spans }: ReaderMark): string[] => [
+export const contextNames = ({ spans }: AnnotatorMark): string[] => [
   ...new Set(spans.flatMap((span) => (span.length === 3 ? [span[0]] : []))),
 ];
 
