@@ -166,7 +166,8 @@ def _figure_section_html(figure: ReportFigure) -> str:
 def _figure_footer_html(figure: ReportFigure) -> str:
     again = f"<dt>Again</dt><dd><code>{escape(figure.command)}</code></dd>" if figure.command else ""
     signature = (
-        f'<details class="signature"><summary>signature {figure.signature_hash}</summary><dl class="facts"><dt>Signature</dt>'
+        f'<details class="signature"><summary>signature {figure.signature_hash}</summary><dl class="facts">'
+        "<dt>Signature</dt>"
         f"<dd><code>{escape(figure.signature)}</code></dd>{again}</dl></details>"
     )
     behind = (
@@ -328,7 +329,8 @@ def _label_panel_html(panel: LabelPanel, axis: Axis) -> str:
         f"<h3>{flag_html(panel.look)} <span>{add_line_breaks(panel.look.title)}</span></h3>"
         '<div class="panel-body">'
         f'<div class="panel-names" aria-hidden="true">{names}</div>'
-        f'<div class="panel-plot">{rows}{_responsive_axis_plot(axis, 120, "%" if axis.percent else "")}</div></div></div>'
+        f'<div class="panel-plot">{rows}{_responsive_axis_plot(axis, 120, "%" if axis.percent else "")}</div>'
+        "</div></div>"
     )
 
 
