@@ -21,7 +21,7 @@ from finecomb.core.records import (
     Exclusion,
     Mark,
     Note,
-    QualificationResult,
+    QualificationRecord,
     Settings,
     Unit,
 )
@@ -51,7 +51,7 @@ FULL: list[StudyItem] = [
         kind="human",
         condition="trained",
         survey={"age": 40, "langs": ("en", "de")},
-        qualification=QualificationResult(protocol=PROTOCOL.id, score=93.5, passed=True),
+        qualification=QualificationRecord(protocol=PROTOCOL.id, score=93.5, passed=True),
         platform="here",
         excluded=SET_ASIDE,
         meta={"x": 1},

@@ -349,7 +349,7 @@ def _bonus_recipients(people: Iterable[Earnings]) -> list[Earnings]:
 def format_amount(amount: float) -> str:
     """To the cent, rounded half up.
 
-    >>> money(0.125), money(7)
+    >>> format_amount(0.125), format_amount(7)
     ('0.13', '7.00')
     """
     return str(Decimal(repr(amount)).quantize(Decimal("0.01"), ROUND_HALF_UP))
@@ -364,7 +364,7 @@ def _format_csv(rows: Iterable[Sequence[object]]) -> str:
 def escape_formula(cell: str) -> str:
     """A cell that no spreadsheet takes for a formula.
 
-    >>> safe("=1+1"), safe("-5"), safe("fine")
+    >>> escape_formula("=1+1"), escape_formula("-5"), escape_formula("fine")
     ("'=1+1", "'-5", 'fine')
     """
     return f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell

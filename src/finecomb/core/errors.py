@@ -170,7 +170,7 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
 def diff_excerpt(first: str, second: str, width: int = 60) -> tuple[str, str]:
     """Two different texts as Python would write them, cut to `width` characters around the first difference.
 
-    >>> apart("a b", "a\\u00a0b")
+    >>> diff_excerpt("a b", "a\\u00a0b")
     ("'a b'", "'a\\\\xa0b'")
     """
     pairs = zip(first, second, strict=False)

@@ -125,7 +125,7 @@ def _series(name: str, kind: pl.DataType | type[pl.DataType], values: Sequence[A
 def parse_json_object(cell: str | None) -> dict[str, Any]:
     """The object that a cell of a JSON column holds; empty for null.
 
-    >>> entries('{"model": "small", "top_p": 0.9}'), entries(None)
+    >>> parse_json_object('{"model": "small", "top_p": 0.9}'), parse_json_object(None)
     ({'model': 'small', 'top_p': 0.9}, {})
     """
     value: dict[str, Any] = from_json(cell) if cell else {}

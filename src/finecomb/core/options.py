@@ -99,7 +99,7 @@ def reject_unknown_options(given: Iterable[str], chosen: Mapping[str, type], cho
 def join_names(names: Iterable[str], max_names: int = 6) -> str:
     """Names with commas, the first few of many.
 
-    >>> listed(["coverage", "count"])
+    >>> join_names(["coverage", "count"])
     'coverage, count'
     """
     every = list(dict.fromkeys(names))

@@ -80,7 +80,7 @@ def sort_columns(names: Iterable[str]) -> list[str]:
 def format_cell(value: Any) -> str:
     """A value of an answer or of meta as a cell: text as it is, the rest (and text that looks like it) as JSON.
 
-    >>> cell_of("gpt2"), cell_of(0.9), cell_of("0.9"), cell_of(["a"])
+    >>> format_cell("gpt2"), format_cell(0.9), format_cell("0.9"), format_cell(["a"])
     ('gpt2', '0.9', '"0.9"', '["a"]')
     """
     if isinstance(value, str) and value and isinstance(parse_cell(value), str) and parse_cell(value) == value:
@@ -91,7 +91,7 @@ def format_cell(value: Any) -> str:
 def parse_cell(cell: str) -> Any:
     """What a cell of an answer or of meta stands for: a number, true, false, a list, ... where it is JSON, else text.
 
-    >>> value_of("gpt2"), value_of("0.9"), value_of('"0.9"')
+    >>> parse_cell("gpt2"), parse_cell("0.9"), parse_cell('"0.9"')
     ('gpt2', 0.9, '0.9')
     """
     try:

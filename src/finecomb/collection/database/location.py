@@ -51,7 +51,7 @@ def parse_location(where: Path | str) -> StudyLocation:
     A URL that went through `Path` has lost a slash, which is put back: a database's name is always there, so that
     nothing is lost.
 
-    >>> place(Path("postgresql://ann@db.example/lab#harbour")).url, str(place("postgresql:///lab"))
+    >>> parse_location(Path("postgresql://ann@db.example/lab#harbour")).url, str(parse_location("postgresql:///lab"))
     ('postgresql+psycopg://ann@db.example/lab', 'postgresql:///lab')
     """
     text = where.as_posix() if isinstance(where, Path) else where

@@ -151,7 +151,7 @@ def _build_gold_study(source: Study, annotations: pl.DataFrame, marks: pl.DataFr
 def required_vote_count(readers: int, min_votes: MinVotes) -> int:
     """How many of a text's readers must have marked an error; a majority is more than half, and two at least.
 
-    >>> [votes_needed(readers, "majority") for readers in (1, 2, 3, 4, 5)]
+    >>> [required_vote_count(readers, "majority") for readers in (1, 2, 3, 4, 5)]
     [2, 2, 2, 3, 3]
     """
     return max(2, readers // 2 + 1) if isinstance(min_votes, str) else min_votes

@@ -81,11 +81,11 @@ class ConditionError(FinecombError):
 def parse_condition(text: str) -> Condition:
     """The tree of a condition.
 
-    >>> condition('model=gpt2')
+    >>> parse_condition('model=gpt2')
     FieldComparison(field=Field(name='model', at=0), operator='==', values=('gpt2',), reversed=False)
-    >>> condition('top_p >= .9')
+    >>> parse_condition('top_p >= .9')
     FieldComparison(field=Field(name='top_p', at=0), operator='>=', values=(0.9,), reversed=False)
-    >>> condition('model = = 3')
+    >>> parse_condition('model = = 3')
     Traceback (most recent call last):
     finecomb.statistics.selection.conditions.ConditionError: --where: expected a value, found '='
       model = = 3
@@ -101,7 +101,7 @@ def parse_condition(text: str) -> Condition:
 def parse_short_condition(text: str) -> tuple[str, str] | None:
     """Name and value of a condition in short, NAME=VALUE; None for any other.
 
-    >>> short_pair("model=gpt2 xl"), short_pair("top_p >= .9")
+    >>> parse_short_condition("model=gpt2 xl"), parse_short_condition("top_p >= .9")
     (('model', 'gpt2 xl'), None)
     """
     short = _SHORT.fullmatch(text)

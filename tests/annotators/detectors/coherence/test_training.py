@@ -53,7 +53,7 @@ def _sentence(words: str, start: int) -> ParsedSentence:
 @pytest.fixture
 def without_parser(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (embedded_detector, training_recipes, sentence_verdicts):
-        monkeypatch.setattr(module, "parse", toy_parse)
+        monkeypatch.setattr(module, "parse_narratives", toy_parse)
 
 
 def toy_study(texts: int = 24) -> Study:
