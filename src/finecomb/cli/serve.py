@@ -16,13 +16,19 @@ import typer
 
 from finecomb import protocols
 from finecomb.annotators.simulated.preview_study import preview_study
-from finecomb.cli.shared import Force, app, err, format_count, out, parse_phases, print_note, print_outcome
+from finecomb.api.collection import backup as fc_backup
+from finecomb.api.collection import links as fc_links
+from finecomb.api.collection import repair as fc_repair
+from finecomb.api.collection import restore as fc_restore
+from finecomb.api.collection import verify_backup
+from finecomb.api.served_studies import open_served_study
+from finecomb.cli.derived import ApiCall, from_api
+from finecomb.cli.shared import app, err, format_count, out, parse_phases, print_note, print_notes, print_outcome
 from finecomb.collection.announcement import build_announcement, summary_line
-from finecomb.collection.database.location import DATABASE_FILENAME, StudyLocation, is_postgres_url, parse_location
-from finecomb.core.errors import FinecombError, StudyError, did_you_mean
+from finecomb.collection.database.location import DATABASE_FILENAME, parse_location, work_location
+from finecomb.core.errors import FinecombError
 from finecomb.core.records import ONBOARDING_PHASES
-from finecomb.core.study_checks import check_items
-from finecomb.formats import folder, locate_problems
+from finecomb.formats import folder
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -79,7 +85,7 @@ def serve(
     logs = _set_up_log(log_format)
     with (
         _lock_study(study, db),
-        _open_served_study(study, db) as store,
+        open_served_study(study, db) as store,
         _open_socket(host, port) as (listening, address),
     ):
         address = public_url.rstrip("/") or address
@@ -195,166 +201,69 @@ def _preview_live(file: Path, skipped: Sequence[OnboardingPhase], host: str, por
 
 
 @app.command()
-def links(
-    study: ServedStudy,
-    new: Annotated[int, typer.Option(min=0, help="How many new annotators get one.")] = 0,
-    name: Annotated[
-        list[str] | None,
-        typer.Option("--name", help="Somebody, new or known, who gets one; may be repeated.", show_default=False),
-    ] = None,
-    researcher: Annotated[
-        str, typer.Option(help="A researcher who gets a link to sign in (again); works once.", show_default=False)
-    ] = "",
-    db: Db = "",
-    public_url: PublicUrl = "http://127.0.0.1:8000",
-) -> None:
-    """Personal links for annotators. Each is shown once; only a hash of it is kept.
-
-    Example: `finecomb links my-study --new 3`
-    """
-    from finecomb.collection import researcher_actions_storage
-
-    if researcher:
-        if new or name:
-            raise FinecombError("--researcher NAME stands alone; make links for annotators apart from it")
-        with _open_served_study(study, db) as store:
-            typer.echo(f"{researcher}\t{_sign_in_link(store, researcher, public_url.rstrip('/'))}")
-        return
-    if not new and not name:
-        raise FinecombError("say for whom: --new 3 for three new annotators, or --name ann")
-    with _open_served_study(study, db) as store:
-        for link in store.run_job_sync(researcher_actions_storage.make_links, "finecomb links", new, tuple(name or ())):
-            typer.echo(f"{link.annotator}\t{public_url.rstrip('/')}/join/{link.token}")
-
-
-def _sign_in_link(store: Store, id: str, address: str) -> str:
-    """A link for a researcher, in the role they have."""
-    from finecomb.collection import researcher_actions_storage
-
-    with store.database.read_transaction() as transaction:
-        roles = {person.id: person.role for person in researcher_actions_storage.researchers(store, transaction)}
-    if id not in roles:
-        raise FinecombError(f"no researcher is called {id!r}{did_you_mean(id, roles)}; an owner invites new ones")
-    token = store.run_job_sync(researcher_actions_storage.invite_researcher, "finecomb links", id, roles[id])
-    return f"{address}/sign-in/{token}"
+@from_api(fc_links)
+def links(study: ServedStudy, call: ApiCall) -> None:
+    """Example: `finecomb links my-study --new 3`"""
+    for row in call(study):
+        typer.echo("\t".join(row.values()))
 
 
 @app.command()
+@from_api(fc_backup)
 def backup(
+    call: ApiCall,
     study: Annotated[
         Path | None,
         typer.Argument(
             help="A study's folder, its SQLite file, or postgresql://HOST/DATABASE#STUDY.", show_default=False
         ),
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The file to write; named by the time when absent.")
-    ] = None,
     verify: Annotated[
         Path | None,
-        typer.Option(help="Make none; say whether this one is sound and as it was made.", show_default=False),
+        typer.Option(help="Check this backup instead: whether it is intact and unchanged.", show_default=False),
     ] = None,
 ) -> None:
-    """A consistent copy of a study's database as one SQLite file, also while the study is served.
-
-    Example: `finecomb backup my-study -o monday.db`
-    """
-    from finecomb.collection.database.backup import back_up, backup_path
-    from finecomb.collection.database.connection import Database
-
+    """Example: `finecomb backup my-study -o monday.db`"""
     if verify is not None:
-        if study is not None or output is not None:
+        if study is not None or call.given:
             raise FinecombError("--verify FILE stands alone; leave the study and --output out")
-        _verify_backup(verify)
+        report = verify_backup(verify)
+        seal = f"as it was made at {report.sealed}" if report.sealed else "sound, but without a seal to compare it with"
+        studies = "1 study" if len(report) == 1 else f"{len(report)} studies"
+        print_outcome(verify, f"{seal}; {studies}, {format_count(report.row_count, 'row')}")
         return
     if study is None:
         raise FinecombError("say which study, e.g. finecomb backup my-study")
-    where = work_location(study, "")
-    if where.file and not where.file.exists():
-        raise FinecombError(f"{where}: no such file; the study has not been served yet")
-    target = output or backup_path(where)
-    database = Database(where, readonly=where.file is not None)
-    try:
-        back_up(database, target)
-    finally:
-        database.close()
-    print_outcome(target, "written")
-
-
-def _verify_backup(file: Path) -> None:
-    from finecomb.collection.database.backup import verify
-
-    check = verify(file)
-    seal = f"as it was made at {check.sealed}" if check.sealed else "sound, but without a seal to compare it with"
-    studies = "1 study" if len(check.studies) == 1 else f"{len(check.studies)} studies"
-    print_outcome(file, f"{seal}; {studies}, {format_count(check.rows, 'row')}")
+    print_outcome(call(study), "written")
 
 
 @app.command()
-def repair(study: ServedStudy) -> None:
-    """Mend stored records that cannot be read, or set them aside in a file. A backup is made first.
-
-    Example: `finecomb repair my-study`
-    """
-    from finecomb.collection.database.connection import Database
-    from finecomb.collection.database.repair import repair as repaired
-    from finecomb.collection.database.serving_lock import hold_study_lock
-    from finecomb.collection.database.store import migrate_database
-
-    where = work_location(study, "")
-    if where.file and not where.file.exists():
-        raise FinecombError(f"{where}: no such file; the study has not been served yet")
-    database = Database(where)
-    try:
-        with hold_study_lock(where, "repair"):
-            migrate_database(database)
-            result = repaired(database)
-    finally:
-        database.close()
-    for row in result.rows:
+@from_api(fc_repair)
+def repair(study: ServedStudy, call: ApiCall) -> None:
+    """Example: `finecomb repair my-study`"""
+    report = call(study)
+    for row in report:
         subject = f"{row.kind} {row.id!r}" if row.id else row.kind
         out.print(f"{subject}: {row.outcome}: {row.why}", soft_wrap=True)
-    if not result.rows:
-        print_outcome(study, "every record can be read; nothing was changed")
-        return
-    print_note(f"the database as it was is kept in {result.backup}")
-    print_note(f"what was taken out or changed is kept in {result.aside}")
-    print_outcome(study, f"{format_count(len(result.rows), 'record')} mended or set aside")
+    print_notes(report.notes)
+    records = f"{format_count(len(report), 'record')} mended or set aside"
+    print_outcome(study, records if report else "every record can be read; nothing was changed")
 
 
 @app.command()
+@from_api(fc_restore)
 def restore(
-    file: Annotated[Path, typer.Argument(help="What `finecomb backup` wrote.", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="A file that `finecomb backup` wrote.", show_default=False)],
     study: ServedStudy,
-    force: Force = False,
+    call: ApiCall,
 ) -> None:
-    """Put a backup in the place of a study's database. Stop the server first.
-
-    Example: `finecomb restore monday.db my-study`
-    """
-    from finecomb.collection.database.backup import restore as put_back
-
-    if not file.is_file():
-        raise FinecombError(f"{file}: no such file")
-    where = work_location(study, "")
-    if copy := put_back(file, where, force):
+    """Example: `finecomb restore monday.db my-study`"""
+    if copy := call(file, study):
         print_note(f"what was there is kept in {copy}")
     print_outcome(study, f"restored from {file}")
 
 
 # --- where and what ----------------------------------------------------------------------------------------------
-
-
-def work_location(study: Path, db: str) -> StudyLocation:
-    """Where the work of a study is kept."""
-    if db and not is_postgres_url(db):
-        raise FinecombError(
-            f"--db {db}: expected postgresql://HOST/DATABASE#STUDY; without --db the work is in {DATABASE_FILENAME}"
-        )
-    if db:
-        location = parse_location(db)
-        return location if location.study else StudyLocation(location.url, study.resolve().name)
-    return parse_location(study / DATABASE_FILENAME) if study.is_dir() else parse_location(study)
 
 
 @contextmanager
@@ -367,25 +276,6 @@ def _lock_study(study: Path, db: str) -> Iterator[None]:
         return
     with hold_study_lock(work_location(study, db), "serve"):
         yield
-
-
-@contextmanager
-def _open_served_study(study: Path, db: str) -> Iterator[Store]:
-    """A study to be served, with what is new in its folder."""
-    from finecomb.collection.database.store import open_store
-
-    if study.is_dir() and not folder.is_study_folder(study):
-        raise FinecombError(f"{study}: no study in this folder; `finecomb new` makes one from your texts")
-    if not study.is_dir() and not is_postgres_url(study) and not (parse_location(study).file or study).exists():
-        raise FinecombError(f"{study}: no such file or folder")
-    try:
-        store = open_store(work_location(study, db), check_items(folder.read_files(study)) if study.is_dir() else None)
-    except StudyError as error:
-        raise StudyError(locate_problems(error.problems, study)) from None
-    try:
-        yield store
-    finally:
-        store.close()
 
 
 # --- listening ---------------------------------------------------------------------------------------------------
