@@ -39,9 +39,7 @@ def audit(
     ] = None,
     per_label: Annotated[
         int | None,
-        typer.Option(
-            min=1, help="Maximum number of marks per label and group (default: 10).", show_default=False
-        ),
+        typer.Option(min=1, help="Maximum number of marks per label and group (default: 10).", show_default=False),
     ] = None,
     auditors: Annotated[
         int | None, typer.Option(min=1, help="Number of auditors per mark (default: 2).", show_default=False)

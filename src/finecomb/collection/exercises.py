@@ -33,9 +33,9 @@ def exercise_from_gold(document: Document, gold: Annotation) -> Exercise:
 
 
 def exercises_from_study(study: Study, documents: Sequence[str], protocol: Protocol, gold: str = "") -> list[Exercise]:
-    """Return adjudicated texts as exercises; `gold` names whose marks are the solution, else gold or the only annotator.
+    """Return adjudicated texts as exercises, whose solution is the submitted work of `gold` with `protocol`.
 
-    Only submitted work with `protocol` counts.
+    Without `gold` it is the gold annotator's, or the only annotator's.
     """
     from finecomb.statistics.gold.gold_and_judges import find_gold_annotator
 

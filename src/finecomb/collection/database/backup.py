@@ -36,7 +36,7 @@ def backup_path(where: StudyLocation, why: str = "backup") -> Path:
 
 
 def list_backups(where: StudyLocation) -> list[Path]:
-    """Return the backups next to a study's file, or in the current folder for PostgreSQL, in the order of their names."""
+    """Return the backups next to a study's file, or in the current folder for PostgreSQL, sorted by name."""
     folder = where.file.parent if where.file else Path()
     stem = where.file.stem if where.file else where.study or "study"
     return sorted(path for path in folder.glob(f"{stem}.*-*.db") if path != where.file)
