@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
+from finecomb import formats
+from finecomb.annotators.simulated.simulated_people import CrowdTraits
 from finecomb.api.coercion import StudyLike, as_names, as_study, as_values
 from finecomb.api.parameters import Bounds, Count, Names, PositiveInt, Share, Values, given, public
+from finecomb.api.planned_tests import parse_planned_tests
+from finecomb.api.progress import Progress, steps
 from finecomb.api.served_studies import ServedStudy, open_database, open_served_study, open_work
-from finecomb.collection.database.location import served_location, work_location
+from finecomb.collection.database.location import DATABASE_FILENAME, parse_location, served_location, work_location
 from finecomb.collection.exercises import exercises_from_study, solvability_warnings, with_test, with_training
 from finecomb.collection.pay import Earnings, PayFileFormat, compute_earnings, earnings_from_records, pay_file, pay_rows
 from finecomb.collection.screened_annotators import screened_people
@@ -23,7 +30,9 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.protocol_text import format_yaml
 from finecomb.core.results import Findings, Table
 from finecomb.core.study import Study
+from finecomb.core.study_checks import check_items
 from finecomb.formats.atomic_file import reject_existing_path, write_file
+from finecomb.reporting.planned_power import planned_power
 from finecomb.statistics.measures.audit_sampling import DrawnAudit, draw_audit_study
 from finecomb.statistics.measures.mark_audit import audited_counts, verdict_counts
 from finecomb.statistics.selection.view import Filters, view
@@ -700,3 +709,165 @@ def links(
             made = store.run_job_sync(make_links, "finecomb links", new, names)
             rows = [{"annotator": link.annotator, "link": f"{address}/join/{link.token}"} for link in made]
     return Table(rows, title="Links")
+
+
+# --- the server ------------------------------------------------------------------------------------------------------
+#
+# `rehearse`, `serve` and `preview` run the study server, which is above `api` in the layers. They are the only
+# exceptions to the order of the layers, and they import the server by its name inside the function, so that nothing
+# else here needs it.
+
+
+class TrialRun(Table):
+    """A trial run by simulated participants: one row per cell of the design, or per outcome without a design."""
+
+    def __init__(self, rehearsal: Any, traits: CrowdTraits, seed: int) -> None:
+        self.study: Study = rehearsal.study
+        """The study with the work of the simulated participants."""
+        self.visits = tuple(rehearsal.visits)
+        """How each participant's visit ended."""
+        self.is_filled: bool = rehearsal.is_filled
+        """Whether every cell of the design has all its people; true without a design."""
+        self.has_design = bool(rehearsal.states)
+        self.power = Table(title="Power of the planned tests")
+        """How often each row of the planned tests had p below .05, once it was computed."""
+        self._traits, self._seed = traits, seed
+        title = "Cells" if rehearsal.states else "People"
+        super().__init__(rehearsal.rows(), title=title, notes=rehearsal.notes())
+
+    def compute_power(self, runs: int = 50, progress: Progress = False, planned: Sequence[str] | None = None) -> Table:
+        """Repeat the planned tests with other simulated participants, and return their power, also kept in `power`.
+
+        `planned` are lines such as `test --what scores --by condition`, by default those in study.yaml. A test that
+        cannot be made from the trial run is left out, and a note of the table gives the reason.
+        """
+        tests, notes = {}, []
+        for test in parse_planned_tests(self.study.settings.planned if planned is None else planned):
+            try:
+                test.run(self.study, resample=False)
+            except FinecombError as error:
+                notes.append(str(error))
+            else:
+                tests[test.line] = functools.partial(test.run, resample=False)
+        with steps(progress, "repetitions", runs) as advance:
+            rows = planned_power(self.study, tests, self._traits, self._seed, runs, advance)
+        self.power = Table(rows, title="Power of the planned tests", notes=notes)
+        return self.power
+
+
+@public
+def rehearse(
+    study: StudyLike,
+    *,
+    arrivals: Count = 0,
+    rejected: Annotated[float, Bounds(0, 0.95)] = 0.0,
+    careless: Annotated[float, Bounds(0, 0.95)] = 0.0,
+    leaves: Annotated[float, Bounds(0, 0.95)] = 0.0,
+    skill: Values = (),
+    bias: Share = 0.0,
+    output: str | PathLike[str] | None = None,
+    runs: Count = 50,
+    seed: int = 0,
+    force: bool = False,
+    progress: Progress = False,
+) -> TrialRun:
+    """Run simulated participants through the real server to check the design, the cost and the power of its tests.
+
+    Parameters
+    ----------
+    study : Study, path, DataFrame or list of dicts
+        The study to try. A path is read with :func:`read`; nothing is changed there.
+    arrivals : int, default 0
+        Number of participants who arrive; 0 lets them arrive until every cell is full.
+    rejected : float, default 0.0
+        Share of participants whose work is rejected because they copy the text.
+    careless : float, default 0.0
+        Share of participants who click without reading, and are rejected too.
+    leaves : float, default 0.0
+        Share of participants who stop before the end.
+    skill : str or sequence of str
+        Share of right answers, e.g. 0.6, or in one condition: examples=0.7; may be repeated.
+    bias : float, default 0.0
+        Share of wrong answers that are the highest answer rather than any.
+    output : path, optional
+        Where to write the study with the simulated work, which every command reads.
+    runs : int, default 50
+        Repetitions of the planned tests with other participants, for their power; 0 for none.
+    seed : int, default 0
+        Seed of the simulated participants.
+    force : bool, default False
+        Replace an existing file or folder.
+    progress : bool or callable, default False
+        Show progress on standard error, or call a function with the participants so far and those needed.
+
+    Returns
+    -------
+    TrialRun
+        One row per cell of the design; ``.study`` has the simulated work and ``.power`` the power of planned tests.
+
+    Raises
+    ------
+    ParameterError
+        If a skill is not a share, or the study has no design and `arrivals` is not given.
+
+    Examples
+    --------
+    >>> import finecomb as fc
+    >>> from finecomb.api.collection import rehearse
+    >>> rehearse(fc.demo(readers=2), arrivals=1).find(outcome="done").people
+    1
+
+    References
+    ----------
+    Clark et al. (2021), "All That's 'Human' Is Not Gold: Evaluating Human Evaluation of Generated Text".
+    """
+    traits = CrowdTraits(_parse_skills(as_values(skill)), bias, rejected, careless, leaves)
+    whole = as_study(study)
+    if not arrivals and whole.settings.design is None:
+        raise ParameterError(
+            f"the study has no design to be filled; say how many people come with {param('arrivals')}",
+            parameter="arrivals",
+        )
+    if output is not None and Path(output).exists() and not force:
+        raise ParameterError(
+            f"{Path(output)}: is there already; choose another name or use {param('force')}", parameter="output"
+        )
+    parse_planned_tests(whole.settings.planned)  # what cannot be read is an error before the first arrival
+    trial = TrialRun(_simulate_visits(whole, traits, arrivals or _MAX_ARRIVALS, seed, progress), traits, seed)
+    if output is not None:  # before the power, so that an interruption does not lose the trial run
+        formats.save(trial.study.items(), Path(output), force=force)
+    if runs:
+        trial.compute_power(runs, progress)
+    return trial
+
+
+_MAX_ARRIVALS = 20_000
+"""Participants of a trial run that goes on until the design is filled."""
+
+
+def _parse_skills(words: Iterable[str]) -> dict[str, float]:
+    skills = {"": 0.6}
+    for word in words:
+        condition, equals, number = word.rpartition("=")
+        try:
+            skills[condition if equals else ""] = float(number)
+        except ValueError:
+            message = f"{param('skill', word)}: expected a share, e.g. 0.6, or CONDITION=SHARE"
+            raise ParameterError(message, parameter="skill") from None
+    return skills
+
+
+def _simulate_visits(whole: Study, traits: CrowdTraits, arrivals: int, seed: int, progress: Progress) -> Any:
+    from finecomb.collection.database.store import open_store
+
+    server = importlib.import_module("finecomb.server.rehearsal")
+    clock = server.RehearsalClock()
+    with tempfile.TemporaryDirectory() as temporary:
+        location = parse_location(Path(temporary) / DATABASE_FILENAME)
+        store = open_store(location, check_items(server.without_people(whole)), clock, durable=False)
+        try:
+            needed = sum(place.cell.people for place in store.assignment_plan().cells.values())
+            with steps(progress, "people", needed or None) as advance:
+                return server.rehearse(store, clock, traits, arrivals, seed, lambda visit: advance(1))
+        finally:
+            store.close()

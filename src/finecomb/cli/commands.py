@@ -111,7 +111,7 @@ COMMANDS = (
         "rehearse",
         "rehearse",
         Panel.START,
-        "A dress rehearsal by pretended people on the real server: does the design fill, what does it cost and find?",
+        "Run simulated participants through the real server to check the design, the cost and the power of its tests.",
     ),
     CommandRow(
         "power",

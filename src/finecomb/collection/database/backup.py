@@ -227,7 +227,7 @@ def _verify_copy(copied: Path, source: Path) -> None:
     try:
         verify(copied)
     except FinecombError as error:
-        raise FinecombError(f"{str(error).replace(str(copied), str(source))}; nothing was changed") from None
+        raise FinecombError(f"{error.text(param).replace(str(copied), str(source))}; nothing was changed") from None
 
 
 def _studies_to_restore(backup: Database, target: StudyLocation) -> dict[str, int]:
