@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import threading
 from pathlib import Path
 from typing import Any
 
+import httpx2 as httpx
 import polars as pl
 import pytest
 from typer.testing import CliRunner
@@ -21,15 +24,18 @@ from finecomb.api.collection import (
     forget,
     links,
     pay,
+    preview,
     rehearse,
     repair,
     restore,
     screen,
+    serve,
     verify_backup,
 )
 from finecomb.api.planned_tests import parse_planned_test
 from finecomb.cli import app
 from finecomb.core.errors import FinecombError, ParameterError
+from finecomb.core.protocol_text import format_yaml
 from finecomb.core.records import Annotation, Annotator, Design, Document, Settings
 from finecomb.core.results import Result
 from finecomb.core.study import Study, StudyItem
@@ -294,3 +300,64 @@ def test_a_planned_test_that_cannot_be_made_is_a_note(designed: Study) -> None:
     assert read is not None
     assert read.options == {"measure": "count", "each_label": True, "draws": 5}
     assert read.selection == {"where": ["a=b", "c=d"], "protocol": "x"}
+
+
+def test_a_study_is_served_in_the_background_and_stopped(tmp_path: Path) -> None:
+    fc.write(fc.demo(readers=2), tmp_path / "demo")
+    with serve(tmp_path / "demo", port=0) as server:
+        address, _, token = server.links["annotators"].partition("/join/")
+        assert address == server.url
+        assert httpx.post(f"{address}/api/join/{token}").json()["annotator"] == "reader-3"
+        assert "Sign in" in httpx.get(server.links["researchers"]).text
+        assert "serving" in repr(server)
+        assert len(repr(server).splitlines()) <= 15
+        assert "/join/" in server._repr_html_()
+        with pytest.raises(FinecombError, match=r"served"):
+            serve(tmp_path / "demo", port=0)
+    assert "stopped" in repr(server)
+    server.stop()  # a second time changes nothing
+    serve(tmp_path / "demo", port=0).stop()  # the lock and the database were released
+
+
+def test_a_server_waits_until_another_thread_stops_it(tmp_path: Path) -> None:
+    fc.write(fc.demo(readers=2), tmp_path / "demo")
+    server = serve(tmp_path / "demo", port=0)
+    threading.Timer(0.3, server.stop).start()
+    server.wait()
+    assert not server.is_running
+
+
+def test_a_study_is_served_inside_an_event_loop(tmp_path: Path) -> None:
+    fc.write(fc.demo(readers=2), tmp_path / "demo")
+
+    async def run() -> int:
+        with serve(tmp_path / "demo", port=0) as server:
+            return (await asyncio.to_thread(httpx.get, server.links["researchers"])).status_code
+
+    assert asyncio.run(run()) == 200
+
+
+def test_a_protocol_is_previewed_by_name_and_by_file(tmp_path: Path) -> None:
+    with preview("snac", port=0, skip=["training", "qualification"]) as server:
+        assert server.title.startswith("snac@2: ")
+        address, _, token = server.links["preview"].partition("/join/")
+        assert httpx.post(f"{address}/api/join/{token}").status_code == 200
+    (tmp_path / "own.yaml").write_text(format_yaml(protocols.load("snac")), encoding="utf-8")
+    with preview(tmp_path / "own.yaml", port=0) as server:
+        assert "shown anew whenever it is saved" in server.title
+        assert httpx.get(server.links["preview"]).status_code == 200
+
+
+def test_what_cannot_be_served_is_refused(tmp_path: Path) -> None:
+    fc.write(fc.demo(readers=2), tmp_path / "demo")
+    with pytest.raises(ParameterError, match=r"^workers=2: .* with db=postgresql://.*, or leave workers out$"):
+        serve(tmp_path / "demo", workers=2)
+    with pytest.raises(ParameterError, match=r"^log_format=xml: expected text or json$"):
+        serve(tmp_path / "demo", log_format="xml")
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        pytest.raises(ParameterError, match=r"choose another with port, or 0 for any free one$"),
+    ):
+        serve(tmp_path / "demo", port=taken.getsockname()[1])
+    with pytest.raises(ParameterError, match=r"^skip=trainng: expected one of .*did you mean 'training'"):
+        preview("snac", skip="trainng")

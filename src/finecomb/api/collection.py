@@ -7,7 +7,7 @@ import importlib
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
@@ -17,6 +17,7 @@ from finecomb.api.coercion import StudyLike, as_names, as_study, as_values
 from finecomb.api.parameters import Bounds, Count, Names, PositiveInt, Share, Values, given, public
 from finecomb.api.planned_tests import parse_planned_tests
 from finecomb.api.progress import Progress, steps
+from finecomb.api.running_server import StudyServer
 from finecomb.api.served_studies import ServedStudy, open_database, open_served_study, open_work
 from finecomb.collection.database.location import DATABASE_FILENAME, parse_location, served_location, work_location
 from finecomb.collection.exercises import exercises_from_study, solvability_warnings, with_test, with_training
@@ -28,6 +29,7 @@ from finecomb.core.estimate import Finding
 from finecomb.core.practice import Exercise
 from finecomb.core.protocol import Protocol
 from finecomb.core.protocol_text import format_yaml
+from finecomb.core.records import ONBOARDING_PHASES
 from finecomb.core.results import Findings, Table
 from finecomb.core.study import Study
 from finecomb.core.study_checks import check_items
@@ -871,3 +873,127 @@ def _simulate_visits(whole: Study, traits: CrowdTraits, arrivals: int, seed: int
                 return server.rehearse(store, clock, traits, arrivals, seed, lambda visit: advance(1))
         finally:
             store.close()
+
+
+@public
+def serve(
+    study: ServedStudy,
+    *,
+    host: str = "127.0.0.1",
+    port: Annotated[int, Bounds(0, 65535)] = 8000,
+    db: str = "",
+    public_url: str = "",
+    key_env: Values = (),
+    workers: Annotated[int, Bounds(1, 64)] = 1,
+    log_format: str = "text",
+    block: bool = False,
+) -> StudyServer:
+    """Collect annotations from people: serve a study with a link for researchers and one for annotators.
+
+    Parameters
+    ----------
+    study : path
+        A study's folder, its SQLite file, or postgresql://HOST/DATABASE#STUDY.
+    host : str, default "127.0.0.1"
+        Address to listen on; 0.0.0.0 lets other machines in.
+    port : int, default 8000
+        Port to listen on; 0 takes any free one.
+    db : str
+        PostgreSQL database that keeps the work: postgresql://HOST/DATABASE#STUDY.
+    public_url : str
+        Address that people see, e.g. behind a proxy.
+    key_env : str or sequence of str
+        Environment variable from which runs of language models may take their key; may be repeated.
+    workers : int, default 1
+        Processes that answer, for several cores; more than one requires PostgreSQL.
+    log_format : {"text", "json"}, default "text"
+        Log format: text, or json with one line per request and without personal data.
+    block : bool, default False
+        Wait until the server is stopped by Ctrl-C or a signal; otherwise it answers in the background.
+
+    Returns
+    -------
+    StudyServer
+        The running server: ``.links``, ``.url``, ``.wait()`` and ``.stop()``; a ``with`` statement stops it.
+
+    Raises
+    ------
+    ParameterError
+        If the port is taken, or several workers are asked for without PostgreSQL.
+    FinecombError
+        If there is no such study, or it is being served already.
+
+    Examples
+    --------
+    >>> import finecomb as fc, tempfile
+    >>> from finecomb.api.collection import serve
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = fc.write(fc.demo(readers=2), f"{folder}/demo")
+    ...     with serve(f"{folder}/demo", port=0) as server:
+    ...         sorted(server.links)
+    ['annotators', 'researchers']
+    """
+    if log_format not in ("text", "json"):
+        raise ParameterError(f"{param('log_format', log_format)}: expected text or json", parameter="log_format")
+    server = importlib.import_module("finecomb.server.study_server")
+    settings = server.ServeSettings(host, port, db, public_url, as_values(key_env), workers, log_format)
+    running: StudyServer = server.start_study_server(Path(study), settings)
+    if block:
+        running.wait()
+    return running
+
+
+@public
+def preview(
+    protocol: str | PathLike[str],
+    *,
+    host: str = "127.0.0.1",
+    port: Annotated[int, Bounds(0, 65535)] = 8000,
+    skip: Values = (),
+    block: bool = False,
+) -> StudyServer:
+    """Show what annotators will see of a protocol, from its instructions to its example texts; nothing is kept.
+
+    A YAML file is shown on phone and tablet next to its text, and again whenever it is saved.
+
+    Parameters
+    ----------
+    protocol : str or path
+        A shipped protocol's name, or a YAML file.
+    host : str, default "127.0.0.1"
+        Address to listen on; 0.0.0.0 lets other machines in.
+    port : int, default 8000
+        Port to listen on; 0 takes any free one.
+    skip : str or sequence of str
+        Phases to omit, comma-separated: consent, survey, instructions, training, qualification; may be repeated.
+    block : bool, default False
+        Wait until the server is stopped by Ctrl-C or a signal; otherwise it answers in the background.
+
+    Returns
+    -------
+    StudyServer
+        The running server: ``.links["preview"]``, ``.wait()`` and ``.stop()``; a ``with`` statement stops it.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such phase, or the port is taken.
+
+    Examples
+    --------
+    >>> from finecomb.api.collection import preview
+    >>> with preview("snac", port=0) as server:
+    ...     server.links["preview"].startswith(f"{server.url}/join/")
+    True
+    """
+    chosen = {word for value in as_values(skip) for word in as_names(value)}
+    for word in sorted(chosen):
+        if word not in ONBOARDING_PHASES:
+            listed = f"{', '.join(ONBOARDING_PHASES)}{did_you_mean(word, ONBOARDING_PHASES)}"
+            raise ParameterError(f"{param('skip', word)}: expected one of {listed}", parameter="skip")
+    phases = tuple(phase for phase in ONBOARDING_PHASES if phase in chosen)
+    server = importlib.import_module("finecomb.server.study_server")
+    running: StudyServer = server.start_preview(fspath(protocol), phases, host, port)
+    if block:
+        running.wait()
+    return running

@@ -62,7 +62,7 @@ COMMANDS = (
         "preview",
         "serve",
         Panel.START,
-        "See what annotators will see: a protocol's whole way, then its own example texts. Nothing is kept.",
+        "Show what annotators will see of a protocol, from its instructions to its example texts; nothing is kept.",
     ),
     CommandRow(
         "generate",
@@ -123,7 +123,7 @@ COMMANDS = (
         "serve",
         "serve",
         Panel.COLLECT,
-        "Collect annotations from people: prints the researcher's link and the annotators'.",
+        "Collect annotations from people: serve a study with a link for researchers and one for annotators.",
     ),
     CommandRow(
         "links",
