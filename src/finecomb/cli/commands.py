@@ -62,7 +62,7 @@ COMMANDS = (
         "preview",
         "serve",
         Panel.START,
-        "See what annotators will see: a protocol's whole way, then its own example texts. Nothing is kept.",
+        "Show what annotators will see of a protocol, from its instructions to its example texts; nothing is kept.",
     ),
     CommandRow(
         "generate",
@@ -111,7 +111,7 @@ COMMANDS = (
         "rehearse",
         "rehearse",
         Panel.START,
-        "A dress rehearsal by pretended people on the real server: does the design fill, what does it cost and find?",
+        "Run simulated participants through the real server to check the design, the cost and the power of its tests.",
     ),
     CommandRow(
         "power",
@@ -123,40 +123,43 @@ COMMANDS = (
         "serve",
         "serve",
         Panel.COLLECT,
-        "Collect annotations from people: prints the researcher's link and the annotators'.",
+        "Collect annotations from people: serve a study with a link for researchers and one for annotators.",
     ),
     CommandRow(
-        "links", "serve", Panel.COLLECT, "Personal links for annotators. Each is shown once; only a hash of it is kept."
+        "links",
+        "serve",
+        Panel.COLLECT,
+        "Create personal links for annotators; each is shown once, and only its hash is stored.",
     ),
     CommandRow(
         "screen",
         "recruitment",
         Panel.COLLECT,
-        "Work and people that one might not want to count, after Clark et al. (2021). Nothing is changed.",
+        "Find annotations and annotators that may have to be excluded; nothing is changed.",
     ),
     CommandRow(
         "exercise",
         "exercises",
         Panel.START,
-        "Exercises or a test from texts of your own whose errors are known: writes the protocol with them.",
+        "Create exercises or a qualification test from adjudicated texts, as a protocol that contains them.",
     ),
     CommandRow(
         "audit",
         "audit",
         Panel.COLLECT,
-        "How many of the marks are right: draw some to be judged, and afterwards correct the counts by what was found.",
+        "Estimate the share of legitimate marks from a judged sample, and correct the counts of errors by it.",
     ),
     CommandRow(
         "pay",
         "recruitment",
         Panel.COLLECT,
-        "Who is to be paid what, with the platform's worker ids: keep the file to yourself.",
+        "Compute what each annotator is to be paid, with the worker IDs of the platform.",
     ),
     CommandRow(
         "forget",
         "recruitment",
         Panel.COLLECT,
-        "Remove worker ids, traces of browsers and addresses, sessions, personal links and names. The work stays.",
+        "Remove worker IDs, browser and network traces, sessions, personal links and names; annotations stay.",
     ),
     CommandRow(
         "annotate",
@@ -277,17 +280,15 @@ COMMANDS = (
         "backup",
         "serve",
         Panel.SHOW,
-        "A consistent copy of a study's database as one SQLite file, also while the study is served.",
+        "Write a consistent snapshot of a study's database as one SQLite file, also while the study is served.",
     ),
     CommandRow(
         "repair",
         "serve",
         Panel.SHOW,
-        "Mend stored records that cannot be read, or set them aside in a file. A backup is made first.",
+        "Repair stored records that cannot be read, or set them aside in a file; a backup is made first.",
     ),
-    CommandRow(
-        "restore", "serve", Panel.SHOW, "Put a backup in the place of a study's database. Stop the server first."
-    ),
+    CommandRow("restore", "serve", Panel.SHOW, "Replace a study's database by a backup; stop the server first."),
 )
 
 
