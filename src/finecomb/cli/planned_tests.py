@@ -18,7 +18,7 @@ from finecomb import formats
 from finecomb.annotators.simulated.resimulation import resimulate_study
 from finecomb.annotators.simulated.simulated_people import CrowdTraits
 from finecomb.cli.shared import app, out, print_note
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, flag_style
 from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import planned_problem
 from finecomb.reporting.tables import Row
@@ -59,7 +59,7 @@ def print_planned_tables(study: Study, planned: Sequence[str]) -> list[str]:
             try:
                 _run_planned(line, path)
             except FinecombError as error:
-                print_note(str(error))
+                print_note(error.text(flag_style))
             else:
                 made.append(line)
     return made
@@ -119,7 +119,7 @@ def _run_planned(line: str, path: Path, *more: str) -> None:
     try:
         app([command, str(path), *words, *more], standalone_mode=False)
     except FinecombError as error:
-        raise FinecombError(f"planned {line!r}: {error}") from None
+        raise FinecombError(f"planned {line!r}: {error.args[0]}") from None
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from rich.text import Text
 from finecomb import formats
 from finecomb.cli.commands import app as app
 from finecomb.cli.output import OUTPUT
-from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.errors import FinecombError, ParameterNote, did_you_mean, flag_style
 from finecomb.core.estimate import Finding
 from finecomb.core.palette import label_styles
 from finecomb.core.protocol import Protocol
@@ -92,7 +92,8 @@ def read(path: Path, from_: str = "") -> Study:
 
 def print_note(line: str) -> None:
     """A note for people, on standard error."""
-    err.print(Text(f"note: {line}", "dim"), soft_wrap=True)
+    words = line.text(flag_style) if isinstance(line, ParameterNote) else line
+    err.print(Text(f"note: {words}", "dim"), soft_wrap=True)
 
 
 def print_notes(lines: Iterable[str]) -> None:

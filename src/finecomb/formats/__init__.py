@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from finecomb.collection.database.location import DATABASE_FILENAME
-from finecomb.core.errors import FinecombError, FormatError, Problem, StudyError, did_you_mean
+from finecomb.core.errors import FinecombError, FormatError, Problem, StudyError, did_you_mean, param
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotator, Settings
 from finecomb.core.study import Study, StudyItem
@@ -78,7 +78,8 @@ def format_of(path: Path) -> Format:
     if path.is_dir() and not any(path.iterdir()):
         raise FormatError(f"{path}: is an empty folder; `finecomb new` makes a study from your texts")
     raise FormatError(
-        f"{path}: cannot tell its format; name it with --from ({', '.join(candidate.name for candidate in readable)})"
+        f"{path}: cannot tell its format; "
+        f"name it with {param('from_')} ({', '.join(candidate.name for candidate in readable)})"
     )
 
 
@@ -91,7 +92,7 @@ def format_for_writing(path: Path) -> Format:
     if len(fitting) == 1:
         return fitting[0]
     among = ", ".join(candidate.name for candidate in fitting or writable)
-    raise FormatError(f"{path}: say which format to write with --to ({among})")
+    raise FormatError(f"{path}: say which format to write with {param('to')} ({among})")
 
 
 def stream(path: Path, format: str = "", options: Options | None = None) -> Iterator[StudyItem]:
@@ -108,7 +109,7 @@ def _reject_unused_options(options: Options, *used_by: Format) -> None:
     understood = frozenset().union(*(format.options for format in used_by))
     for name in sorted(options.non_default_names() - understood):
         titles = " and ".join(dict.fromkeys(format.title for format in used_by))
-        raise FormatError(f"{Options.flag(name)} means nothing to {titles}; leave it out")
+        raise FormatError(f"{param(Options.parameter(name))} means nothing to {titles}; leave it out")
 
 
 ProgressWrapper = Callable[[Iterable[StudyItem]], Iterable[StudyItem]]

@@ -29,9 +29,9 @@ class Options:
     """Who made the annotations, where the file does not say."""
 
     @staticmethod
-    def flag(name: str) -> str:
-        """What an option is called on the command line."""
-        return "--map" if name == "columns" else f"--{name}"
+    def parameter(name: str) -> str:
+        """Return the parameter of public functions that sets an option."""
+        return "map" if name == "columns" else name
 
     def non_default_names(self) -> set[str]:
         """Names of the options that were set."""
