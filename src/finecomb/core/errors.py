@@ -64,6 +64,7 @@ class ParameterNote(str):
     """The note with its parameters as `param` wrote them."""
 
     def __new__(cls, marked: str) -> ParameterNote:
+        """Write the parameters in Python's style."""
         note = super().__new__(cls, FinecombError(marked))
         note.marked = marked
         return note

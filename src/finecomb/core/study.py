@@ -198,7 +198,7 @@ class Study:
         ]
         used = tuple(dict.fromkeys([*self.settings.protocols, *(annotation.protocol for annotation in added)]))
         settings = self.settings.model_copy(update={"protocols": used})
-        before = [*self.iter_documents(), *self.iter_annotators(), *missing, *self.iter_annotations()]
+        before: list[StudyItem] = [*self.iter_documents(), *self.iter_annotators(), *missing, *self.iter_annotations()]
         items = check_items([settings, *protocols.values(), *before, *added])
         return replace(Study.from_items(items, self.origin), notes=self.notes)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from finecomb.collection.database.location import DATABASE_FILENAME
 from finecomb.core.errors import FinecombError, FormatError, Problem, StudyError, did_you_mean, param
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotator, Settings
+from finecomb.core.stored_marks import StoredMarks
 from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check_items
 from finecomb.formats import database, folder, parquet_seal
@@ -154,6 +156,22 @@ def locate_problems(problems: Iterable[Problem], path: Path) -> list[Problem]:
 def write(study: Study, path: str | Path, format: str = "", force: bool = False) -> list[str]:
     """Write a study in any format; returns what there is to say, such as what the format could not hold."""
     return save(study.items(), Path(path), format, force=force)
+
+
+def save_selection(
+    study: Study, path: Path, select: Callable[[Study], Study], columns: Sequence[str], force: bool = False
+) -> tuple[Study, list[str]]:
+    """Write the part of a study that `select` returns; returns the part and what there is to say.
+
+    Marks that are stored in Parquet go from file to file: of the part only `columns`, which `select` reads, are held.
+    """
+    stored = study.raw_marks
+    if path.name.endswith(".parquet") and isinstance(stored, StoredMarks):
+        part = select(replace(study, marks=stored.read_numbered(columns)))
+        save_study_part(part, path, stored.iter_batches(part.marks["id"]), force)
+        return part, []
+    part = select(study)
+    return part, save(part.items(), path, force=force)
 
 
 def save_study_part(part: Study, path: Path, marks: Iterable[pl.DataFrame], force: bool = False) -> None:
