@@ -122,7 +122,8 @@ def test_convert_writes_studies_files_and_parts(demo: Study, folder: Path, tmp_p
 def test_convert_maps_columns_by_mapping_or_pairs(tmp_path: Path) -> None:
     table = tmp_path / "texts.csv"
     table.write_text("id,Body\na,One two.\n")
-    for number, names in enumerate(({"text": "Body"}, "text=Body", ["text=Body"])):
+    spellings: list[dict[str, str] | str | list[str]] = [{"text": "Body"}, "text=Body", ["text=Body"]]
+    for number, names in enumerate(spellings):
         (document,) = api.convert(table, tmp_path / f"study-{number}", map=names).study.iter_documents()
         assert document.text == "One two."
     with pytest.raises(ParameterError, match=r"map=text: expected OURS=THEIRS, e.g. map=text=Body"):
@@ -226,7 +227,9 @@ def test_show_returns_what_the_command_prints(demo: Study, folder: Path, tmp_pat
     shown = api.show(demo, "harbour-c", annotator="truth", columns=60)
     words = ["show", str(folder), "harbour-c", "-a", "truth", "--columns", "60"]
     lines = [line.rstrip() for line in CliRunner().invoke(app, words).stdout.splitlines()]
-    end = lines.index("", 2)  # after the text comes the table of marks, which is as wide as the console
+    end = next(
+        number for number, line in enumerate(lines) if line.startswith("GU1  Grammar")
+    )  # after the text comes the table of marks, which is as wide as the console
     assert [line.rstrip() for line in str(shown).splitlines()][:end] == lines[:end]
     assert end > 10
     assert [row.id for row in shown.rows()] == [mark.id for mark in shown.annotations[0].marks]
