@@ -277,6 +277,11 @@ def iter_annotations(annotations: pl.DataFrame, marks: pl.DataFrame, units: pl.D
         yield Annotation.model_validate(_parse_row(row) | contents)
 
 
+def iter_marks(frame: pl.DataFrame) -> Iterator[Mark]:
+    """Records of a marks frame."""
+    return _from_rows(frame, _mark_from_row)
+
+
 def _group_by_annotation(frame: pl.DataFrame, make: Callable[[dict[str, Any]], Any]) -> dict[str, list[Any]]:
     groups: dict[str, list[Any]] = {}
     for row in frame.iter_rows(named=True):

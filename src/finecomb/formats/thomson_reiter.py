@@ -20,7 +20,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from finecomb.core.errors import FormatError, did_you_mean, shorten
+from finecomb.core.errors import FormatError, did_you_mean, param, shorten
 from finecomb.core.protocol import Protocol
 from finecomb.core.quotes import find_exact, find_most_similar
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Note, QualificationRecord, Settings
@@ -432,7 +432,9 @@ def _read_gold(
     """The gold standard has no texts: they, and the rows it was made from, are in the other workbook."""
     other = options.texts or path.with_name(WORKBOOK)
     if not other.is_file():
-        raise FormatError(f"{path}: its texts are in {WORKBOOK}, which is not beside it; say where it is with --texts")
+        raise FormatError(
+            f"{path}: its texts are in {WORKBOOK}, which is not beside it; say where it is with {param('texts')}"
+        )
     beside = _read_sheets(other)
     documents = {
         id: text_record
