@@ -20,12 +20,13 @@ from finecomb.cli.shared import (
     print_note,
     print_notes,
     print_outcome,
+    print_result,
     read,
 )
-from finecomb.cli.statistics import print_findings
 from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import AuditPlan, Settings
+from finecomb.core.results import Findings
 from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check_items
 from finecomb.statistics.measures.mark_audit import audit_sample, audited_counts, verdict_counts
@@ -143,4 +144,5 @@ def _print_estimate(whole: Study, by: Sequence[str], protocol: str, draws: int, 
         print_note(f"{len(judged):,} of {format_count(len(plan.marks), 'mark')} judged")
     columns = tuple(by) or plan.by
     strata = tuple(dict.fromkeys((*columns, *plan.by)))
-    print_findings(audited_counts(part, whole, columns, strata, draws=draws, seed=seed), as_json_, "Audit")
+    findings = audited_counts(part, whole, columns, strata, draws=draws, seed=seed)
+    print_result(Findings(findings, title="Audit"), as_json_)
