@@ -110,7 +110,7 @@ def agree(
     study : Study, path, DataFrame or list of dicts
         The annotations to compare. A path is read with :func:`read`.
     measure : str or sequence of str, default ("alpha", "two-agree")
-        Coefficients, comma-separated: alpha, two-agree, kappa-cohen, kappa-fleiss, f1, gamma and others.
+        Coefficients, comma-separated: alpha, two-agree, kappa-cohen, f1, gamma and others.
     who : bool, default False
         Annotator quality instead: compare each annotator with the others.
     level : {"token", "char", "sentence", "segment", "document", "item"}, default "token"
@@ -132,7 +132,8 @@ def agree(
     convention : str, default "marked"
         For level item: which ratings count; see the page on kappa.
     repairs : {"declared", "smallest"}, default "declared"
-        For level item: alternatives that marks declare, or also smallest repairs (one name or two numbers).
+        For level item: alternatives that marks declare, or also smallest repairs.
+        For example, one annotator corrects a name where another corrects two numbers.
     gamma : str or sequence of str
         For gamma: NAME=VALUE, such as sampler=statistical or precision=0.02; may be repeated.
     protocol : str
@@ -142,7 +143,8 @@ def agree(
     drop : str or sequence of str
         Omit a label or group, or one severity of it (grammar-usage:1); may be repeated.
     where : str or sequence of str
-        Condition on texts, annotators, annotations or marks, such as model=gpt2 or 'top_p >= 0.9'; may be repeated.
+        Condition on texts, annotators or marks, such as model=gpt2; may be repeated.
+        Comparisons such as ``top_p >= 0.9`` can be joined with ``and``, ``or`` and ``not``.
     back_off : {"label", "group", "any"}, default "label"
         Labels as they are, as groups, or all as one.
     merge : str or sequence of str
@@ -150,7 +152,7 @@ def agree(
     annotator : str or sequence of str
         Only this annotator; may be repeated.
     kind : str or sequence of str
-        Only annotators of this kind (default: people, and others only where there are no people).
+        Only annotators of this kind (default: people, and others where there are no people).
     rounds : {"first", "last", "all"}, default "first"
         Which passes of one annotator over a text count.
     draws : int, default 1000
@@ -179,7 +181,8 @@ def agree(
     Examples
     --------
     >>> import finecomb as fc
-    >>> round(fc.agree(fc.demo(), measure="alpha").find(label="any").value, 3)
+    >>> from finecomb.api.statistics import agree
+    >>> round(agree(fc.demo(), measure="alpha").find(label="any").value, 3)
     0.625
 
     References
@@ -313,7 +316,7 @@ def measure(
     drop : str or sequence of str
         Omit a label or group, or one severity of it (grammar-usage:1); may be repeated.
     where : str or sequence of str
-        Condition on texts, annotators, annotations or marks, such as model=gpt2; may be repeated.
+        Condition on texts, annotators or marks, such as model=gpt2; may be repeated.
         Comparisons such as ``top_p >= 0.9`` can be joined with ``and``, ``or`` and ``not``.
     back_off : {"label", "group", "any"}, default "label"
         Labels as they are, as groups, or all as one.
@@ -455,7 +458,7 @@ def test(
     drop : str or sequence of str
         Omit a label or group, or one severity of it (grammar-usage:1); may be repeated.
     where : str or sequence of str
-        Condition on texts, annotators, annotations or marks, such as model=gpt2; may be repeated.
+        Condition on texts, annotators or marks, such as model=gpt2; may be repeated.
         Comparisons such as ``top_p >= 0.9`` can be joined with ``and``, ``or`` and ``not``.
     back_off : {"label", "group", "any"}, default "label"
         Labels as they are, as groups, or all as one.
@@ -593,7 +596,7 @@ def power(
     protocol : str
         One of the study's protocols, where it has several.
     where : str or sequence of str
-        Condition on texts, annotators, annotations or marks, such as model=gpt2; may be repeated.
+        Condition on texts, annotators or marks, such as model=gpt2; may be repeated.
     drop : str or sequence of str
         Omit a label or group, or one severity of it (grammar-usage:1); may be repeated.
     evaluators : int, default 130

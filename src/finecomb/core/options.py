@@ -123,7 +123,7 @@ def reject_inapplicable(
 def join_names(names: Iterable[str], max_names: int = 6) -> str:
     """Names with commas, the first few of many.
 
-    >>> listed(["coverage", "count"])
+    >>> join_names(["coverage", "count"])
     'coverage, count'
     """
     every = list(dict.fromkeys(names))

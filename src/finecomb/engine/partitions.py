@@ -34,7 +34,7 @@ def rows_per_partition(rows: int, step: int = ROW_STEP) -> int:
 
     `step` is larger where a row is little work.
 
-    >>> [partition_rows(rows) for rows in (1, 80_000, 1_000_000, 10**9)]
+    >>> [rows_per_partition(rows) for rows in (1, 80_000, 1_000_000, 10**9)]
     [16, 16, 208, 10000]
     """
     steps = -(-rows // (step * MAX_PARTITIONS))

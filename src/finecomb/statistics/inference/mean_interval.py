@@ -50,9 +50,9 @@ class ErrorMoments:
 def invert_hall_transform(z: float, skewness: float) -> float:
     """The inverse of Hall's cubic: the t statistic that is mapped to `z`.
 
-    >>> unbent(2.0, 0.0)
+    >>> invert_hall_transform(2.0, 0.0)
     2.0
-    >>> round(unbent(-2.0, 0.5), 3)
+    >>> round(invert_hall_transform(-2.0, 0.5), 3)
     -8.08
     """
     if abs(skewness) < 1e-6:

@@ -102,7 +102,7 @@ def adjust_p_values(p: Values, correction: Correction = "holm") -> Values:
 
     Holm (1979): the smallest times m, the next times m - 1, ..., never falling; Bonferroni: all times m; at most 1.
 
-    >>> adjusted(np.array([0.01, 0.04, 0.03]), "holm").tolist()
+    >>> adjust_p_values(np.array([0.01, 0.04, 0.03]), "holm").tolist()
     [0.03, 0.06, 0.06]
     """
     if correction not in ("holm", "bonferroni", "none"):

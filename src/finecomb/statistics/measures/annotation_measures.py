@@ -319,7 +319,7 @@ def _answer_measure(question: str) -> Measure:
 def split_names(names: str | Sequence[str]) -> Sequence[str]:
     """Names as a list; one text holds names with commas between them.
 
-    >>> listed_names("coverage, count")
+    >>> split_names("coverage, count")
     ['coverage', 'count']
     """
     return [name.strip() for name in names.split(",") if name.strip()] if isinstance(names, str) else names

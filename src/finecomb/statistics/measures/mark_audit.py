@@ -207,7 +207,7 @@ def _tally_verdicts(judged: pl.DataFrame, first: dict[int, int], size: int) -> t
 def wilson_interval(share: Floats, n: Floats, level: float = 0.95) -> tuple[Floats, Floats]:
     """Wilson's interval of a share of n, which is honest also at 0 and 1.
 
-    >>> low, high = wilson(np.array([0.0]), np.array([10.0]))
+    >>> low, high = wilson_interval(np.array([0.0]), np.array([10.0]))
     >>> float(low[0]), round(float(high[0]), 4)
     (0.0, 0.2775)
     """

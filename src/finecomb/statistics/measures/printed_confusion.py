@@ -46,7 +46,7 @@ def rounds_to(values: NDArray[np.float64], printed: str) -> NDArray[np.bool_]:
 def counts_from_percentage(percentage: str, judgements: int) -> NDArray[np.int64]:
     """Numbers of judgements out of all whose percentage is printed so.
 
-    >>> counts_of("55.23", 650)
+    >>> counts_from_percentage("55.23", 650)
     array([359])
     """
     every = np.arange(judgements + 1)

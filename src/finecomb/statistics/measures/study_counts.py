@@ -47,7 +47,7 @@ def annotator_entry(name: str) -> pl.Expr:
 def group_sort_key(key: Iterable[object]) -> tuple[tuple[int, float, str], ...]:
     """A sort key for the values of groups: numbers as numbers, then words, then what is missing.
 
-    >>> sorted([("1.0",), ("0.4",), ("none",), ("10",), (None,)], key=group_order)
+    >>> sorted([("1.0",), ("0.4",), ("none",), ("10",), (None,)], key=group_sort_key)
     [('0.4',), ('1.0',), ('10',), ('none',), (None,)]
     """
     return tuple(_value_sort_key(value) for value in key)

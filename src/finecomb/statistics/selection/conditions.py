@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from finecomb.core.errors import FinecombError, ParameterError, param
+from finecomb.core.errors import ParameterError, param
 
 Value: TypeAlias = str | float | bool | None
 """A literal; None is `missing`."""
@@ -69,23 +69,24 @@ class Negation:
 Condition: TypeAlias = FieldComparison | Combination | Negation
 
 
-class ConditionError(FinecombError):
+class ConditionError(ParameterError):
     """What is wrong with a condition, with a caret under the place."""
 
     def __init__(self, text: str, at: int, problem: str) -> None:
         start = max(0, at - 50)
         excerpt = text[start : start + 100].replace("\n", " ")
-        super().__init__(f"{param('where')}: {problem}\n  {excerpt}\n  {' ' * (at - start)}^")
+        caret = " " * (at - start) + "^"
+        super().__init__(f"{param('where')}: {problem}\n  {excerpt}\n  {caret}", parameter="where")
 
 
 def parse_condition(text: str) -> Condition:
     """The tree of a condition.
 
-    >>> condition('model=gpt2')
+    >>> parse_condition('model=gpt2')
     FieldComparison(field=Field(name='model', at=0), operator='==', values=('gpt2',), reversed=False)
-    >>> condition('top_p >= .9')
+    >>> parse_condition('top_p >= .9')
     FieldComparison(field=Field(name='top_p', at=0), operator='>=', values=(0.9,), reversed=False)
-    >>> condition('model = = 3')
+    >>> parse_condition('model = = 3')
     Traceback (most recent call last):
     finecomb.statistics.selection.conditions.ConditionError: where: expected a value, found '='
       model = = 3
@@ -102,7 +103,7 @@ def parse_condition(text: str) -> Condition:
 def parse_short_condition(text: str) -> tuple[str, str] | None:
     """Name and value of a condition in short, NAME=VALUE; None for any other.
 
-    >>> short_pair("model=gpt2 xl"), short_pair("top_p >= .9")
+    >>> parse_short_condition("model=gpt2 xl"), parse_short_condition("top_p >= .9")
     (('model', 'gpt2 xl'), None)
     """
     short = _SHORT.fullmatch(text)

@@ -116,7 +116,7 @@ def _has_annotations_left(column: str, before: pl.DataFrame, after: pl.DataFrame
 def join_conditions(where: Where) -> str:
     """One condition in place of several: all must hold, but of pairs with one name any value will do.
 
-    >>> joined(["model=a", "model=b", "top_p < 1"])
+    >>> join_conditions(["model=a", "model=b", "top_p < 1"])
     '(`model` in ("a", "b")) and (top_p < 1)'
     """
     conditions = [where] if isinstance(where, str) else list(where)
