@@ -78,7 +78,7 @@ def factor_names(study: Study) -> list[str]:
     return [f"{FACTOR_PREFIX}{name}" for name in json_entry_names(study.annotators["factors"])]
 
 
-def annotation_rows(study: Study, by: Sequence[str], parameter: str = "by") -> pl.DataFrame:
+def annotation_rows(study: Study, by: Sequence[str]) -> pl.DataFrame:
     """One row per annotation: annotation, document, annotator and `by`.
 
     `by` are columns of annotations, fields of annotators, document meta, then annotators' meta and survey answers.
@@ -99,11 +99,11 @@ def annotation_rows(study: Study, by: Sequence[str], parameter: str = "by") -> p
     for name in meta_columns:
         if name not in names:
             if study.annotations.is_empty():
-                problem = "there are no annotations to put into groups"
-                raise ParameterError(f"{param(parameter, name)}: {problem}", parameter=parameter)
+                raise ParameterError(
+                    f"{param('by', name)}: there are no annotations to put into groups", parameter="by"
+                )
             near = did_you_mean(name, [*names, *columns, *ANNOTATOR_FIELDS, *factors, *annotator_field_names(study)])
-            problem = f"documents have no meta of that name{near}"
-            raise ParameterError(f"{param(parameter, name)}: {problem}", parameter=parameter)
+            raise ParameterError(f"{param('by', name)}: documents have no meta of that name{near}", parameter="by")
     texts = study.documents.select(pl.col("id").alias("document"), *[meta_entry(name) for name in meta_columns])
     joined = frame.join(kinds, on="annotator", how="left").join(texts, on="document", how="left")
     return joined.select(pl.col("id").alias("annotation"), *dict.fromkeys(["document", "annotator", *by]))
