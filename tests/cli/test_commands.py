@@ -59,7 +59,7 @@ def test_nothing_heavy_is_loaded_before_a_command_is_called(option: str) -> None
     assert [name for name in HEAVY if name in loaded] == []
     assert {name for name in loaded if name.startswith("finecomb")} == {
         "finecomb", "finecomb.cli", "finecomb.cli.commands", "finecomb.core", "finecomb.core.errors",
-        "finecomb.core.hooks", "finecomb.version",
+        "finecomb.version",
     }  # fmt: skip
 
 

@@ -158,7 +158,7 @@ def test_a_study_without_annotations_has_no_numbers_but_reasons(tmp_path: Path) 
         (["agree", "--who", "--level", "char"], "--level does not apply to --who"),
         (["agree", "--who", "-m", "alpha"], "--measure does not apply to --who"),
         (
-            ["test", "--what", "human-or-machine", "--correction", "holm"],
+            ["test", "--what", "human-or-machine", "--correction", "bonferroni"],
             "--correction does not apply to human-or-machine; it applies to systems",
         ),
         (

@@ -1,28 +1,32 @@
-"""A new statistic is one module and one row: its flags, help and refusals follow from its options."""
+"""A new statistic is one module and one row: its refusals follow from its options, which are parameters of the API."""
 
 from __future__ import annotations
 
+import inspect
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, get_args
 
 import polars as pl
 import pytest
-import typer
 from typer.testing import CliRunner
 
 import finecomb as fc
-from finecomb.cli import statistics
-from finecomb.cli.filters import FilterOptions
-from finecomb.cli.options import with_options
-from finecomb.core.errors import FinecombError
+from finecomb.api import statistics as api
+from finecomb.api.parameters import parameter_help
+from finecomb.cli import app
+from finecomb.core.errors import FinecombError, flag_style
 from finecomb.core.estimate import Finding, Signature
 from finecomb.core.options import option, option_specs
+from finecomb.engine.options import PartitionOptions
+from finecomb.statistics.agreement.rating_sources import SOURCES
 from finecomb.statistics.agreement.registry import MEASURES as AGREEMENTS
 from finecomb.statistics.comparisons.registry import TESTS
 from finecomb.statistics.inference.resampling import estimate_from_sums, ratio
 from finecomb.statistics.measures.annotation_measures import MEASURES
-from finecomb.statistics.registry import PLANS, STATISTICS, Statistic
+from finecomb.statistics.registry import PLANS, STATISTICS, Statistic, measure_options
 from finecomb.statistics.selection.view import View
 
 DOCS = Path(__file__).parents[2] / "docs" / "statistics"
@@ -35,18 +39,20 @@ DOCS = Path(__file__).parents[2] / "docs" / "statistics"
 class CrowdedOptions:
     """Options of the toy."""
 
-    least: int = option(3, "Marks that make an annotation crowded.", "--least", minimum=1)
+    sizes: tuple[int, ...] = option((3,), "Marks that make an annotation crowded.", commas=True)
     draws: int = option(1000, "Resamples behind each interval.", minimum=0)
     seed: int = option(0, "Same seed, same intervals.")
 
 
 def crowded(view: View, options: CrowdedOptions) -> list[Finding]:
-    """Share of the annotations with at least so many marks, with an interval over documents."""
+    """Share of the annotations with at least `sizes[0]` marks, with an interval over documents."""
     counts = view.study.marks.group_by("annotation").len("marks")
     rows = view.study.annotations.select("document", annotation="id").join(counts, on="annotation", how="left")
-    many = pl.col("marks").fill_null(0) >= options.least
+    many = pl.col("marks").fill_null(0) >= options.sizes[0]
     sums = rows.group_by("document", maintain_order=True).agg(many.sum().alias("many"), pl.len().alias("all"))
-    signature = Signature.from_fields(statistic="crowded", least=options.least, draws=options.draws, seed=options.seed)
+    signature = Signature.from_fields(
+        statistic="crowded", least=options.sizes[0], draws=options.draws, seed=options.seed
+    )
     matrix = sums.select("many", "all").to_numpy().astype(float)
     estimate = estimate_from_sums(matrix, lambda s: ratio(s[:, 0], s[:, 1]), options.draws, options.seed, signature)
     return [Finding({"measure": "crowded", "label": "any"}, estimate)]
@@ -55,14 +61,9 @@ def crowded(view: View, options: CrowdedOptions) -> list[Finding]:
 ROW = Statistic(crowded, CrowdedOptions, "share of annotations with many marks", "counts-and-rates")
 
 
-@pytest.fixture
-def app(monkeypatch: pytest.MonkeyPatch) -> typer.Typer:
+@pytest.fixture(autouse=True)
+def toy_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(STATISTICS, "crowded", ROW)
-    app = typer.Typer()
-    flags = [*statistics.measure_options_by_name().values(), FilterOptions]
-    command = statistics.measure.__wrapped__  # type: ignore[attr-defined]
-    app.command()(with_options(flags)(command))
-    return app
 
 
 @pytest.fixture(scope="module")
@@ -72,23 +73,24 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_row_and_a_module_make_a_statistic(app: typer.Typer, study: Path) -> None:
-    words = [str(study), "-m", "crowded", "--least", "4", "--draws", "50", "--json"]
-    [row] = json.loads(CliRunner().invoke(app, words).output)["table"]
+def test_a_row_and_a_module_make_a_statistic(study: Path) -> None:
+    words = ["measure", str(study), "-m", "crowded", "--sizes", "4", "--draws", "50", "--json"]
+    [row] = json.loads(CliRunner().invoke(app, words).stdout)["table"]
     marks = [
         len(annotation.marks) for annotation in fc.view(fc.read(study)).study.items() if hasattr(annotation, "marks")
     ]
     assert row["value"] == pytest.approx(sum(count >= 4 for count in marks) / len(marks))
     assert row["low"] <= row["value"] <= row["high"]
+    assert api.measure(study, measure="crowded", sizes=4, draws=50).find(measure="crowded").value == row["value"]
 
 
-def test_its_help_and_its_refusals_come_with_it(app: typer.Typer, study: Path) -> None:
-    assert "--least" in CliRunner().invoke(app, ["--help"]).output
-    error = CliRunner().invoke(app, [str(study), "-m", "coverage", "--least", "2"]).exception
+def test_its_refusals_come_with_it(study: Path) -> None:
+    error = CliRunner().invoke(app, ["measure", str(study), "-m", "coverage", "--sizes", "2"]).exception
     assert isinstance(error, FinecombError)
-    assert str(error) == "--least does not apply to coverage; it applies to crowded"
-    error = CliRunner().invoke(app, [str(study), "-m", "crowded", "--overlap", "union"]).exception
-    assert str(error) == "--overlap does not apply to crowded; it applies to coverage"
+    assert error.text(flag_style) == "--sizes does not apply to coverage; it applies to variation, crowded"
+    assert str(error) == "sizes does not apply to coverage; it applies to variation, crowded"
+    with pytest.raises(FinecombError, match=r"^overlap does not apply to crowded; it applies to coverage$"):
+        api.measure(study, measure="crowded", overlap="union")
 
 
 # --- every row ----------------------------------------------------------------------------------------------------
@@ -100,3 +102,30 @@ def test_every_row_has_a_page_and_options_with_help(registry: dict[str, Statisti
         assert (DOCS / f"{row.page}.md").exists(), name
         for spec in option_specs(row.options).values():
             assert spec.help.endswith((".", "?")), (name, spec.name)
+
+
+FUNCTION_BY_REGISTRY: list[tuple[Callable[..., Any], Mapping[str, type]]] = [
+    (api.measure, measure_options([*MEASURES, *STATISTICS])),
+    (api.agree, {name: row.options for name, row in AGREEMENTS.items()}),
+    (api.agree, {source.noun: source.options_type for source in SOURCES} | {"engine": PartitionOptions}),
+    (api.test, {name: row.options for name, row in TESTS.items()} | {"engine": PartitionOptions}),
+    (api.power, {name: row.options for name, row in PLANS.items()}),
+]
+DEPENDS_ON_CHOICE = {(api.test, "draws"), (api.power, "measure")}
+"""Parameters that are None by default, so that each choice can have a default of its own."""
+
+
+@pytest.mark.parametrize(("function", "options_by_name"), FUNCTION_BY_REGISTRY)
+def test_every_option_is_a_parameter_with_the_same_default(
+    function: Callable[..., Any], options_by_name: Mapping[str, type]
+) -> None:
+    parameters, helps = inspect.signature(function).parameters, parameter_help(function)
+    for name, options in options_by_name.items():
+        for spec in option_specs(options).values():
+            expected = None if (function, spec.parameter) in DEPENDS_ON_CHOICE else spec.default
+            assert parameters[spec.parameter].default == expected, (name, spec.parameter)
+            assert helps[spec.parameter], (name, spec.parameter)
+
+
+def test_every_test_can_be_named() -> None:
+    assert get_args(api.TestName) == tuple(TESTS)

@@ -117,7 +117,7 @@ COMMANDS = (
         "power",
         "statistics",
         Panel.START,
-        "How many documents and annotators: from a pilot's variance components, by simulation.",
+        "Plan the number of documents and annotators from a pilot's variance components, by simulation.",
     ),
     CommandRow(
         "serve",
@@ -204,19 +204,19 @@ COMMANDS = (
         "measure",
         "statistics",
         Panel.COUNT,
-        "How often and how much: coverage, counts, rates, scores, by label and by system, each with its interval.",
+        "Measure coverage, counts, rates and scores by label and by system, with confidence intervals.",
     ),
     CommandRow(
         "test",
         "agreement",
         Panel.COUNT,
-        "Are two systems different? Can people tell human from machine? Permutation and classical tests, corrected.",
+        "Compare systems, or human with machine text, by permutation and classical tests with corrected p values.",
     ),
     CommandRow(
         "agree",
         "agreement",
         Panel.TRUST,
-        "How far annotators agree, by label: alpha, two-agree, kappas, pairwise F1, gamma, each under its own name.",
+        "Inter-annotator agreement by label, with confidence intervals.",
     ),
     CommandRow(
         "gold",

@@ -188,10 +188,11 @@ def shows_progress() -> bool:
     return err.is_terminal
 
 
-def print_result(result: Result, as_json_: bool) -> None:
+def print_result(result: Result, as_json_: bool, table_rows: Sequence[Row] = ()) -> None:
     """Print the result of a public function: its notes, then its table as `--format` says or one JSON object.
 
-    With `--plot` its estimates are drawn too; with `-v` the signature is printed.
+    `table_rows` are the rows of the table where they differ from those of the JSON object. With `--plot` its estimates
+    are drawn too; with `-v` the signature is printed.
     """
     print_notes(result.notes)
     if OUTPUT.plot is not None:
@@ -202,5 +203,5 @@ def print_result(result: Result, as_json_: bool) -> None:
     if as_json_:
         typer.echo(as_json(rows, signature))
         return
-    print_table(rows, result.title)
+    print_table(table_rows or rows, result.title)
     print_signature(signature, _INTERVALS if isinstance(result, Findings) else "")

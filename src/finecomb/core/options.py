@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.errors import FinecombError, ParameterError, did_you_mean, param
 
 Options = TypeVar("Options")
 
@@ -45,6 +45,11 @@ class OptionSpec:
     def flag(self) -> str:
         """The flag by which it is named to people."""
         return self.flags[0] if self.flags else f"--{self.name.replace('_', '-')}"
+
+    @property
+    def parameter(self) -> str:
+        """The keyword of public functions that sets it: its flag without dashes."""
+        return self.flag.lstrip("-").replace("-", "_")
 
 
 def option(default: Any, help: str, *flags: str, minimum: int | None = None, commas: bool = False) -> Any:
@@ -82,17 +87,36 @@ def build_options(options: type[Options], **values: Any) -> Options:
 
 
 def reject_unknown_options(given: Iterable[str], chosen: Mapping[str, type], choices: Mapping[str, type]) -> None:
-    """An error that names the first of the `given` options that nothing `chosen` has, and what has it.
+    """Refuse the first of the `given` options that nothing `chosen` has, and name what has it.
 
     Both mappings are from names, as users know them, to options dataclasses; `choices` are all there are.
     """
-    allowed = merge_option_specs(chosen.values())
     specs = merge_option_specs(choices.values())
-    for name in given:
-        if name in specs and name not in allowed:
-            owners = [choice for choice, options in choices.items() if name in option_specs(options)]
-            raise FinecombError(
-                f"{specs[name].flag} does not apply to {join_names(chosen)}; it applies to {join_names(owners)}"
+    parameters = [specs[name].parameter for name in given if name in specs]
+    reject_inapplicable(parameters, chosen, parameters_by_choice({**choices, **chosen}))
+
+
+def parameters_by_choice(choices: Mapping[str, type]) -> dict[str, frozenset[str]]:
+    """Return the parameters that each choice takes, from their options dataclasses."""
+    return {
+        name: frozenset(spec.parameter for spec in option_specs(options).values()) for name, options in choices.items()
+    }
+
+
+def reject_inapplicable(
+    given: Iterable[str], chosen: Iterable[str], parameters_by_choice: Mapping[str, Collection[str]]
+) -> None:
+    """Refuse the first of the `given` parameters that nothing `chosen` takes, and name the choices that take it.
+
+    A parameter that no choice takes is not about them and passes.
+    """
+    chosen = list(chosen)
+    for parameter in given:
+        owners = [name for name, parameters in parameters_by_choice.items() if parameter in parameters]
+        if owners and not any(name in owners for name in chosen):
+            raise ParameterError(
+                f"{param(parameter)} does not apply to {join_names(chosen)}; it applies to {join_names(owners)}",
+                parameter=parameter,
             )
 
 

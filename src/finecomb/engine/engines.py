@@ -18,7 +18,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from finecomb.core.errors import FinecombError, did_you_mean, shorten
+from finecomb.core.errors import FinecombError, ParameterError, did_you_mean, param, shorten
 from finecomb.core.optional_packages import optional_package
 from finecomb.engine.process_pool import core_count, ignore_interrupts
 
@@ -78,7 +78,9 @@ class LocalEngine:
         remaining = itertools.chain([typing.cast(Item, first)], remaining)
         if problem := _pickling_problem(work):
             if not self.alone:
-                raise FinecombError(f"this work cannot be sent to other processes ({problem}); leave --workers out")
+                raise FinecombError(
+                    f"this work cannot be sent to other processes ({problem}); leave {param('workers')} out"
+                )
             yield from map(work, remaining)
             return
         yield from _RestartingPool(work, self.workers).iter_results(remaining)
@@ -204,7 +206,7 @@ class RayEngine:
     def _init_ray(self, ray: Any) -> None:
         if self.address and not _is_listening(self.address):  # Ray itself would try for minutes
             raise FinecombError(
-                f"--engine ray:{self.address}: no cluster answers there: nobody listens at that address"
+                f"{param('engine', f'ray:{self.address}')}: no cluster answers there: nobody listens at that address"
             )
         local_settings: dict[str, Any] = {"num_cpus": self.workers, "include_dashboard": False}
         place: dict[str, Any] = {"address": self.address} if self.address else {"address": "local", **local_settings}
@@ -214,7 +216,9 @@ class RayEngine:
             engine_name = f"ray:{self.address}" if self.address else "ray"
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             hint = "; one that asks for a token gets it from RAY_AUTH_TOKEN_PATH" if self.address else ""
-            raise FinecombError(f"--engine {engine_name}: no cluster answers there: {reason}{hint}") from None
+            raise ParameterError(
+                f"{param('engine', engine_name)}: no cluster answers there: {reason}{hint}", parameter="engine"
+            ) from None
 
     def _iter_results(self, ray: Any, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         shared = ray.put(work)
@@ -255,7 +259,7 @@ def _call(work: Callable[[Any], Any], item: Any) -> Any:
 
 
 def _ray() -> Any:
-    return optional_package("--engine ray needs", "ray")
+    return optional_package(f"{param('engine', 'ray')} needs", "ray")
 
 
 @contextmanager
@@ -278,7 +282,11 @@ def parse_engine(text: str, workers: int | None = None) -> Engine:
         return LocalEngine(workers, alone=0.0) if workers else LocalEngine(core_count())
     if name == "ray":
         if address and workers:
-            raise FinecombError(f"--workers does not apply to --engine {text}: the cluster says how many it has")
+            raise ParameterError(
+                f"{param('workers')} does not apply to {param('engine', text)}: the cluster says how many it has",
+                parameter="workers",
+            )
         _ray()
         return RayEngine(address, workers or core_count())
-    raise FinecombError(f"--engine {text}: expected local, ray or ray:ADDRESS{did_you_mean(name, ENGINE_NAMES)}")
+    near = did_you_mean(name, ENGINE_NAMES)
+    raise ParameterError(f"{param('engine', text)}: expected local, ray or ray:ADDRESS{near}", parameter="engine")

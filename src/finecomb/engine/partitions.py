@@ -16,7 +16,7 @@ from typing import Self
 
 import polars as pl
 
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, param
 from finecomb.engine.engines import Engine, LocalEngine, LostItem
 
 Tables = Mapping[str, pl.DataFrame]
@@ -61,8 +61,8 @@ def reject_other_contents(folder: Path) -> None:
     other = next((name for name in names if not _PARTITION_NAME.fullmatch(name)), "")
     if other:
         raise FinecombError(
-            f"--partitions {folder}: holds {other!r}, which is no part of a run; the folder goes when all is done, "
-            "so name one that is empty or not there yet"
+            f"{param('partitions', folder)}: holds {other!r}, which is no part of a run; the folder goes when all is "
+            "done, so name one that is empty or not there yet"
         )
 
 

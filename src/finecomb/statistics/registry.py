@@ -1,24 +1,32 @@
 """The registry of statistics that are no means over annotations, and of plans: each a row with its options and page.
 
-A new statistic is a module with its function and a row here; its flags, help and refusals come from its options. Means
-over annotations are rows of `measures.MEASURES`, measures of agreement of `agreement.measures.MEASURES`, tests of
-`agreement.registry.TESTS`.
+A new statistic is a module with its function and a row here; its refusals come from its options, each of which is a
+parameter of a function in `finecomb.api.statistics`, with the same default. Means over annotations are rows of
+`measures.MEASURES`, measures of agreement of `agreement.measures.MEASURES`, tests of `agreement.registry.TESTS`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from finecomb.core.errors import ParameterError, did_you_mean
 from finecomb.core.estimate import Finding
-from finecomb.core.options import option
+from finecomb.core.options import OptionValues, merge_option_specs, option
 from finecomb.core.study import Study
-from finecomb.statistics.measures.annotation_measures import IntervalOptions
+from finecomb.statistics.measures.annotation_measures import (
+    ANSWER_PREFIX,
+    MEASURES,
+    IntervalOptions,
+    find_measure,
+    measure,
+)
 from finecomb.statistics.measures.count_variation import variation
 from finecomb.statistics.measures.cross_tables import Normalise, cross_tabulate
 from finecomb.statistics.measures.mark_overlap import mark_depth_shares, vote_share_by_severity
 from finecomb.statistics.measures.rating_correlation import count_rating_correlation
+from finecomb.statistics.measures.study_counts import meta_names
 from finecomb.statistics.measures.unit_grid import Level
 from finecomb.statistics.power import power, score_power
 from finecomb.statistics.selection.view import ANY, Filters, View
@@ -46,7 +54,7 @@ class VariationOptions(IntervalOptions):
     """Options of variation."""
 
     sizes: tuple[int, ...] = option((25, 50, 100), "For variation: numbers of documents.", commas=True)
-    replace: bool = option(True, "For variation: draw documents with replacement.")
+    replacement: bool = option(True, "For variation: draw documents with replacement.")
 
 
 @dataclass(frozen=True)
@@ -81,7 +89,9 @@ class CrossedOptions(IntervalOptions):
 
 
 def _run_count_variation(view: View, options: VariationOptions) -> list[Finding]:
-    return variation(view, options.sizes, options.by, replace=options.replace, draws=options.draws, seed=options.seed)
+    return variation(
+        view, options.sizes, options.by, replace=options.replacement, draws=options.draws, seed=options.seed
+    )
 
 
 def _run_mark_depth(view: View, options: DepthOptions) -> list[Finding]:
@@ -126,6 +136,41 @@ STATISTICS: dict[str, Statistic] = {
 """Rows of `finecomb measure` beside the means over annotations."""
 
 
+def measure_options(names: Iterable[str]) -> dict[str, type]:
+    """Return the options dataclass of each measure by name; a name that is unknown is refused."""
+    choices = [*MEASURES, *STATISTICS, "answer:NAME"]
+    options: dict[str, type] = {}
+    for name in names:
+        if name not in STATISTICS and not is_mean(name):
+            raise ParameterError(f"no measure is called {name!r}{did_you_mean(name, choices)}", parameter="measure")
+        options[name] = STATISTICS[name].options if name in STATISTICS else find_measure(name).options
+    return options
+
+
+def is_mean(name: str) -> bool:
+    """Return whether a measure is a mean over annotations: one of `MEASURES`, or the answers to a question."""
+    return name in MEASURES or (name.startswith(ANSWER_PREFIX) and name != ANSWER_PREFIX)
+
+
+def compute_measures(view: View, names: Sequence[str], by: tuple[str, ...], values: OptionValues) -> list[Finding]:
+    """Return the means over annotations, which are computed together, then each other statistic."""
+    means = [name for name in names if is_mean(name)]
+    taken_by_means = set(merge_option_specs(find_measure(name).options for name in means)) - {"by"}
+    fields = {name: value for name, value in values.given.items() if name in taken_by_means}
+    findings: list[Finding] = list(measure(view, means, by, **fields)) if means else []
+    for name in names:
+        if name in STATISTICS:
+            findings += STATISTICS[name].run(view, values.build_options(STATISTICS[name].options, by=by))
+    return findings
+
+
+def default_groups(study: Study, by: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns asked for, else `model` where documents have it; `none` is one row for everything."""
+    if tuple(by) == ("none",):
+        return ()
+    return tuple(by) or (("model",) if "model" in meta_names(study) else ())
+
+
 @dataclass(frozen=True)
 class SimulationOptions:
     """Options of every plan."""
@@ -142,7 +187,7 @@ class PilotOptions(SimulationOptions):
     label: str = option(ANY, "Of which label.")
     half_width: float | None = option(None, "Documents for an interval this wide to each side.")
     difference: float | None = option(None, "Documents to find a difference of this size.")
-    budget: int | None = option(None, "Annotations to spread: ten annotators or three?", "--annotations")
+    annotations: int | None = option(None, "Annotations to spread: ten annotators or three?")
     annotators: tuple[int, ...] = option((1, 2, 3, 5, 10), "Numbers of annotators to try.", commas=True)
     wanted: float = option(0.8, "Wanted chance of finding the difference.")
     protocol: str = option("", "Which of the study's protocols.", "--protocol", "-p")
@@ -165,7 +210,7 @@ def _plan_from_pilot(view: View, options: PilotOptions) -> list[Finding]:
         options.label,
         options.half_width,
         options.difference,
-        options.budget,
+        options.annotations,
         options.annotators,
         options.wanted,
         runs=options.runs,

@@ -254,8 +254,8 @@ def test_filters_reach_the_signature() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"rest": "majority"}, "--rest does not apply to alpha"),
-        ({"align": "overlap"}, "--align does not apply to alpha"),
+        ({"rest": "majority"}, "^rest does not apply to alpha"),
+        ({"align": "overlap"}, "^align does not apply to alpha"),
         ({"gamma": GammaSettings(samples=3)}, "settings of gamma do not apply to alpha"),
     ],
 )

@@ -148,7 +148,7 @@ def test_items_of_the_source_tie_marks_within_a_document() -> None:
 
 @pytest.mark.parametrize(
     ("by", "told"),
-    [("item", "--align overlap"), ("overlaps", "did you mean 'overlap'")],
+    [("item", "align=overlap"), ("overlaps", "did you mean 'overlap'")],
 )
 def test_what_cannot_be_aligned_says_the_way_out(by: str, told: str) -> None:
     with pytest.raises(FinecombError, match=told):

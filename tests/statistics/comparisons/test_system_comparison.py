@@ -181,5 +181,5 @@ def test_two_halves_of_one_system_differ_one_time_in_twenty() -> None:
 def test_an_option_that_changes_nothing_is_refused() -> None:
     import finecomb as fc
 
-    with pytest.raises(FinecombError, match="--overlap does not apply to count; it applies to coverage"):
+    with pytest.raises(FinecombError, match=r"^overlap does not apply to count; it applies to coverage"):
         fc.compare(fc.demo(readers=2), "model", "count", overlap="union")

@@ -403,5 +403,5 @@ def test_marks_by_votes_count_once() -> None:
 def test_an_option_that_no_measure_asked_for_has_is_refused() -> None:
     import finecomb as fc
 
-    with pytest.raises(FinecombError, match="--overlap does not apply to count; it applies to coverage"):
+    with pytest.raises(FinecombError, match=r"^overlap does not apply to count; it applies to coverage"):
         fc.measures(fc.demo(readers=2), ["count"], overlap="union")

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.errors import FinecombError, ParameterError, did_you_mean, param
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.alternative_marks import leave_alternatives_unmerged, merge_alternative_marks
 from finecomb.statistics.agreement.coincidences import Floats, Ints
@@ -66,7 +66,10 @@ def _renumber_clusters(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _cluster_by_item(rows: pl.DataFrame, study: Study) -> Ints:
     if len(rows) and rows["item"].null_count() == len(rows):
-        raise FinecombError("no mark has an `item` that ties it to others; align by overlap instead: --align overlap")
+        way = param("align", "overlap")
+        raise ParameterError(
+            f"no mark has an `item` that ties it to others; align by overlap instead: {way}", parameter="align"
+        )
     alone = pl.concat_str(pl.lit("\0"), "mark")
     keys = rows.select(key=pl.concat_str("document", pl.lit("\0"), pl.coalesce("item", alone)))["key"]
     return keys.rank("dense").to_numpy().astype(np.int64)

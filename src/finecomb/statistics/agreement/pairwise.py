@@ -11,7 +11,7 @@ import polars as pl
 import scipy  # its parts load when first used: start-up stays quick
 from numpy.typing import NDArray
 
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, param
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.alpha import Distance
 from finecomb.statistics.agreement.coincidences import Floats, Ints, Weights, pool_document_sums, sum_by_document
@@ -359,9 +359,8 @@ def label_set_sums(
     Alpha needs no more than these where the distance does not depend on how often sets occur.
     """
     if len(categories) > _MAX_LABELS:
-        raise FinecombError(
-            f"sets of labels are for up to {_MAX_LABELS} labels, not {len(categories)}; use --back-off group"
-        )
+        way = f"use {param('back_off', 'group')}"
+        raise FinecombError(f"sets of labels are for up to {_MAX_LABELS} labels, not {len(categories)}; {way}")
     bits = (cells.depth[1:] > 0).T @ (1 << np.arange(len(categories), dtype=np.int64))
     patterns, codes = np.unique(bits, return_inverse=True)
     sets = [frozenset(name for at, name in enumerate(categories) if pattern >> at & 1) for pattern in patterns.tolist()]

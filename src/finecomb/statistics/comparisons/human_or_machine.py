@@ -14,12 +14,13 @@ import scipy  # its parts load when first used: start-up stays quick
 from numpy.typing import NDArray
 
 from finecomb.core.design import design_cells
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, param
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.frames import meta_entry, parse_json_object
 from finecomb.core.results import Findings
 from finecomb.statistics.agreement.alpha import alpha_from_coincidences, nominal_distance, ordinal_distance
 from finecomb.statistics.comparisons.system_comparison import add_adjusted_p
+from finecomb.statistics.comparisons.system_ranking import SIGNIFICANCE_LEVEL
 from finecomb.statistics.inference.classical_tests import anova, cohen_d, t_test, tukey
 from finecomb.statistics.inference.permutation_tests import Correction
 from finecomb.statistics.inference.resampling import Sums, estimate_from_sums, ratio
@@ -88,7 +89,8 @@ def ratings(
     if not unfinished:
         rows = rows.filter(~pl.col("annotator").is_in(unfinished_annotators(view)))
         if rows.is_empty():
-            raise FinecombError("nobody has read all texts of their cell yet; --unfinished counts who has read some")
+            way = f"{param('unfinished')} counts who has read some"
+            raise FinecombError(f"nobody has read all texts of their cell yet; {way}")
     truth, guess = pl.col("author") != HUMAN, pl.col("rating").is_in(scale.machine)
     return add_assigned_models(view, rows).with_columns(truth=truth, guess=guess, right=truth == guess)
 
@@ -213,9 +215,10 @@ def _unassigned_notes(rows: pl.DataFrame, by: Sequence[str]) -> Iterator[str]:
 def _require_human_texts(rows: pl.DataFrame) -> None:
     """An error where no text by a person is left: nobody could be told from the machine, and precision would be 1."""
     if rows["truth"].all():
+        example = param("where", """'model in ("human", "gpt3")'""")
         raise FinecombError(
             "no rated text was written by a person, so nothing could be told apart; to choose a model keep the human "
-            'texts, e.g. --where \'model in ("human", "gpt3")\', or choose readers by their cell, --where cell=...'
+            f"texts, e.g. {example}, or choose readers by their cell, {param('where', 'cell=...')}"
         )
 
 
@@ -375,3 +378,50 @@ def score_tests(view: View, between: str = "condition", by: Sequence[str] = (), 
             for row in tests
         ]
     return Findings(findings, unfinished_notes(view, unfinished))
+
+
+# --- one row per group ---------------------------------------------------------------------------------------------
+
+
+def wide_rows(findings: Sequence[Finding], overall: Sequence[Finding] = ()) -> list[dict[str, object]]:
+    """One row per group with a column for each measure; a star where accuracy differs from chance, p corrected.
+
+    `overall` are the findings of the first column of groups alone: their accuracy stands in the first row of each.
+    """
+    rows: dict[tuple[object, ...], dict[str, object]] = {}
+    for finding in findings:
+        about = {name: cell for name, cell in finding.columns.items() if name not in (*_TEST_COLUMNS, *_SIZE_COLUMNS)}
+        row = rows.setdefault(
+            tuple(about.values()), {**about, **dict.fromkeys(_MEASURE_COLUMNS), **_sample_sizes(finding)}
+        )
+        row[str(finding.columns["measure"])] = _star_if_significant(finding)
+    return _add_overall_accuracy(list(rows.values()), overall)
+
+
+def _add_overall_accuracy(rows: Sequence[dict[str, object]], overall: Sequence[Finding]) -> list[dict[str, object]]:
+    """Rows with the accuracy of all that have the same first column, once for each."""
+    values = {
+        next(cell for name, cell in finding.columns.items() if name != "measure"): _star_if_significant(finding)
+        for finding in overall
+        if finding.columns["measure"] == "accuracy"
+    }
+    wide: list[dict[str, object]] = []
+    for row in rows:
+        (name, group), *rest = row.items()
+        wide.append({name: group, "overall": values.pop(group, ""), **dict(rest)} if overall else row)
+    return wide
+
+
+def _star_if_significant(finding: Finding) -> object:
+    p, value = finding.columns.get("p_adjusted"), finding.estimate.value
+    return f"{value:.3f}{'*' if p < SIGNIFICANCE_LEVEL else ''}" if isinstance(p, float) else value
+
+
+def _sample_sizes(finding: Finding) -> dict[str, object]:
+    return {name: finding.columns[name] for name in _SIZE_COLUMNS if name in finding.columns}
+
+
+_MEASURE_COLUMNS = ("accuracy", "f1", "precision", "recall", "alpha", "% human", "% confident")
+"""Measures of a human-or-machine study in the order in which Clark et al. (2021) print them."""
+_SIZE_COLUMNS = ("evaluators", "judgements")
+_TEST_COLUMNS = ("measure", "statistic", "df", "p", "p_adjusted")

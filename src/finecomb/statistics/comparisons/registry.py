@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import ParameterError, param
 from finecomb.core.estimate import Finding
 from finecomb.core.options import option
 from finecomb.core.study import Study
@@ -101,7 +101,10 @@ class CodersOptions:
 def _run_system_comparison(view: View, options: SystemsOptions) -> list[Finding]:
     if len(options.by) > 1:
         by = ",".join(options.by)
-        raise FinecombError(f"--by {by}: systems are told apart by one column; choose others with --where")
+        raise ParameterError(
+            f"{param('by', by)}: systems are told apart by one column; choose others with {param('where')}",
+            parameter="by",
+        )
     return compare(
         view,
         options.by[0] if options.by else "model",

@@ -14,7 +14,7 @@ import polars as pl
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding, Signature
 from finecomb.core.frames import meta_entry, parse_json_object
-from finecomb.core.options import join_names
+from finecomb.core.options import reject_inapplicable
 from finecomb.core.results import Findings
 from finecomb.core.study import Study
 from finecomb.engine.partitions import Executor
@@ -130,8 +130,7 @@ def _reject_unused_options(name: str, options: Mapping[str, tuple[str, str]]) ->
     uses = MEASURES[name].uses if name in MEASURES else ()
     for option, (value, default) in options.items():
         if value != default and option not in uses:
-            owners = [other for other, row in MEASURES.items() if option in row.uses]
-            raise FinecombError(f"--{option} does not apply to {name}; it applies to {join_names(owners)}")
+            reject_inapplicable([option], [name], {other: row.uses for other, row in MEASURES.items()})
 
 
 def add_adjusted_p(rows: Sequence[Finding], correction: Correction) -> list[Finding]:

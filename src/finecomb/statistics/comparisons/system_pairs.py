@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import polars as pl
 
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, param
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.engine.partitions import Executor, Tables, rows_per_partition
 from finecomb.statistics.inference.permutation_tests import Values, paired_permutation_test, unpaired_permutation_test
@@ -131,7 +131,7 @@ class ComparisonWork:
     def handle_lost_row(self, row: pl.DataFrame, reason: str) -> Tables:
         """An error: where no process survives a comparison, p of the others cannot be corrected either."""
         systems = f"{row['a'][0]} and {row['b'][0]}"
-        raise FinecombError(f"{systems} cannot be compared: {reason}; ask for fewer --draws")
+        raise FinecombError(f"{systems} cannot be compared: {reason}; ask for fewer {param('draws')}")
 
 
 def compare_systems(pairs: Sequence[SystemPair], work: ComparisonWork, spread: Executor) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ import polars as pl
 import scipy  # its parts load when first used: start-up stays quick
 from numpy.typing import NDArray
 
-from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.errors import FinecombError, did_you_mean, param
 from finecomb.core.estimate import Finding, Signature
 from finecomb.core.options import build_options, option, reject_unknown_options
 from finecomb.core.results import Findings
@@ -379,7 +379,7 @@ def _reject_pointless_request(view: View, resample: Resample, rows: Iterable[Mea
     """Nothing to count where nobody was asked to mark; nobody to draw again where there is one annotator."""
     of_marks = any(not row.of_text for row in rows)
     if of_marks and view.protocol is not None and not view.protocol.labels and view.study.marks.is_empty():
-        way = "its answers are averaged by `finecomb measure --measure answer:NAME`"
+        way = f"its answers are averaged by `finecomb measure {param('measure', 'answer:NAME')}`"
         raise FinecombError(f"protocol {view.protocol.id} asks for no marks; {way}")
     if resample == "two-way" and view.study.annotations["annotator"].n_unique() == 1:
         raise FinecombError("a two-way interval needs two annotators; there is one, so resample documents")

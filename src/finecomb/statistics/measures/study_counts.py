@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import polars as pl
 
-from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.errors import ParameterError, did_you_mean, param
 from finecomb.core.frames import json_entry, json_entry_names, meta_entry
 from finecomb.core.study import Study
 
@@ -78,7 +78,7 @@ def factor_names(study: Study) -> list[str]:
     return [f"{FACTOR_PREFIX}{name}" for name in json_entry_names(study.annotators["factors"])]
 
 
-def annotation_rows(study: Study, by: Sequence[str], option: str = "--by") -> pl.DataFrame:
+def annotation_rows(study: Study, by: Sequence[str]) -> pl.DataFrame:
     """One row per annotation: annotation, document, annotator and `by`.
 
     `by` are columns of annotations, fields of annotators, document meta, then annotators' meta and survey answers.
@@ -99,9 +99,11 @@ def annotation_rows(study: Study, by: Sequence[str], option: str = "--by") -> pl
     for name in meta_columns:
         if name not in names:
             if study.annotations.is_empty():
-                raise FinecombError(f"{option} {name}: there are no annotations to put into groups")
+                raise ParameterError(
+                    f"{param('by', name)}: there are no annotations to put into groups", parameter="by"
+                )
             near = did_you_mean(name, [*names, *columns, *ANNOTATOR_FIELDS, *factors, *annotator_field_names(study)])
-            raise FinecombError(f"{option} {name}: documents have no meta of that name{near}")
+            raise ParameterError(f"{param('by', name)}: documents have no meta of that name{near}", parameter="by")
     texts = study.documents.select(pl.col("id").alias("document"), *[meta_entry(name) for name in meta_columns])
     joined = frame.join(kinds, on="annotator", how="left").join(texts, on="document", how="left")
     return joined.select(pl.col("id").alias("annotation"), *dict.fromkeys(["document", "annotator", *by]))

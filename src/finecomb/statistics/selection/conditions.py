@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import ParameterError, param
 
 Value: TypeAlias = str | float | bool | None
 """A literal; None is `missing`."""
@@ -69,13 +69,14 @@ class Negation:
 Condition: TypeAlias = FieldComparison | Combination | Negation
 
 
-class ConditionError(FinecombError):
+class ConditionError(ParameterError):
     """What is wrong with a condition, with a caret under the place."""
 
     def __init__(self, text: str, at: int, problem: str) -> None:
         start = max(0, at - 50)
         excerpt = text[start : start + 100].replace("\n", " ")
-        super().__init__(f"--where: {problem}\n  {excerpt}\n  {' ' * (at - start)}^")
+        caret = " " * (at - start) + "^"
+        super().__init__(f"{param('where')}: {problem}\n  {excerpt}\n  {caret}", parameter="where")
 
 
 def parse_condition(text: str) -> Condition:
@@ -87,12 +88,13 @@ def parse_condition(text: str) -> Condition:
     FieldComparison(field=Field(name='top_p', at=0), operator='>=', values=(0.9,), reversed=False)
     >>> parse_condition('model = = 3')
     Traceback (most recent call last):
-    finecomb.statistics.selection.conditions.ConditionError: --where: expected a value, found '='
+    finecomb.statistics.selection.conditions.ConditionError: where: expected a value, found '='
       model = = 3
               ^
     """
     if len(text) > _MAX_CHARACTERS:
-        raise FinecombError(f"--where: a condition has at most {_MAX_CHARACTERS:,} characters, this has {len(text):,}")
+        limit = f"a condition has at most {_MAX_CHARACTERS:,} characters"
+        raise ParameterError(f"{param('where')}: {limit}, this has {len(text):,}", parameter="where")
     if short := parse_short_condition(text):
         return FieldComparison(Field(short[0], text.index(short[0])), "==", (short[1],))
     return _Parser(text).parse()

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 import polars as pl
 
-from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.errors import FinecombError, ParameterError, did_you_mean, param
 from finecomb.core.frames import parse_json_object
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import AnnotatorKind
@@ -263,7 +263,7 @@ def _check_severity(protocol: Protocol, label: str, severity: str, marks: pl.Dat
     severities = marks.select(answer_column("severity"))["severity"].drop_nulls().unique().to_list()
     if severity not in offered and severity not in severities:
         nearest = did_you_mean(severity, dict.fromkeys([*offered, *sorted(severities)]))
-        raise FinecombError(f"--drop {label}:{severity}: no such severity{nearest}")
+        raise ParameterError(f"{param('drop', f'{label}:{severity}')}: no such severity{nearest}", parameter="drop")
 
 
 def answer_column(name: str) -> pl.Expr:
@@ -310,7 +310,8 @@ def _check_merged(protocol: Protocol, filters: Filters) -> None:
     for new, old in filters.merge:
         used_names = {label.name for label in protocol.labels} - label_set(protocol, old) | {ANY, NO_TYPE}
         if new in used_names:
-            raise FinecombError(f"--merge {new}={'+'.join(old)}: {new!r} is in use; choose another name")
+            pair = f"{new}={'+'.join(old)}"
+            raise ParameterError(f"{param('merge', pair)}: {new!r} is in use; choose another name", parameter="merge")
 
 
 def _label_category(name: str, protocol: Protocol | None, filters: Filters) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, param
 from finecomb.engine.partitions import Tables
 from finecomb.statistics.agreement.gamma.continuum import Continuum, DocumentContinuum
 from finecomb.statistics.agreement.gamma.dissimilarity import Dissimilarity
@@ -93,7 +93,8 @@ class GammaWork:
     def handle_lost_row(self, row: pl.DataFrame, reason: str) -> Tables:
         """An error: a text that no process survives has no result, and a number without it would be another number."""
         document = row["document"][0]
-        raise FinecombError(f"gamma of text {document!r} cannot be computed: {reason}; leave it out with --where")
+        way = f"leave it out with {param('where')}"
+        raise FinecombError(f"gamma of text {document!r} cannot be computed: {reason}; {way}")
 
 
 def _tabulate_results(results: Sequence[TextGamma]) -> Tables:
