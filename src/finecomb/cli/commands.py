@@ -219,14 +219,13 @@ COMMANDS = (
         "gold",
         "gold",
         Panel.TRUST,
-        "Merge annotators into a gold standard: errors with enough votes, the majority's label, "
-        "and all that led to it.",
+        "Merge annotators into a gold standard: errors with enough votes, each with the label of the majority.",
     ),
     CommandRow(
         "score",
         "gold",
         Panel.TRUST,
-        "Recall and precision of any person, model, detector or metric against gold, with intervals.",
+        "Precision, recall and F1 of annotators, models and detectors against gold, with confidence intervals.",
     ),
     CommandRow(
         "calibrate",
