@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,14 @@ import polars as pl
 import pytest
 
 import finecomb as fc
-from finecomb.api.judges import gold, score
+from finecomb.api.judges import calibrate, estimate, gold, rounds, score, validate
 from finecomb.core.errors import FinecombError, ParameterError, flag_style
 from finecomb.core.results import Result
 from finecomb.core.study import Study
+from tests.annotators.llm.scripted_server import ScriptedAnswer, ScriptedServer
 from tests.statistics.gold.gold_studies import make_gold_study
+from tests.statistics.judges.judge_studies import make_crowd_study
+from tests.statistics.judges.test_counterfactual_validation import gold as make_corrected_study
 from tests.test_cli import refused, run
 
 
@@ -232,3 +236,143 @@ def test_annotations_under_another_protocol_are_named(two_protocols: Path) -> No
     merged = refused("gold", two_protocols, "--protocol", "snac")
     assert merged.startswith("the study's annotations are under scarecrow@2, not under snac@2")
     assert score(two_protocols, gold="truth", protocol="scarecrow", draws=0).rows()
+
+
+# --- estimate, calibrate, validate, rounds -----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def crowd() -> Study:
+    return make_crowd_study(40)
+
+
+@pytest.fixture(scope="module")
+def crowd_folder(crowd: Study, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("crowd") / "study"
+    fc.write(crowd, path)
+    return path
+
+
+def test_estimate_gives_the_numbers_of_the_command(crowd: Study, crowd_folder: Path) -> None:
+    means = estimate(crowd, judge="judge", measure=["count", "coverage"])
+    rows = printed("estimate", crowd_folder, "--judge", "judge", "--measure", "count,coverage")
+    columns = ("measure", "method", "worth", "value", "low", "high")
+    assert numbers(means.to_dicts(), *columns) == numbers(rows["table"], *columns)
+    assert list(means.notes) == rows["notes"]
+    assert estimate(crowd_folder, judge="judge", strata="none").find(method="people alone").worth == 40
+    assert_fits_a_notebook(means)
+
+
+def test_calibrate_gives_the_verdict_of_the_command(crowd: Study, crowd_folder: Path, tmp_path: Path) -> None:
+    calibration = calibrate(crowd, "judge", draws=20, gamma=False, levels="token", days=7)
+    options = ("--judge", "judge", "--draws", "20", "--no-gamma", "--levels", "token")
+    answer = printed("calibrate", crowd_folder, *options)
+    first = answer["table"][0]
+    assert calibration.verdict == first["verdict"] == calibration.find(judge="judge").verdict
+    assert calibration.paragraph == answer["notes"][0]
+    assert calibration.names == tuple(dict.fromkeys(row["section"] for row in answer["table"]))
+    alpha = next(row for row in answer["table"] if row["section"] == "agreement")
+    assert calibration.table("agreement").rows()[0].judge == alpha["judge"]
+    assert calibration.agreement.find(measure="alpha", label="any", who="judge").value == alpha["judge"]
+    assert calibration.contract.days == 7
+    assert calibration.labels == calibration.contract.labels
+    assert "<svg" in calibration.to_html()
+    assert_fits_a_notebook(calibration)
+    assert json.loads(calibration.save(tmp_path).read_text())["verdict"] == calibration.verdict
+    with pytest.raises(ParameterError, match="is not a folder, so a contract cannot be kept there"):
+        calibration.save(tmp_path / "missing")
+
+
+def test_a_contract_is_not_kept_beside_a_file(crowd: Study, tmp_path: Path) -> None:
+    fc.write(crowd, tmp_path / "study.jsonl")
+    words = refused("calibrate", tmp_path / "study.jsonl", "--judge", "judge", "--keep")
+    assert "is not a folder, so a contract cannot be kept there; take --json or --html" in words
+
+
+def test_validate_runs_detectors_and_functions(tmp_path: Path) -> None:
+    study = make_corrected_study("Nine gulls and nine terns.")
+    fc.write(study, tmp_path / "study")
+    columns = ("measure", "label", "places", "count", "value")
+    rows = printed("validate", tmp_path / "study", "--judge", "boxscore", "--draws", "10")["table"]
+    assert numbers(validate(study, "boxscore", draws=10).to_dicts(), *columns) == numbers(rows, *columns)
+
+    def mark_nothing(document: fc.Document) -> fc.Annotation:
+        return fc.Annotation(id=document.id, document=document.id, annotator="nothing", protocol="numbers")
+
+    findings = validate(tmp_path / "study", mark_nothing, draws=10)
+    assert findings.find(measure="found", label="any").value == 0
+    assert "judge:mark_nothing" in findings.signature
+    assert_fits_a_notebook(findings)
+
+
+def test_a_language_model_is_validated_inside_an_event_loop(tmp_path: Path) -> None:
+    """Replies are kept in the folder of the study, so that a second run asks nothing."""
+    fc.write(make_corrected_study("Nine gulls and nine terns."), tmp_path / "study")
+
+    async def cell(url: str) -> float:
+        findings = validate(str(tmp_path / "study"), "m", base_url=url, draws=10)
+        return float(findings.find(measure="found", label="any").value)
+
+    with ScriptedServer(lambda body, number: ScriptedAnswer('{"marks": []}')) as server:
+        assert asyncio.run(cell(server.url)) == 0
+        asked = len(server.requests)
+        assert asyncio.run(cell(server.url)) == 0
+        assert len(server.requests) == asked == 3
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "in_python", "as_flags"),
+    [
+        (calibrate, {"score": "rmse"}, "score=rmse is for answers: say which with question", "--score rmse is for"),
+        (
+            calibrate,
+            {"score": "char-f1", "question": "q"},
+            "score=char-f1 is for marks, question for answers",
+            "--score char-f1 is for marks, --question for answers",
+        ),
+        (calibrate, {"levels": "tokn"}, "levels=tokn: no such level", "--levels tokn: no such level"),
+        (calibrate, {"epsilon": 2}, "epsilon must be at most 1, found 2", "--epsilon must be at most 1, found 2"),
+        (validate, {}, "and models with base_url", "and models with --base-url"),
+        (validate, {"base_url": "http://x/v1", "shots": 1}, "without shots", "without --shots"),
+        (validate, {"base_url": "http://x/v1", "samples": 2}, "samples must be 1", "--samples must be 1"),
+        (validate, {"base_url": "http://x/v1", "price": "1"}, "price=1: expected IN,OUT", "--price 1: expected IN,OUT"),
+        (validate, {"base_url": "http://x/v1", "timeout": -1}, "timeout: ", "--timeout: "),
+    ],
+)
+def test_judges_are_refused(
+    function: Callable[..., Result], options: dict[str, Any], in_python: str, as_flags: str, crowd: Study
+) -> None:
+    study = make_corrected_study() if function is validate else crowd
+    with pytest.raises(ParameterError) as error:
+        function(study, "judge", **options)
+    assert in_python in str(error.value)
+    assert as_flags in error.value.text(flag_style)
+
+
+def test_options_of_language_models_are_refused_for_others() -> None:
+    study = make_corrected_study()
+    with pytest.raises(ParameterError, match="temperature is for language models; boxscore is a detector"):
+        validate(study, "boxscore", temperature=1)
+    with pytest.raises(ParameterError, match="temperature does not apply to a function; leave it out"):
+        validate(study, lambda document: next(study.iter_annotations()), temperature=1)
+
+
+def test_rounds_gives_the_numbers_of_the_command(demo: Study, tmp_path: Path) -> None:
+    again = [
+        own.model_copy(update={"id": f"{own.id}/2", "round": 1, "marks": ()})
+        for own in demo.submitted_work().iter_annotations()
+        if own.annotator in ("reader-1", "reader-2")
+    ]
+    twice = Study.from_items([*demo.items(), *again])
+    fc.write(twice, tmp_path / "twice")
+    passes = rounds(twice, draws=20)
+    rows = printed("rounds", tmp_path / "twice", "--draws", "20")["table"]
+    marks = [row for row in rows if row["table"] == "marks"]
+    assert numbers(passes.marks.to_dicts(), "annotator", "before", "withdrawn") == numbers(
+        marks, "annotator", "before", "withdrawn"
+    )
+    alphas = [row for row in rows if row["table"] == "agreement"]
+    assert numbers(passes.agreement.to_dicts(), "pass", "value", "low") == numbers(alphas, "pass", "value", "low")
+    assert_fits_a_notebook(passes)
+    assert rounds(tmp_path / "twice", annotator="reader-1", draws=0).marks[0].annotator == "reader-1"
+    assert len(rounds(demo).marks) == 0

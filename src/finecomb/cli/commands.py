@@ -231,27 +231,25 @@ COMMANDS = (
         "calibrate",
         "judges",
         Panel.TRUST,
-        "May a judge stand in for people? Agreement, the alternative annotator test, bias, misses, probes, "
-        "and an answer.",
+        "Decide whether a judge can replace people: agreement, alternative annotator test, bias, misses and probes.",
     ),
     CommandRow(
         "validate",
         "judges",
         Panel.TRUST,
-        "Does a judge's mark vanish when the error is corrected? Gold corrections written in, the judge run again.",
+        "Counterfactual validation: run a judge again on texts with gold corrections, and count the marks that vanish.",
     ),
     CommandRow(
         "estimate",
         "judges",
         Panel.TRUST,
-        "What many cheap judges and a few people say together, with intervals that hold, "
-        "and what the judges were worth.",
+        "Estimate means from judges on all texts and people on some, by prediction-powered inference.",
     ),
     CommandRow(
         "rounds",
         "rounds",
         Panel.TRUST,
-        "What a second pass changed: marks kept, changed, withdrawn and added, and agreement before and after.",
+        "Compare the first and the last pass over the same texts: changes to marks, and agreement before and after.",
     ),
     CommandRow(
         "report",
