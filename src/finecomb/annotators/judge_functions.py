@@ -33,7 +33,8 @@ def build_judge(
         if options.get("samples", 1) != 1:
             raise ParameterError(f"{param('samples')} must be 1: a judge reads each text once", parameter="samples")
         given = {**options, **({"seed": seed} if seed else {})}
-        return _build_model_judge(study, name, gold, override_model_settings(study, name, given), runs)
+        settings = build_model_settings(name, given, study.settings.models)
+        return _build_model_judge(study, name, gold, settings, runs)
     names = [*detectors_by_name(), *study.settings.models]
     way = f"detectors can, and models with {param('base_url')}"
     raise ParameterError(f"{name!r} cannot be run again from here; {way}{did_you_mean(name, names)}", parameter="judge")
@@ -45,9 +46,9 @@ def _build_detector(study: Study, name: str) -> JudgeFunction:
     return factory.make(versions[-1] if versions else protocols.load(factory.protocol), factory.options())
 
 
-def override_model_settings(study: Study, model: str, options: Mapping[str, Any]) -> ModelSettings:
+def build_model_settings(model: str, options: Mapping[str, Any], models: Mapping[str, ModelSettings]) -> ModelSettings:
     """Return the study's settings of a model, or the defaults, with `options` in place of some of them."""
-    base = study.settings.models.get(model) or ModelSettings(model=model)
+    base = models.get(model) or ModelSettings(model=model)
     values = dict(options)
     if "price" in values:
         values["price"] = _parse_price(str(values["price"]))
