@@ -222,40 +222,37 @@ COMMANDS = (
         "gold",
         "gold",
         Panel.TRUST,
-        "Merge annotators into a gold standard: errors with enough votes, the majority's label, "
-        "and all that led to it.",
+        "Merge annotators into a gold standard: errors with enough votes, each with the label of the majority.",
     ),
     CommandRow(
         "score",
         "gold",
         Panel.TRUST,
-        "Recall and precision of any person, model, detector or metric against gold, with intervals.",
+        "Precision, recall and F1 of annotators, models and detectors against gold, with confidence intervals.",
     ),
     CommandRow(
         "calibrate",
         "judges",
         Panel.TRUST,
-        "May a judge stand in for people? Agreement, the alternative annotator test, bias, misses, probes, "
-        "and an answer.",
+        "Decide whether a judge can replace people: agreement, alternative annotator test, bias, misses and probes.",
     ),
     CommandRow(
         "validate",
         "judges",
         Panel.TRUST,
-        "Does a judge's mark vanish when the error is corrected? Gold corrections written in, the judge run again.",
+        "Counterfactual validation: run a judge again on texts with gold corrections, and count the marks that vanish.",
     ),
     CommandRow(
         "estimate",
         "judges",
         Panel.TRUST,
-        "What many cheap judges and a few people say together, with intervals that hold, "
-        "and what the judges were worth.",
+        "Estimate means from judges on all texts and people on some, by prediction-powered inference.",
     ),
     CommandRow(
         "rounds",
         "rounds",
         Panel.TRUST,
-        "What a second pass changed: marks kept, changed, withdrawn and added, and agreement before and after.",
+        "Compare the first and the last pass over the same texts: changes to marks, and agreement before and after.",
     ),
     CommandRow(
         "report",
