@@ -47,7 +47,7 @@ def test_what_does_not_apply_is_refused_by_name() -> None:
     toys = {"pears": Pears, "plums": Plums}
     reject_unknown_options(["weight", "sizes"], {"pears": Pears}, toys)
     reject_unknown_options(["stone"], toys, toys)
-    with pytest.raises(FinecombError, match=r"^--with-stone does not apply to pears; it applies to plums$"):
+    with pytest.raises(FinecombError, match=r"^with_stone does not apply to pears; it applies to plums$"):
         reject_unknown_options(["weight", "stone"], {"pears": Pears}, toys)
 
 

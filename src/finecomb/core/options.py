@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.errors import FinecombError, ParameterError, did_you_mean, param
 
 Options = TypeVar("Options")
 
@@ -91,8 +91,10 @@ def reject_unknown_options(given: Iterable[str], chosen: Mapping[str, type], cho
     for name in given:
         if name in specs and name not in allowed:
             owners = [choice for choice, options in choices.items() if name in option_specs(options)]
-            raise FinecombError(
-                f"{specs[name].flag} does not apply to {join_names(chosen)}; it applies to {join_names(owners)}"
+            keyword = specs[name].flag.removeprefix("--").replace("-", "_")
+            raise ParameterError(
+                f"{param(keyword)} does not apply to {join_names(chosen)}; it applies to {join_names(owners)}",
+                parameter=keyword,
             )
 
 

@@ -42,7 +42,7 @@ from finecomb.annotators.llm.run_folder import (
     write_record,
     write_status,
 )
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, ParameterError, param
 from finecomb.core.model_notes import MarkNote, ReplyNote, read_reply_note
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Exclusion, ModelSettings, Unit
@@ -191,7 +191,7 @@ def name_clash(study: Study, run_plan: RunPlan) -> str:
 
 def _describe_name_clash(study: Study, before: Annotator, now: Annotator, protocol: str) -> str:
     if before.kind != "llm":
-        return f"annotator {before.id!r} is a {before.kind} already; name this one with --name"
+        return f"annotator {before.id!r} is a {before.kind} already; name this one with {param('name')}"
     work = study.annotations.filter((pl.col("annotator") == before.id) & (pl.col("protocol") == protocol))
     changed = [key for key in ("model", "endpoint", "prompt") if before.meta.get(key) != now.meta.get(key)]
     if work.is_empty() or not changed:
@@ -199,7 +199,7 @@ def _describe_name_clash(study: Study, before: Annotator, now: Annotator, protoc
     key = changed[0]
     return (
         f"annotator {before.id!r} was asked with another {key} before"
-        f" ({before.meta.get(key)}, now {now.meta.get(key)}); name this one with --name"
+        f" ({before.meta.get(key)}, now {now.meta.get(key)}); name this one with {param('name')}"
     )
 
 
@@ -208,8 +208,10 @@ def _host(settings: ModelSettings) -> str:
         model_file(settings.model)
         return "local"
     if not settings.base_url:
-        raise FinecombError(
-            "say where the model answers: --base-url URL, or --model local:smollm2 for one that runs here"
+        raise ParameterError(
+            f"say where the model answers: {param('base_url', 'URL')}, or {param('model', 'local:smollm2')} for one"
+            " that runs here",
+            parameter="base_url",
         )
     return parse_host(settings.base_url)
 
@@ -225,8 +227,10 @@ def _select_shots(study: Study, protocol: Protocol, settings: ModelSettings) -> 
         if annotation.annotator in gold and annotation.protocol == protocol.id
     ]
     if len(work) <= settings.shots:
-        raise FinecombError(
-            f"--shots {settings.shots}: the study has {len(work)} gold texts; it needs at least {settings.shots + 1}"
+        raise ParameterError(
+            f"{param('shots', settings.shots)}: the study has {len(work)} gold texts; it needs at least"
+            f" {settings.shots + 1}",
+            parameter="shots",
         )
     order = sorted(
         work, key=lambda annotation: hashlib.sha256(f"{settings.seed}/{annotation.document}".encode()).digest()
@@ -245,7 +249,8 @@ def _check_lengths(run_plan: RunPlan) -> None:
             if tokens + settings.max_tokens > context:
                 raise FinecombError(
                     f"document {task.document.id!r} needs about {tokens:,} tokens and {settings.max_tokens:,} for the"
-                    f" reply, but {context:,} fit; ask part by part with --by-segment, or lower --max-tokens or --shots"
+                    f" reply, but {context:,} fit; ask part by part with {param('by_segment')}, or lower"
+                    f" {param('max_tokens')} or {param('shots')}"
                 )
 
 

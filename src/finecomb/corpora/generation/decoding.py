@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import ParameterError, param
 from finecomb.core.records import Record
 
 Variation = Literal["independently", "cross"]
@@ -67,8 +67,9 @@ def decoding_grid(
     26
     """
     if not (top_ps and temperatures and penalties):
-        raise FinecombError(
-            "there is nothing to vary: --top-p, --temperature and --frequency-penalty need a value each"
+        raise ParameterError(
+            f"there is nothing to vary: {param('top_p')}, {param('temperature')} and {param('frequency_penalty')} need"
+            " a value each"
         )
     pairs = list(_decoding_pairs(top_ps, temperatures, variation))
     grid = [
