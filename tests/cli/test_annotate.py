@@ -109,7 +109,7 @@ def test_a_dry_run_sends_nothing_and_shows_the_cost(study: Path) -> None:
     [
         (["--budget", "1"], "--budget needs --price IN,OUT"),
         (["--price", "cheap"], "expected IN,OUT"),
-        (["--temperature:", "9"], "--temperature"),
+        (["--temperature", "9"], "--temperature: "),
     ],
 )
 def test_bad_options_are_one_line(study: Path, options: list[str], message: str) -> None:
