@@ -177,13 +177,13 @@ COMMANDS = (
         "detect",
         "detect",
         Panel.JUDGE,
-        "Let a detector or checker mark every text of a study; each mark explains itself.",
+        "Mark every text of a study with a detector or checker; each mark explains itself.",
     ),
     CommandRow(
         "train",
         "detect",
         Panel.JUDGE,
-        "Fit a detector to a study that people have checked, and say how well it does on texts it has not seen.",
+        "Fit a detector to a study that people have checked, and measure it on texts left out of fitting.",
     ),
     CommandRow(
         "stress",

@@ -14,7 +14,7 @@ from finecomb.annotators.detectors.base import BatchDetector
 from finecomb.annotators.detectors.batch_detection import DocumentMarking, MarkedCorpus
 from finecomb.core.errors import FinecombError, ParameterError, did_you_mean, param
 from finecomb.core.frames import parse_json_object
-from finecomb.core.options import OptionValues, join_names, reject_unknown_options
+from finecomb.core.options import OptionValues, join_names, merge_option_specs, reject_unknown_options
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator
 from finecomb.core.study import Study, StudyItem
@@ -37,25 +37,31 @@ class PreparedDetector:
         return DocumentMarking(self.annotator.id, self.factory.make, self.protocol, self.options, uses_all_cores)
 
 
-def prepare_detector(
-    name: str, values: Mapping[str, Any], study_protocols: Mapping[str, Protocol]
-) -> PreparedDetector:
-    """Make a detector; `values` are the options that the user gave, of which those of other detectors are refused.
+def prepare_detector(name: str, values: Mapping[str, Any], study_protocols: Mapping[str, Protocol]) -> PreparedDetector:
+    """Make a detector; `values` are the options that the user gave, and those of other detectors are refused.
 
     It uses the study's own protocol of the name that it needs, or the shipped one.
     """
     factory = find_detector(name)
     choices = {row.name: row.options for row in detectors_by_name().values()}
-    reject_unknown_options(values, {factory.name: factory.options}, choices)
-    options: Any = OptionValues(values).build_options(factory.options)
+    options = _build_options(values, {factory.name: factory.options}, choices)
     wanted = factory.protocol_of(options) if factory.protocol_of else factory.protocol
     candidates = [candidate for candidate in study_protocols.values() if candidate.name == wanted]
     protocol = candidates[-1] if candidates else protocols.load(wanted)
     program = factory.make(protocol, options)
     fitted_texts, id = getattr(program, "fitted_texts", ()), getattr(program, "annotator_id", "")
-    return PreparedDetector(
-        factory, options, protocol, program, factory.annotator(program.signature, fitted_texts, id)
-    )
+    return PreparedDetector(factory, options, protocol, program, factory.annotator(program.signature, fitted_texts, id))
+
+
+def _build_options(values: Mapping[str, Any], chosen: Mapping[str, type], choices: Mapping[str, type]) -> Any:
+    """Return the options of the one that is chosen; values that it or all choices do not have are refused."""
+    known = merge_option_specs(choices.values())
+    for name in values:
+        if name not in known:
+            raise ParameterError(f"no option is called {name!r}{did_you_mean(name, known)}", parameter="options")
+    reject_unknown_options(values, chosen, choices)
+    (options,) = chosen.values()
+    return OptionValues(values).build_options(options)
 
 
 def add_detector_work(
@@ -119,7 +125,7 @@ def find_training(name: str) -> DetectorTraining:
     factory = find_detector(name)
     if factory.training is None:
         raise ParameterError(
-            f"{param('detector', factory.name)}: has nothing to fit; {join_names(training_by_detector())} can be fitted",
+            f"{param('detector', name)}: has nothing to fit; {join_names(training_by_detector())} can be fitted",
             parameter="detector",
         )
     return factory.training
@@ -128,18 +134,16 @@ def find_training(name: str) -> DetectorTraining:
 def build_training_options(name: str, values: Mapping[str, Any], real_texts: Iterable[str] | None = None) -> Any:
     """Return a detector's training options; `real_texts` are texts that count as coherent."""
     training = find_training(name)
-    trainings = training_by_detector()
-    choices = {other: row.options for other, row in trainings.items()}
-    reject_unknown_options(values, {name: training.options}, choices)
-    options: Any = OptionValues(values).build_options(training.options)
-    if real_texts is None:
-        return options
-    if not training.real:
-        owners = join_names(other for other, row in trainings.items() if row.real)
-        raise ParameterError(
-            f"{param('real')} does not apply to {name}; it applies to {owners}", parameter="real"
-        )
-    return replace(options, texts=tuple(real_texts))
+    choices = {other: row.options for other, row in training_by_detector().items()}
+    options = _build_options(values, {name: training.options}, choices)
+    return options if real_texts is None else replace(options, texts=tuple(real_texts))
+
+
+def require_real_texts(name: str) -> None:
+    """Refuse texts that count as coherent for a detector that is not fitted on them."""
+    if not find_training(name).real:
+        owners = join_names(other for other, row in training_by_detector().items() if row.real)
+        raise ParameterError(f"{param('real')} does not apply to {name}; it applies to {owners}", parameter="real")
 
 
 def gold_annotations(study: Study, name: str) -> list[Annotation]:
