@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import polars as pl
 
-from finecomb import formats
+from finecomb import formats, protocols
 from finecomb.annotators.detectors import FittedDetector, detectors_by_name
 from finecomb.annotators.detectors.batch_detection import RESULT_TABLES, MarkedCorpus, mark_corpus
 from finecomb.annotators.detectors.study_detection import (
@@ -24,13 +26,31 @@ from finecomb.annotators.detectors.study_detection import (
     problem_notes,
     require_real_texts,
 )
+from finecomb.annotators.llm.blocking import RunInterrupted
+from finecomb.annotators.llm.chat import ChatMessage
+from finecomb.annotators.llm.model_options import build_model_settings, short_model_name
+from finecomb.annotators.llm.probed_model import ProbedModel
+from finecomb.annotators.llm.prompt import PromptTemplate
+from finecomb.annotators.llm.run_folder import RUNS_FOLDER
+from finecomb.annotators.llm.run_reports import contract_warning, estimate_row, items_with_runs, run_notes, state_rows
+from finecomb.annotators.llm.runs import (
+    ModelRun,
+    RunPlan,
+    collect_results,
+    execute_plan,
+    name_clash,
+    plan_run,
+    verify_marks,
+)
 from finecomb.api.coercion import StudyLike, as_names, as_study, as_values
+from finecomb.api.models import MODEL_OPTIONS, Numbers, call_progress, read_template
 from finecomb.api.parameters import Bounds, Count, Names, PositiveInt, Values, given, public
 from finecomb.api.progress import Progress, resume_note, track_counts
 from finecomb.api.selection import select_part
-from finecomb.core.errors import FinecombError
-from finecomb.core.records import Annotator
-from finecomb.core.results import ResultRow, Table
+from finecomb.core.errors import FinecombError, ParameterError, did_you_mean, param
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Annotator, ModelSettings
+from finecomb.core.results import Findings, ResultRow, Table
 from finecomb.core.study import Study
 from finecomb.engine.options import PartitionOptions
 from finecomb.engine.partitions import unfinished_folder
@@ -38,6 +58,7 @@ from finecomb.formats import parquet
 from finecomb.formats.atomic_file import reject_existing_path
 from finecomb.formats.detector_weights import save_weights
 from finecomb.formats.parquet import ScannedStudy
+from finecomb.statistics.judges.reliability_probes import PROBES
 
 
 @public
@@ -388,3 +409,279 @@ def train(
     if output:
         trained.save(output)
     return trained
+
+
+# --- language models -------------------------------------------------------------------------------------------------
+
+
+class StaleContractWarning(UserWarning):
+    """A judge whose calibration no longer holds; see `calibrate`."""
+
+
+class ModelAnnotation(Table):
+    """Annotations by a language model: one row per state of replies, or what a dry run or a probe found.
+
+    Attributes
+    ----------
+    study : Study
+        The study with the model as one more annotator; unchanged by a dry run.
+    runs : tuple of ModelRun
+        The run, followed by that of `verify`; of a probe, each reading of the texts.
+    messages : tuple of ChatMessage
+        The messages for the first text; only of a dry run.
+    effects : Findings or None
+        What a probe shows.
+    """
+
+    def __init__(
+        self,
+        rows: Iterable[Mapping[str, object]],
+        study: Study,
+        runs: Sequence[ModelRun] = (),
+        *,
+        title: str,
+        notes: Iterable[str] = (),
+        signature: str = "",
+        messages: Sequence[ChatMessage] = (),
+        effects: Findings | None = None,
+    ) -> None:
+        super().__init__(rows, title=title, notes=notes, signature=signature)
+        self.study, self.runs = study, tuple(runs)
+        self.messages, self.effects = tuple(messages), effects
+
+
+@public
+def annotate(
+    study: StudyLike,
+    model: str,
+    *,
+    protocol: str = "",
+    name: str = "",
+    prompt: str | PathLike[str] | None = None,
+    limit: PositiveInt | None = None,
+    dry_run: bool = False,
+    verify: str = "",
+    runs: str | PathLike[str] | None = None,
+    probe: str = "",
+    paraphrase: str | PathLike[str] | None = None,
+    own: str = "",
+    base_url: str = "",
+    key_env: str = "",
+    samples: PositiveInt | None = None,
+    temperature: float | None = None,
+    max_tokens: PositiveInt | None = None,
+    shots: Count | None = None,
+    price: Numbers = (),
+    budget: float | None = None,
+    concurrency: PositiveInt | None = None,
+    requests_per_minute: float | None = None,
+    tokens_per_minute: float | None = None,
+    timeout: float | None = None,
+    attempts: PositiveInt | None = None,
+    context_tokens: int | None = None,
+    by_segment: bool = False,
+    seed: Count | None = None,
+    progress: Progress = False,
+) -> ModelAnnotation:
+    """Annotate a study's texts with a language model; replies are kept, and no call is paid twice.
+
+    Settings that are not given come from `models` in study.yaml, else from the defaults below.
+
+    Parameters
+    ----------
+    study : Study, path, DataFrame or list of dicts
+        The texts to annotate. The study itself is not changed; see ``.study`` of the result.
+    model : str
+        The endpoint's name for it, a name under `models` in study.yaml, a GGUF file, or local:smollm2.
+    protocol : str
+        A protocol of the study, a shipped protocol's name or your YAML file.
+    name : str
+        Name of the annotator (default: the model's name).
+    prompt : path, optional
+        Your own prompt template; `prompts export` writes ours.
+    limit : int, optional
+        Annotate only the first texts, as many as this number.
+    dry_run : bool, default False
+        Send nothing; show one text's messages, tokens and cost.
+    verify : str
+        A model (`same` for this one) that confirms each mark.
+    runs : path, optional
+        Folder for replies (default: in the study's folder; none for a study in memory).
+    probe : str
+        Test the judge on 100 texts: repeat, paraphrase, labels, position or self.
+    paraphrase : path, optional
+        For probe paraphrase: your own prompt template in other words.
+    own : str
+        For probe self: the system that is the judge's own model.
+    base_url : str
+        Address of an OpenAI-compatible endpoint, such as http://localhost:11434/v1.
+    key_env : str
+        Environment variable with the endpoint's key; the key itself is written nowhere.
+    samples : int, optional
+        Number of samples per text, each an annotator of its own (default: 1).
+    temperature : float, optional
+        Temperature; not sent when absent.
+    max_tokens : int, optional
+        Maximum tokens per reply (default: 2048).
+    shots : int, optional
+        Number of gold texts shown as examples, never the text that is judged (default: 0).
+    price : str or two numbers
+        IN,OUT: US dollars per million tokens sent and received.
+    budget : float, optional
+        Budget in US dollars; no call is made that could exceed it.
+    concurrency : int, optional
+        Maximum calls at a time (default: 8).
+    requests_per_minute : float, optional
+        Maximum calls per minute.
+    tokens_per_minute : float, optional
+        Maximum tokens sent per minute, as estimated.
+    timeout : float, optional
+        Seconds per call (default: 120).
+    attempts : int, optional
+        Maximum attempts per call (default: 6).
+    context_tokens : int, optional
+        Tokens that fit into the model; longer texts are refused before the first call.
+    by_segment : bool, default False
+        Ask part by part.
+    seed : int, optional
+        Seed of the choice of shots, also sent to the endpoint (default: 0).
+    progress : bool or callable, default False
+        Show progress on standard error, or call a function with the calls done and all calls.
+
+    Returns
+    -------
+    ModelAnnotation
+        Replies by state; ``.study`` holds the annotations, ``.messages`` the prompt of a dry run.
+
+    Raises
+    ------
+    ParameterError
+        If an option does not apply, or the model cannot be asked as described.
+    RunInterrupted
+        If the run is interrupted and its replies are kept; ``.result`` holds what was answered until then.
+
+    Examples
+    --------
+    >>> import finecomb as fc
+    >>> from finecomb.api.annotators import annotate
+    >>> plan = annotate(fc.demo(), "judge-4", base_url="http://localhost:11434/v1", dry_run=True)
+    >>> plan[0].calls, [message.role for message in plan.messages]
+    (16, ['system', 'user'])
+    """
+    chosen = given(annotate, locals())
+    _check_probe(chosen)
+    whole = as_study(study)
+    own_options = {option: chosen[option] for option in MODEL_OPTIONS if option in chosen}
+    settings = build_model_settings(model, own_options, whole.settings.models)
+    used = _find_protocol(whole, protocol)
+    whole = dataclasses.replace(whole, protocols={**whole.protocols, used.id: used})
+    template = read_template(prompt)
+    folder = Path(runs) if runs else _runs_folder(whole)
+    annotator = name or short_model_name(model)
+    if probe:
+        probed = ProbedModel(whole, settings, used, annotator, template, limit)
+        return _run_probe(probed, probe, read_template(paraphrase), own, folder, progress)
+    documents = list(whole.iter_documents())[:limit]
+    run_plan = plan_run(whole, settings, used, documents, annotator, template)
+    if clash := name_clash(whole, run_plan):
+        raise ParameterError(clash, parameter="name")
+    if warning := contract_warning(Path(whole.origin), run_plan) if whole.origin else "":
+        warnings.warn(warning, StaleContractWarning, stacklevel=3)
+    if dry_run:
+        first = next(run_plan.calls()).request.messages
+        row = estimate_row(run_plan)
+        return ModelAnnotation([row], whole, title="What a run would take", notes=["nothing was sent"], messages=first)
+    run, is_interrupted = _execute_plan(run_plan, folder, progress)
+    if is_interrupted:
+        raise RunInterrupted(_summarise_runs(whole, [run]))
+    audit = _verify_marks(whole, run, settings, verify, folder, progress) if verify else None
+    return _summarise_runs(whole, [run], audit)
+
+
+def _check_probe(chosen: Mapping[str, Any]) -> None:
+    """Refuse a probe that does not exist, and options that do not go with it."""
+    probe = chosen.get("probe", "")
+    if probe and probe not in PROBES:
+        raise ParameterError(f"{param('probe', probe)}: no such probe{did_you_mean(probe, PROBES)}", parameter="probe")
+    fits = {"paraphrase": probe == "paraphrase", "own": probe == "self", "dry_run": not probe, "verify": not probe}
+    for name, is_allowed in fits.items():
+        if name in chosen and not is_allowed:
+            with_what = param("probe", probe) if probe else f"no {param('probe')}"
+            raise ParameterError(f"{param(name)} does not go with {with_what}; leave it out", parameter=name)
+
+
+def _find_protocol(study: Study, name: str) -> Protocol:
+    """Return one of the study's protocols, or a shipped one or a file that is not in it yet."""
+    if not name or any(name in (candidate.name, candidate.id) for candidate in study.protocols.values()):
+        return study.protocol(name)
+    return protocols.load(name)
+
+
+def _runs_folder(study: Study) -> Path | None:
+    """Return where the runs of a study that was read from disk are kept; None for one that was not."""
+    if not study.origin:
+        return None
+    origin = Path(study.origin)
+    return origin / RUNS_FOLDER if origin.is_dir() else origin.with_name(f"{origin.name}.{RUNS_FOLDER}")
+
+
+def _execute_plan(run_plan: RunPlan, runs: Path | None, progress: Progress) -> tuple[ModelRun, bool]:
+    """Return the run, and whether it was interrupted: what was answered until then is there all the same."""
+    try:
+        with call_progress(progress) as watch:
+            return execute_plan(run_plan, runs, watch=watch), False
+    except KeyboardInterrupt:
+        if runs is None:
+            raise
+        return collect_results(run_plan, runs), True
+
+
+def _verify_marks(
+    study: Study, run: ModelRun, settings: ModelSettings, model: str, runs: Path | None, progress: Progress
+) -> ModelRun | None:
+    """Return a second opinion on each mark, by the same or another model."""
+    other = settings if model == "same" else study.settings.models.get(model)
+    other = other or settings.model_copy(update={"model": model})
+    audit = protocols.load("audit")
+    whole = Study.from_items([*items_with_runs(study, [run]), audit])
+    name = f"{short_model_name(other.model)}-audit"
+    with call_progress(progress) as watch:
+        return verify_marks(whole, run.annotations, other, audit, runs, name, watch=watch)
+
+
+def _run_probe(
+    probed: ProbedModel,
+    probe: str,
+    paraphrase: PromptTemplate | None,
+    own: str,
+    runs: Path | None,
+    progress: Progress,
+) -> ModelAnnotation:
+    """Run a probe and return its effects, with its readings in the study."""
+    readings: list[ModelRun] = []
+    for run_plan in probed.plans(probe, paraphrase):
+        if clash := probed.name_clash(run_plan):
+            raise ParameterError(clash, parameter="name")
+        run, is_interrupted = _execute_plan(run_plan, runs, progress)
+        readings.append(probed.record_probe(run, probe, own))
+        if is_interrupted:
+            raise RunInterrupted(_summarise_runs(probed.study, readings))
+    title = f"What the probe {probe!r} shows of {probed.name}"
+    notes = [note for reading in readings for note in run_notes(reading)]
+    effects = Findings(probed.effects(readings, probe, own), notes, title=title, protocol=probed.protocol)
+    whole = Study.from_items(items_with_runs(probed.study, readings), probed.study.origin)
+    return ModelAnnotation(
+        effects.rows(), whole, readings, title=title, notes=notes, signature=effects.signature, effects=effects
+    )
+
+
+def _summarise_runs(study: Study, runs: Sequence[ModelRun], audit: ModelRun | None = None) -> ModelAnnotation:
+    """Return the states of the replies of the last run, and the study with the annotations of all runs."""
+    notes = [note for run in runs for note in run_notes(run)]
+    if audit:
+        count = len(audit.annotations)
+        notes.append(f"{count:,} mark{'' if count == 1 else 's'} judged once more by {audit.record.name}")
+    everything = [*runs, *([audit] if audit else [])]
+    whole = Study.from_items(items_with_runs(study, everything), study.origin)
+    title = f"Replies of {runs[-1].record.name}"
+    return ModelAnnotation(state_rows(runs[-1]), whole, everything, title=title, notes=notes)

@@ -162,7 +162,7 @@ COMMANDS = (
         "annotate",
         "annotate",
         Panel.JUDGE,
-        "Let a language model annotate a study's texts; nothing it says is lost, and nothing is paid twice.",
+        "Annotate a study's texts with a language model; replies are kept, and no call is paid twice.",
     ),
     CommandRow(
         "prompts",

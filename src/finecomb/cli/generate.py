@@ -12,10 +12,21 @@ import typer
 from finecomb import formats
 from finecomb.annotators.llm.budget import Price
 from finecomb.annotators.llm.run_folder import RUNS_FOLDER
-from finecomb.cli.call_progress import show_call_progress
+from finecomb.api.models import call_progress
 from finecomb.cli.model_options import WriterOptions, model_settings
 from finecomb.cli.options import with_options
-from finecomb.cli.shared import AsJson, Force, From, app, format_count, out, print_outcome, print_table_or_json, read
+from finecomb.cli.shared import (
+    AsJson,
+    Force,
+    From,
+    app,
+    format_count,
+    out,
+    print_outcome,
+    print_table_or_json,
+    read,
+    shows_progress,
+)
 from finecomb.core.errors import FinecombError
 from finecomb.core.options import OptionValues
 from finecomb.core.records import Document
@@ -170,7 +181,7 @@ def _parse_numbers(text: str, flag: str, low: float, high: float) -> list[float]
 def _execute_plan(run_plan: GenerationPlan, runs: Path) -> tuple[GenerationRun, bool]:
     """The run, and whether it was interrupted; what was written until then is there all the same."""
     try:
-        with show_call_progress("texts") as watch:
+        with call_progress(shows_progress(), "texts") as watch:
             return generate(run_plan, runs, watch=watch), False
     except KeyboardInterrupt:
         return collect_run(run_plan, runs), True

@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import ValidationError
-
-from finecomb.core.errors import FinecombError
+from finecomb.annotators.llm.model_options import build_model_settings
 from finecomb.core.options import OptionValues, option, option_specs
-from finecomb.core.protocol_text import explain_validation_error
 from finecomb.core.records import ModelSettings
 from finecomb.core.study import Study
 
@@ -59,24 +56,5 @@ class WriterOptions:
 
 def model_settings(study: Study, model: str, values: OptionValues) -> ModelSettings:
     """What study.yaml says of the model, with what was given on the command line on top."""
-    base = study.settings.models.get(model) or ModelSettings(model=model)
     given: dict[str, Any] = {name: value for name, value in values.given.items() if name in option_specs(ModelOptions)}
-    if "price" in given:
-        given["price"] = _parse_price(str(given["price"]))
-    try:
-        return ModelSettings.model_validate({**base.model_dump(), **given})
-    except ValidationError as error:
-        problem = error.errors()[0]
-        raise FinecombError(
-            f"--{str(problem['loc'][0]).replace('_', '-')}: {explain_validation_error(problem, ModelSettings)}"
-        ) from None
-
-
-def _parse_price(text: str) -> tuple[float, float]:
-    try:
-        sent, received = (float(part) for part in text.split(","))
-    except ValueError:
-        raise FinecombError(
-            f"--price {text}: expected IN,OUT in dollars for a million tokens, e.g. 0.15,0.60"
-        ) from None
-    return sent, received
+    return build_model_settings(model, given, study.settings.models)

@@ -36,7 +36,7 @@ class Endpoint(typing.Protocol):
 def parse_host(base_url: str) -> str:
     """Host and port of an address; an error when it is none, or when it holds a password or key, which would be stored.
 
-    >>> host_of("https://models.example:8443/v1")
+    >>> parse_host("https://models.example:8443/v1")
     'models.example:8443'
     """
     try:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import itertools
 import json
-import threading
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import polars as pl
 
+from finecomb.annotators.llm.blocking import run_blocking
 from finecomb.annotators.llm.budget import Price
 from finecomb.annotators.llm.chat import ChatRequest
 from finecomb.annotators.llm.endpoint import Endpoint, need_call_packages, parse_host
@@ -48,8 +47,6 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Exclusion, ModelSettings, Unit
 from finecomb.core.study import Study
 from finecomb.version import __version__
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,13 +286,13 @@ def execute_plan(
 ) -> ModelRun:
     """Carry out a plan; also after a crash, where it goes on from what the journal has."""
     if runs is None:
-        return _run_async(_execute_async(run_plan, None, None, endpoint, watch, deliver))
+        return run_blocking(_execute_async(run_plan, None, None, endpoint, watch, deliver))
     folder = runs / run_folder_name(run_plan.record)
     with lock_run_folder(folder):
         run_plan = save_plan(run_plan, folder)
         documents = _run_document_ids(run_plan, folder)
         try:
-            run = _run_async(_execute_async(run_plan, runs, folder, endpoint, watch, deliver))
+            run = run_blocking(_execute_async(run_plan, runs, folder, endpoint, watch, deliver))
         except BaseException as error:
             why = str(error) if isinstance(error, FinecombError) else "interrupted"
             write_status(folder, "stopped", documents, why=why)
@@ -438,29 +435,6 @@ def open_endpoint(settings: ModelSettings) -> Endpoint:
     from finecomb.annotators.llm.http_endpoint import HttpEndpoint
 
     return HttpEndpoint(settings.base_url, settings.key_env, settings.timeout)
-
-
-def _run_async(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end, also where an event loop is running already, as in a notebook."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    results: list[T] = []
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            results.append(asyncio.run(work))
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return results[0]
 
 
 # --- replies as annotations --------------------------------------------------------------------------------------

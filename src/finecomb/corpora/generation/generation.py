@@ -6,7 +6,6 @@ on from its journal; equal questions are asked once.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 from collections import Counter, deque
@@ -15,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from finecomb.annotators.llm.blocking import run_blocking
 from finecomb.annotators.llm.budget import Price
 from finecomb.annotators.llm.chat import FINISH_CONTEXT_OVERFLOW, ChatMessage, ChatReply, ChatRequest, Role
 from finecomb.annotators.llm.endpoint import Endpoint, need_call_packages, parse_host
@@ -299,14 +299,14 @@ def generate(
 ) -> GenerationRun:
     """Write the texts of a plan; what is in `runs` already is not asked again, also after a crash."""
     if runs is None:
-        return asyncio.run(_generate(run_plan, None, None, endpoint, watch))
+        return run_blocking(_generate(run_plan, None, None, endpoint, watch))
     folder = runs / run_plan.folder_name()
     ids = tuple(prompt.id for prompt in run_plan.prompts)
     with lock_run_folder(folder):
         (folder / SETTINGS_FILE).write_text(run_plan.settings.model_dump_json(indent=1), encoding="utf-8")
         write_status(folder, "running", ids)
         try:
-            run = asyncio.run(_generate(run_plan, runs, folder, endpoint, watch))
+            run = run_blocking(_generate(run_plan, runs, folder, endpoint, watch))
         except BaseException as error:
             write_status(folder, "stopped", ids, why=str(error) if isinstance(error, FinecombError) else "interrupted")
             raise
