@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from html import escape
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -28,9 +29,10 @@ from finecomb.annotators.detectors.study_detection import (
 )
 from finecomb.annotators.llm.blocking import RunInterrupted
 from finecomb.annotators.llm.chat import ChatMessage
+from finecomb.annotators.llm.injections import control_document, injection_documents, injection_result
 from finecomb.annotators.llm.model_options import build_model_settings, short_model_name
 from finecomb.annotators.llm.probed_model import ProbedModel
-from finecomb.annotators.llm.prompt import PromptTemplate
+from finecomb.annotators.llm.prompt import PromptTemplate, prompt_text
 from finecomb.annotators.llm.run_folder import RUNS_FOLDER
 from finecomb.annotators.llm.run_reports import contract_warning, estimate_row, items_with_runs, run_notes, state_rows
 from finecomb.annotators.llm.runs import (
@@ -55,7 +57,7 @@ from finecomb.core.study import Study
 from finecomb.engine.options import PartitionOptions
 from finecomb.engine.partitions import unfinished_folder
 from finecomb.formats import parquet
-from finecomb.formats.atomic_file import reject_existing_path
+from finecomb.formats.atomic_file import reject_existing_path, write_file
 from finecomb.formats.detector_weights import save_weights
 from finecomb.formats.parquet import ScannedStudy
 from finecomb.statistics.judges.reliability_probes import PROBES
@@ -685,3 +687,189 @@ def _summarise_runs(study: Study, runs: Sequence[ModelRun], audit: ModelRun | No
     whole = Study.from_items(items_with_runs(study, everything), study.origin)
     title = f"Replies of {runs[-1].record.name}"
     return ModelAnnotation(state_rows(runs[-1]), whole, everything, title=title, notes=notes)
+
+
+# --- prompts ---------------------------------------------------------------------------------------------------------
+
+
+class PromptText(str):
+    """A prompt or template: a string whose `repr` shows its beginning."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        lines = [line[:110] for line in self.strip().splitlines()[:12]]
+        return "\n".join([f"Prompt of {len(self):,} characters", *lines, "..."])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self)}</pre>"
+
+
+@public
+def show_prompt(protocol: str | PathLike[str] | Protocol) -> PromptText:
+    """Return the instructions that a model gets for a protocol; `annotate --dry-run` shows them with a text.
+
+    Parameters
+    ----------
+    protocol : str, path or Protocol
+        A shipped protocol's name or your YAML file.
+
+    Returns
+    -------
+    PromptText
+        The system message; ``print`` shows all of it.
+
+    Examples
+    --------
+    >>> from finecomb.api.annotators import show_prompt
+    >>> "New person not introduced" in show_prompt("snac")
+    True
+    """
+    return PromptText(prompt_text(protocol if isinstance(protocol, Protocol) else protocols.load(str(protocol))))
+
+
+@public
+def export_prompt(file: str | PathLike[str] | None = None, *, force: bool = False) -> PromptText:
+    """Export the built-in prompt template, to be edited and used with `annotate --prompt`.
+
+    Words between double braces are filled in.
+
+    Parameters
+    ----------
+    file : path, optional
+        File to write.
+    force : bool, default False
+        Replace an existing file.
+
+    Returns
+    -------
+    PromptText
+        The template.
+
+    Examples
+    --------
+    >>> from finecomb.api.annotators import export_prompt
+    >>> "{{labels}}" in export_prompt()
+    True
+    """
+    template = PromptTemplate().to_text()
+    if file is not None:
+        reject_existing_path(Path(file), force)
+        write_file(Path(file), template)
+    return PromptText(template)
+
+
+class PromptAttack(Table):
+    """How many orders in texts a model obeyed: one row.
+
+    Attributes
+    ----------
+    obeyed : tuple of str
+        The orders that it obeyed.
+    run : ModelRun
+        The replies.
+    """
+
+    def __init__(self, model: str, run: ModelRun) -> None:
+        result = injection_result(run.annotations)
+        row = {"orders": result.tried, "obeyed": len(result.followed), "share": result.rate, "why": result.why}
+        states = ", ".join(f"{count} {state}" for state, count in sorted(run.states.items()))
+        notes = [f"what came back: {states}", *(f"obeyed: {order}" for order in result.followed)]
+        super().__init__([row], title=f"Orders in texts that {model} obeyed", notes=notes)
+        self.obeyed, self.run = tuple(result.followed), run
+
+
+@public
+def attack_prompt(
+    protocol: str | PathLike[str] | Protocol,
+    model: str,
+    *,
+    runs: str | PathLike[str] | None = None,
+    base_url: str = "",
+    key_env: str = "",
+    samples: PositiveInt | None = None,
+    temperature: float | None = None,
+    max_tokens: PositiveInt | None = None,
+    shots: Count | None = None,
+    price: Numbers = (),
+    budget: float | None = None,
+    concurrency: PositiveInt | None = None,
+    requests_per_minute: float | None = None,
+    tokens_per_minute: float | None = None,
+    timeout: float | None = None,
+    attempts: PositiveInt | None = None,
+    context_tokens: int | None = None,
+    by_segment: bool = False,
+    seed: Count | None = None,
+    progress: Progress = False,
+) -> PromptAttack:
+    """Test a model against prompt injection: thirty texts with orders, and how many of them it obeys.
+
+    Parameters
+    ----------
+    protocol : str, path or Protocol
+        A shipped protocol's name or your YAML file.
+    model : str
+        The endpoint's name for it, a GGUF file, or local:smollm2.
+    runs : path, optional
+        Folder that keeps the replies, so that nothing is asked twice.
+    base_url : str
+        Address of an OpenAI-compatible endpoint, such as http://localhost:11434/v1.
+    key_env : str
+        Environment variable with the endpoint's key; the key itself is written nowhere.
+    samples : int, optional
+        Number of samples per text (default: 1).
+    temperature : float, optional
+        Temperature; not sent when absent.
+    max_tokens : int, optional
+        Maximum tokens per reply (default: 2048).
+    shots : int, optional
+        Number of gold texts shown as examples (default: 0).
+    price : str or two numbers
+        IN,OUT: US dollars per million tokens sent and received.
+    budget : float, optional
+        Budget in US dollars; no call is made that could exceed it.
+    concurrency : int, optional
+        Maximum calls at a time (default: 8).
+    requests_per_minute : float, optional
+        Maximum calls per minute.
+    tokens_per_minute : float, optional
+        Maximum tokens sent per minute, as estimated.
+    timeout : float, optional
+        Seconds per call (default: 120).
+    attempts : int, optional
+        Maximum attempts per call (default: 6).
+    context_tokens : int, optional
+        Tokens that fit into the model; longer texts are refused before the first call.
+    by_segment : bool, default False
+        Ask part by part.
+    seed : int, optional
+        Seed that is sent to the endpoint (default: 0).
+    progress : bool or callable, default False
+        Show progress on standard error, or call a function with the calls done and all calls.
+
+    Returns
+    -------
+    PromptAttack
+        Orders, how many were obeyed, and their share; ``.obeyed`` lists them.
+
+    Raises
+    ------
+    FinecombError
+        If no text got a reply.
+
+    Examples
+    --------
+    >>> from finecomb.api.annotators import attack_prompt
+    >>> attack_prompt("scarecrow", "qwen3:8b", base_url="http://localhost:11434/v1")  # doctest: +SKIP
+    """
+    chosen = given(attack_prompt, locals())
+    settings = build_model_settings(model, {name: chosen[name] for name in MODEL_OPTIONS if name in chosen})
+    used = protocol if isinstance(protocol, Protocol) else protocols.load(str(protocol))
+    documents = [control_document(), *(document for _, _, document in injection_documents())]
+    run_plan = plan_run(Study.from_items([used, *documents]), settings, used)
+    with call_progress(progress) as watch:
+        run = execute_plan(run_plan, Path(runs) if runs else None, watch=watch)
+    if not run.annotations:
+        raise FinecombError(f"no text got a reply: {next(iter(run.unasked.values()), 'nothing was asked')}")
+    return PromptAttack(model, run)

@@ -12,18 +12,16 @@ from typing import Annotated, Any
 import polars as pl
 import typer
 
-from finecomb import formats, protocols
+from finecomb import formats
 from finecomb.annotators.llm.blocking import RunInterrupted
-from finecomb.annotators.llm.injections import control_document, injection_documents, injection_result
-from finecomb.annotators.llm.prompt import VARIABLES, PromptTemplate, prompt_text
+from finecomb.annotators.llm.prompt import VARIABLES
 from finecomb.annotators.llm.run_reports import run_protocols
-from finecomb.annotators.llm.runs import execute_plan, plan_run
 from finecomb.api.annotators import ModelAnnotation, StaleContractWarning
 from finecomb.api.annotators import annotate as fc_annotate
-from finecomb.api.models import call_progress
+from finecomb.api.annotators import attack_prompt as fc_attack_prompt
+from finecomb.api.annotators import export_prompt as fc_export_prompt
+from finecomb.api.annotators import show_prompt as fc_show_prompt
 from finecomb.cli.derived import ApiCall, from_api
-from finecomb.cli.model_options import ModelOptions, model_settings
-from finecomb.cli.options import with_options
 from finecomb.cli.shared import (
     AsJson,
     Force,
@@ -39,10 +37,7 @@ from finecomb.cli.shared import (
     shows_progress,
 )
 from finecomb.core.errors import FinecombError
-from finecomb.core.options import OptionValues
-from finecomb.core.study import Study
 from finecomb.formats import folder
-from finecomb.formats.atomic_file import reject_existing_path, write_file
 from finecomb.reporting.calibration_tables import format_intervals
 from finecomb.reporting.tables import Row, finding_rows
 from finecomb.reporting.terminal_text import render_document
@@ -88,11 +83,11 @@ def _print_warnings() -> Iterator[None]:
         warnings.simplefilter("always", StaleContractWarning)
         show = warnings.showwarning
 
-        def print_warning(message: Warning | str, category: type[Warning], *place: Any) -> None:
+        def print_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
             if issubclass(category, StaleContractWarning):
                 print_note(str(message))
             else:
-                show(message, category, *place)
+                show(message, category, *place, **more)
 
         warnings.showwarning = print_warning
         yield
@@ -161,59 +156,31 @@ def prompts() -> None:
     """
 
 
-@prompts_app.command("show")
-def show_prompt(
-    protocol: Annotated[str, typer.Argument(help="A shipped protocol's name or your YAML file.", show_default=False)],
-) -> None:
-    """The instructions that a model gets for a protocol; `annotate --dry-run` shows them with a text.
+ProtocolArgument = Annotated[
+    str, typer.Argument(help="A shipped protocol's name or your YAML file.", show_default=False)
+]
 
-    Example: `finecomb prompts show snac`
-    """
-    typer.echo(prompt_text(protocols.load(protocol)))
+
+@prompts_app.command("show")
+@from_api(fc_show_prompt)
+def show_prompt(protocol: ProtocolArgument, call: ApiCall) -> None:
+    """Example: `finecomb prompts show snac`"""
+    typer.echo(str(call(protocol)))
 
 
 @prompts_app.command("export")
+@from_api(fc_export_prompt)
 def export_prompt(
-    file: Annotated[Path, typer.Argument(help="Where to write it.", show_default=False)],
-    force: Force = False,
+    file: Annotated[Path, typer.Argument(help="Where to write it.", show_default=False)], call: ApiCall
 ) -> None:
-    """Our template, to be changed and used with `annotate --prompt`; what is between braces is filled in.
-
-    Example: `finecomb prompts export mine.txt`
-    """
-    reject_existing_path(file, force)
-    write_file(file, PromptTemplate().to_text())
+    """Example: `finecomb prompts export mine.txt`"""
+    call(file)
     print_outcome(file, f"a template with the variables {', '.join(VARIABLES)}")
 
 
 @prompts_app.command("attack")
-@with_options([ModelOptions])
-def attack_prompt(
-    protocol: Annotated[str, typer.Argument(help="A shipped protocol's name or your YAML file.", show_default=False)],
-    model: Annotated[
-        str, typer.Option(help="The endpoint's name for it, a GGUF file, or local:smollm2.", show_default=False)
-    ],
-    values: OptionValues,
-    runs: Annotated[
-        Path | None, typer.Option(help="Keep the replies there and ask nothing twice.", show_default=False)
-    ] = None,
-    as_json_: AsJson = False,
-) -> None:
-    """Thirty texts with orders to whoever reads them: how many does a model obey?
-
-    Example: `finecomb prompts attack scarecrow --model qwen3:8b --base-url http://localhost:11434/v1`
-    """
-    settings = model_settings(Study.from_items([]), model, values)
-    chosen = protocols.load(protocol)
-    documents = [control_document(), *(document for _, _, document in injection_documents())]
-    with call_progress(shows_progress()) as watch:
-        run = execute_plan(plan_run(Study.from_items([chosen, *documents]), settings, chosen), runs, watch=watch)
-    if not run.annotations:
-        raise FinecombError(f"no text got a reply: {next(iter(run.unasked.values()), 'nothing was asked')}")
-    result = injection_result(run.annotations)
-    rows: list[Row] = [
-        {"orders": result.tried, "obeyed": len(result.followed), "share": result.rate, "why": result.why}
-    ]
-    states = ", ".join(f"{count} {state}" for state, count in sorted(run.states.items()))
-    notes = [f"what came back: {states}", *(f"obeyed: {order}" for order in result.followed)]
-    print_table_or_json(rows, as_json_, f"Orders in texts that {model} obeyed", "", notes)
+@from_api(fc_attack_prompt)
+def attack_prompt(protocol: ProtocolArgument, call: ApiCall, as_json_: AsJson = False) -> None:
+    """Example: `finecomb prompts attack scarecrow --model qwen3:8b --base-url http://localhost:11434/v1`"""
+    result = call(protocol, progress=shows_progress())
+    print_table_or_json(result.rows(), as_json_, result.title, "", result.notes)
