@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +14,7 @@ import typer
 
 from finecomb import formats
 from finecomb.annotators.llm.blocking import RunInterrupted
+from finecomb.annotators.llm.chat import ChatMessage
 from finecomb.annotators.llm.prompt import VARIABLES
 from finecomb.annotators.llm.run_reports import run_protocols
 from finecomb.api.annotators import ModelAnnotation, StaleContractWarning
@@ -107,11 +108,8 @@ def _write_runs(result: ModelAnnotation, path: Path, output: Path | None, force:
 
 
 def _report_run(result: ModelAnnotation, path: Path, as_json_: bool) -> None:
-    if not as_json_ and result.messages:
-        for message in result.messages:
-            out.rule(message.role)
-            out.print(message.content, soft_wrap=True)
-        out.rule()
+    if not as_json_:
+        print_messages(result.messages)
     rows: list[Row] = list(result.rows())
     notes = list(result.notes)
     if result.effects is not None:
@@ -122,6 +120,15 @@ def _report_run(result: ModelAnnotation, path: Path, as_json_: bool) -> None:
         run = result.runs[0]
         marks = format_count(sum(len(annotation.marks) for annotation in run.annotations), "mark")
         print_outcome(path, f"{marks} in {format_count(len(run.annotations), 'text')} by {run.record.name}")
+
+
+def print_messages(messages: Sequence[ChatMessage]) -> None:
+    """Print the messages of a dry run, each under a rule with its role."""
+    for message in messages:
+        out.rule(message.role)
+        out.print(message.content, soft_wrap=True)
+    if messages:
+        out.rule()
 
 
 def annotate_one_text(path: Path, model: str, document: str) -> None:

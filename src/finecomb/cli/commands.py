@@ -68,7 +68,7 @@ COMMANDS = (
         "generate",
         "generate",
         Panel.START,
-        "Let a model write texts from prompts, with every setting of decoding; stopped runs go on where they were.",
+        "Generate texts from prompts with a model, for each setting of the decoding parameters; stopped runs resume.",
     ),
     CommandRow(
         "prepare",
