@@ -68,7 +68,7 @@ COMMANDS = (
         "generate",
         "generate",
         Panel.START,
-        "Let a model write texts from prompts, with every setting of decoding; stopped runs go on where they were.",
+        "Generate texts from prompts with a model, for each setting of the decoding parameters; stopped runs resume.",
     ),
     CommandRow(
         "prepare",
@@ -165,7 +165,7 @@ COMMANDS = (
         "annotate",
         "annotate",
         Panel.JUDGE,
-        "Let a language model annotate a study's texts; nothing it says is lost, and nothing is paid twice.",
+        "Annotate a study's texts with a language model; replies are kept, and no call is paid twice.",
     ),
     CommandRow(
         "prompts",
@@ -180,13 +180,13 @@ COMMANDS = (
         "detect",
         "detect",
         Panel.JUDGE,
-        "Let a detector or checker mark every text of a study; each mark explains itself.",
+        "Mark every text of a study with a detector or checker; each mark explains itself.",
     ),
     CommandRow(
         "train",
         "detect",
         Panel.JUDGE,
-        "Fit a detector to a study that people have checked, and say how well it does on texts it has not seen.",
+        "Fit a detector to a study that people have checked, and measure it on texts left out of fitting.",
     ),
     CommandRow(
         "stress",

@@ -16,8 +16,9 @@ from finecomb.annotators.llm.probes import (
     probe_variant,
 )
 from finecomb.annotators.llm.prompt import PromptTemplate
+from finecomb.annotators.llm.run_reports import items_with_runs
 from finecomb.annotators.llm.runs import ModelRun, RunPlan, plan_run
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import ParameterError, param
 from finecomb.core.estimate import Finding
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Document, ModelSettings
@@ -61,9 +62,12 @@ class ProbedModel:
         mine = run_plan.annotator(0)
         for annotator in self.study.iter_annotators():
             if annotator.id == mine.id and annotator.kind != "llm":
-                return f"annotator {annotator.id!r} is a {annotator.kind} already; name this one with --name"
+                return f"annotator {annotator.id!r} is a {annotator.kind} already; name this one with {param('name')}"
             if annotator.id == mine.id and annotator.meta.get("prompt") != mine.meta.get("prompt"):
-                return f"annotator {annotator.id!r} was asked with another prompt before; name this one with --name"
+                return (
+                    f"annotator {annotator.id!r} was asked with another prompt before; name this one with"
+                    f" {param('name')}"
+                )
         return ""
 
     def record_probe(self, run: ModelRun, probe: str, system: str) -> ModelRun:
@@ -77,22 +81,14 @@ class ProbedModel:
 
     def effects(self, readings: Sequence[ModelRun], probe: str, named: str) -> list[Finding]:
         """What the probe shows."""
-        whole = _study_with_runs(self.study, readings)
+        whole = Study.from_items(items_with_runs(self.study, readings))
         if probe != "self":
             return probe_findings(whole, self.name, only=probe)
         system = named or own_system(whole, self.name)
         if not system:
-            raise FinecombError(
-                f"no text says that {self.name} wrote it; say which system is its own model with --own NAME"
+            raise ParameterError(
+                f"no text says that {self.name} wrote it; say which system is its own model with"
+                f" {param('own', 'NAME')}",
+                parameter="own",
             )
         return [self_preference(select_people_and_judges(whole, [self.name]), self.name, system)]
-
-
-def _study_with_runs(study: Study, readings: Sequence[ModelRun]) -> Study:
-    people = {one.id: one for one in study.iter_annotators()}
-    people |= {one.id: one for run in readings for one in run.annotators}
-    work = {one.id: one for one in study.iter_annotations()}
-    work |= {one.id: one for run in readings for one in run.annotations}
-    return Study.from_items(
-        [study.settings, *study.protocols.values(), *study.iter_documents(), *people.values(), *work.values()]
-    )
