@@ -203,5 +203,5 @@ def _fit_weights(table: Matrix, labels: NDArray[np.int64], cost: float, iteratio
 
     start = np.zeros(shape[0] * shape[1])
     optimum = optimize.minimize(loss_and_gradient, start, jac=True, method="L-BFGS-B", options={"maxiter": iterations})
-    result: Floats = unit * optimum.x_position.reshape(shape)
+    result: Floats = unit * optimum.x.reshape(shape)
     return result
