@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 import finecomb as fc
 from finecomb import cli
 from finecomb.cli import app
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, flag_style
 
 
 def run(*words: str | Path) -> Result:
@@ -22,7 +22,7 @@ def run(*words: str | Path) -> Result:
 def refused(*words: str | Path) -> str:
     with pytest.raises(FinecombError) as error:
         run(*words)
-    return str(error.value)
+    return error.value.text(flag_style)
 
 
 @pytest.fixture(scope="module")

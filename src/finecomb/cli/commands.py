@@ -189,7 +189,7 @@ COMMANDS = (
         "stress",
         "stress",
         Panel.TRUST,
-        "Does your metric notice? Texts are damaged in known ways and scored against their references.",
+        "Damage texts in known ways and measure how far each metric falls.",
     ),
     CommandRow(
         "criticize",
