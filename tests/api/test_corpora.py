@@ -12,10 +12,12 @@ import polars as pl
 import pytest
 
 import finecomb as fc
-from finecomb.api.corpora import stress
+from finecomb.api.corpora import criticize, stress
 from finecomb.core.errors import FinecombError, ParameterError, flag_style, param
 from finecomb.core.notes import Note
+from tests.cli.test_criticize import OWN, write
 from tests.cli.test_stress import LINES
+from tests.corpora.critics.test_sections import articles
 from tests.test_cli import run
 
 
@@ -104,3 +106,106 @@ def test_a_note_that_is_copied_keeps_its_parameters() -> None:
     note = Note(f"use {param('licence')}")
     for twin in (copy.deepcopy(note), pickle.loads(pickle.dumps(note))):
         assert (twin, twin.text(flag_style)) == ("use licence", "use --licence")
+
+
+# --- criticize ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """real.jsonl and alike.jsonl, and a module with a critic, in the current folder."""
+    write(tmp_path / "real.jsonl", articles(0, 60))
+    write(tmp_path / "alike.jsonl", articles(2, 20))
+    (tmp_path / "mine.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+def test_criticize_gives_what_the_command_prints(corpora: Path) -> None:
+    words = ("--critic", "mine:initials", "--draws", "20", "--json")
+    printed = json.loads(run("criticize", "real.jsonl", "alike.jsonl", *words).stdout)
+    studies = {"alike": fc.read("alike.jsonl")}
+    for real, generated in (
+        ("real.jsonl", ["alike.jsonl"]),
+        (Path("real.jsonl"), "alike.jsonl"),
+        (fc.read("real.jsonl"), studies),
+        (fc.read("real.jsonl"), studies["alike"]),
+    ):
+        result = criticize(real, generated, critic="mine:initials", draws=20)
+        assert [row.system for row in result] == ["alike", "alike"]
+        assert [row.difference for row in result] == pytest.approx([row["difference"] for row in printed["table"]])
+        assert result.signature == printed["signature"]
+        assert list(result.notes) == printed["notes"]
+    assert_short(result)
+
+
+def test_criticize_reads_tables_of_texts(corpora: Path) -> None:
+    real = [{"id": document.id, "text": document.text} for document in articles(0, 60)]
+    generated = pl.DataFrame([{"id": document.id, "text": document.text} for document in articles(2, 20)])
+    from_files = criticize("real.jsonl", "alike.jsonl", critic="mine:initials", draws=20)
+    result = criticize(real, {"alike": generated}, critic="mine:initials", draws=20)
+    assert [row.difference for row in result] == pytest.approx([row.difference for row in from_files])
+    alone = criticize(real, generated.to_dicts(), critic="mine:initials", draws=20)
+    assert {row.system for row in alone} == {"generated"}
+
+
+def test_criticize_holds_every_table_saves_and_writes(corpora: Path) -> None:
+    result = criticize(
+        "real.jsonl", "alike.jsonl", critic="mine:initials", draws=0, show="systems,outliers,parts",
+        save=corpora / "kept", output=corpora / "made",
+    )  # fmt: skip
+    assert list(result.tables) == ["systems", "outliers", "parts"]
+    assert result.tables["systems"].rows() == result.rows()
+    assert result.tables["parts"].title.startswith("Parts of ")
+    assert result.saved == (corpora / "kept",)
+    assert (corpora / "kept" / "critic.json").exists()
+    assert {file.name for file in result.written} >= {"systems.csv", "outliers.csv"}
+    assert all(file.exists() for file in result.written)
+    for table in result.tables.values():
+        assert_short(table)
+
+
+def test_criticize_reports_progress_and_works_inside_an_event_loop(corpora: Path) -> None:
+    calls: list[int] = []
+
+    async def work() -> int:
+        result = criticize(
+            "real.jsonl", "alike.jsonl", critic="mine:initials", draws=0, progress=lambda done, _: calls.append(done)
+        )
+        return len(result)
+
+    assert asyncio.run(work()) == 2
+    assert calls
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"critic": "mine:Nothing"}, "critic=mine:Nothing: mine has nothing called 'Nothing'"),
+        ({"set_": "min"}, "set_=min: expected NAME=VALUE, e.g. set_=model=gpt2"),
+        ({"set_": "min=5"}, "set_=min: no critic that is to be fitted has it"),
+        ({"show": "outlier"}, "show=outlier: there is no such table; did you mean 'outliers'?"),
+        ({"show": "correlations"}, "show=correlations: needs people, a study with the sections protocol"),
+        ({"document": "1-3"}, "document=1-3: goes with show=parts or show=text"),
+        ({"fit_share": 2}, "fit_share must be at most 0.95, found 2"),
+        ({"synthetic": True, "workers": 2}, "workers does not apply to synthetic; it applies to REAL"),
+        ({"fit": "nowhere.jsonl"}, "nowhere.jsonl: no such file or folder"),
+        ({"output": "."}, ".: is there already; force writes into it"),
+    ],
+)
+def test_criticize_refuses_what_cannot_be(corpora: Path, keywords: dict[str, object], message: str) -> None:
+    with pytest.raises(FinecombError) as error:
+        criticize("real.jsonl", ["alike.jsonl"], **keywords)  # type: ignore[arg-type]
+    assert str(error.value).startswith(message)
+
+
+def test_criticize_needs_real_and_generated_documents() -> None:
+    with pytest.raises(FinecombError, match=r"or synthetic; show=power,certainty needs REAL alone$"):
+        criticize()
+
+
+def test_a_saved_critic_whose_code_is_not_named_is_refused_as_such(corpora: Path) -> None:
+    criticize("real.jsonl", "alike.jsonl", critic="mine:initials", draws=0, save="kept")
+    with pytest.raises(FinecombError, match=r"if that is code of yours, say code=mine:initials$"):
+        criticize("real.jsonl", "alike.jsonl", critic="kept", draws=0)

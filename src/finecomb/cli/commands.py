@@ -195,7 +195,7 @@ COMMANDS = (
         "criticize",
         "criticize",
         Panel.JUDGE,
-        "Structure that no single reader sees: do sections, references, topics come together as in real text?",
+        "Compare the structure of generated texts with that of real ones: sections, references, topics.",
     ),
     CommandRow(
         "measure",

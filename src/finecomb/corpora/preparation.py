@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.errors import FinecombError, ParameterError, did_you_mean, param
 from finecomb.core.records import Document
 from finecomb.core.sentences import sentences
 from finecomb.core.text_hash import text_hash
@@ -25,6 +25,7 @@ PromptKind = Literal["first-sentence", "headline", "headline+first-sentence", "s
 HUMAN = "human"
 """What the model of a text by people is called."""
 DUPLICATE = "the same text as another"
+_START_EXAMPLE = "'Once upon a time'"
 NOT_DRAWN = "not drawn: its cell has enough texts"
 
 
@@ -99,15 +100,25 @@ def prepare(documents: Iterable[Document], preparation: Preparation) -> Prepared
 
 def _check_preparation(preparation: Preparation) -> None:
     if preparation.prompt == "start" and not preparation.start.strip():
-        raise FinecombError("--prompt start: say with which words the texts begin: --start 'Once upon a time'")
+        raise ParameterError(
+            f"{param('prompt', 'start')}: say with which words the texts begin: {param('start', _START_EXAMPLE)}",
+            parameter="start",
+        )
     if preparation.start and preparation.prompt != "start":
-        raise FinecombError("--start means nothing without --prompt start; leave it out")
+        raise ParameterError(
+            f"{param('start')} means nothing without {param('prompt', 'start')}; leave it out", parameter="start"
+        )
     if preparation.per_cell is not None and not preparation.balance:
-        raise FinecombError(
-            "--per-cell means nothing without --balance; say over which fields, e.g. --balance topic,model"
+        raise ParameterError(
+            f"{param('per_cell')} means nothing without {param('balance')}; say over which fields, "
+            f"e.g. {param('balance', 'topic,model')}",
+            parameter="per_cell",
         )
     if preparation.sections in ("with-titles", "without-titles") and (preparation.prompt or preparation.rule):
-        raise FinecombError("--sections marks whole texts; leave out --prompt and --words")
+        raise ParameterError(
+            f"{param('sections')} marks whole texts; leave out {param('prompt')} and {param('words')}",
+            parameter="sections",
+        )
 
 
 def _check_ids(documents: Sequence[Document]) -> None:
@@ -263,7 +274,9 @@ def draw_balanced(
     names = dict.fromkeys(name for document in documents for name in document.meta)
     for name in fields:
         if name not in names:
-            raise FinecombError(f"--balance {name}: no text has it in its meta{did_you_mean(name, names)}")
+            raise ParameterError(
+                f"{param('balance', name)}: no text has it in its meta{did_you_mean(name, names)}", parameter="balance"
+            )
     by_cell: dict[tuple[str, ...], list[str]] = {}
     for document in documents:
         by_cell.setdefault(tuple(str(document.meta.get(name)) for name in fields), []).append(document.id)
