@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import finecomb as fc
-from finecomb.api.corpora import criticize, stress
+from finecomb.api.corpora import criticize, prepare, stress
 from finecomb.core.errors import FinecombError, ParameterError, flag_style, param
 from finecomb.core.notes import Note
 from tests.cli.test_criticize import OWN, write
@@ -209,3 +209,59 @@ def test_a_saved_critic_whose_code_is_not_named_is_refused_as_such(corpora: Path
     criticize("real.jsonl", "alike.jsonl", critic="mine:initials", draws=0, save="kept")
     with pytest.raises(FinecombError, match=r"if that is code of yours, say code=mine:initials$"):
         criticize("real.jsonl", "alike.jsonl", critic="kept", draws=0)
+
+
+# --- prepare -----------------------------------------------------------------------------------------------------
+
+RAW = [{"id": f"t{at}", "text": f"Text {at % 4} is here . It is short .", "model": "ab"[at % 2]} for at in range(7)]
+
+
+def test_prepare_gives_what_the_command_prints(tmp_path: Path) -> None:
+    file, output = tmp_path / "raw.jsonl", tmp_path / "out.jsonl"
+    file.write_text("\n".join(map(json.dumps, RAW)))
+    printed = json.loads(run("prepare", file, "-o", output, "--detokenise", "--balance", "model", "--json").stdout)
+    study = fc.read(file)
+    for texts in (file, [str(file)], study, RAW, pl.DataFrame(RAW), list(study.iter_documents())):
+        result = prepare(texts, detokenise=True, balance="model")
+        assert result.to_dicts() == printed["table"]
+        assert list(result.notes) == printed["notes"]
+        assert [document.text for document in result.documents] == [
+            document.text for document in fc.read(output).iter_documents()
+        ]
+    assert len(result.study.documents) == 4
+    assert result.dropped["t4"] == "the same text as another"
+    assert_short(result)
+
+
+def test_prepare_drops_copies_of_priming_texts() -> None:
+    result = prepare(RAW, priming=[{"id": "p", "text": RAW[0]["text"]}], overlap=0.9)
+    assert "shares more than 90% of its words with a priming text" in result.dropped["t0"]
+
+
+def test_prepare_says_why_no_text_is_left() -> None:
+    result = prepare(RAW, words="100-")
+    assert result.documents == ()
+    assert result.find(what="dropped: fewer than 100 words").texts == 7
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"overlap": 0.5}, "overlap means nothing without priming; name the priming texts or leave it out"),
+        ({"prompt": "start"}, "prompt=start: say with which words the texts begin: start='Once upon a time'"),
+        ({"start": "Once"}, "start means nothing without prompt=start; leave it out"),
+        ({"per_cell": 2}, "per_cell means nothing without balance; say over which fields, e.g. balance=topic,model"),
+        ({"balance": "modle"}, "balance=modle: no text has it in its meta; did you mean 'model'?"),
+        ({"sections": "with-titles", "words": "1-"}, "sections marks whole texts; leave out prompt and words"),
+        ({"prompt": "ending"}, "prompt must be one of first-sentence, headline"),
+    ],
+)
+def test_prepare_refuses_what_cannot_be(keywords: dict[str, object], message: str) -> None:
+    with pytest.raises(ParameterError) as error:
+        prepare(RAW, **keywords)  # type: ignore[arg-type]
+    assert str(error.value).startswith(message)
+
+
+def test_prepare_needs_texts() -> None:
+    with pytest.raises(FinecombError, match="there are no texts to prepare"):
+        prepare([])

@@ -14,7 +14,7 @@ import polars as pl
 
 from finecomb import formats
 from finecomb.api.coercion import StudyLike, as_names, as_study, as_values
-from finecomb.api.parameters import Bounds, Count, Names, PositiveInt, Values, given, public
+from finecomb.api.parameters import Bounds, Count, Names, PositiveInt, Share, Values, given, public
 from finecomb.api.progress import Progress, resume_note, track
 from finecomb.api.selection import select_part
 from finecomb.core.errors import FinecombError, ParameterError, param
@@ -44,6 +44,10 @@ from finecomb.corpora.critics.critic_tables import (
     title_and_rows,
 )
 from finecomb.corpora.critics.progress import use_progress_watcher
+from finecomb.corpora.generation.lengths import LengthRule
+from finecomb.corpora.generation.priming import MAX_OVERLAP, Priming
+from finecomb.corpora.preparation import Preparation, PreparationResult, PromptKind
+from finecomb.corpora.preparation import prepare as prepare_documents
 from finecomb.corpora.stress import METRICS, Metric, corrupt_documents, run_stress_trial
 from finecomb.corpora.stress.metric_sources import build_metric
 from finecomb.corpora.stress.stress_trial import MetricFalls, check_corruptions, exclusion_notes
@@ -467,3 +471,102 @@ def _watch_critics(progress: Progress) -> Iterator[None]:
 
         with use_progress_watcher(watch):
             yield
+
+
+# --- prepare ---------------------------------------------------------------------------------------------------------
+
+
+@public
+def prepare(
+    texts: StudyLike | CorpusFile | Sequence[StudyLike | CorpusFile] | Sequence[Document],
+    *,
+    prompt: PromptKind | None = None,
+    start: str = "",
+    words: str = "",
+    priming: StudyLike | Sequence[Document] | None = None,
+    overlap: Share = MAX_OVERLAP,
+    balance: Names = (),
+    per_cell: PositiveInt | None = None,
+    seed: Count = 0,
+    detokenise: bool = False,
+    keep_duplicates: bool = False,
+    sections: Literal["with-titles", "without-titles", "read"] | None = None,
+) -> PreparationResult:
+    """Prepare texts for a study: prompts, lengths, copies, duplicates and balance.
+
+    Parameters
+    ----------
+    texts : Study, path, DataFrame, list of dicts or of documents, or a list of paths
+        Articles or texts; several files become one study.
+    prompt : {"first-sentence", "headline", "headline+first-sentence", "start"}, optional
+        Part of an article that becomes the prompt; the rest is the human continuation.
+    start : str
+        For prompt start: words that texts begin with, such as 'Once upon a time'.
+    words : str
+        LEAST-MOST or LEAST-: cut at the first sentence end from LEAST words on; drop others.
+    priming : Study, path, DataFrame, or list of dicts or documents, optional
+        Priming texts; texts that copy one are dropped.
+    overlap : float, default 0.8
+        Share of a text's words that makes it a copy.
+    balance : str or sequence of str
+        Meta fields, comma-separated, whose combinations get equally many texts.
+    per_cell : int, optional
+        Texts per combination (default: those of the smallest).
+    seed : int, default 0
+        Seed of the balanced draw.
+    detokenise : bool, default False
+        Remove the spaces that a tokenizer put around punctuation.
+    keep_duplicates : bool, default False
+        Keep texts that are equal to another.
+    sections : {"with-titles", "without-titles", "read"}, optional
+        Mark sections for a model, with or without their titles, or read them back.
+
+    Returns
+    -------
+    PreparationResult
+        How many texts were read, dropped for each reason, and kept; ``.study`` has those that were kept.
+
+    Raises
+    ------
+    ParameterError
+        If an option needs another one that is not given.
+    FinecombError
+        If there are no texts, or two texts have the same ID.
+
+    Examples
+    --------
+    >>> from finecomb.api.corpora import prepare
+    >>> result = prepare([{"id": "a", "text": "One lake ."}, {"id": "b", "text": "One lake ."}], detokenise=True)
+    >>> result.find(what="texts kept").texts, result.dropped
+    (1, {'b': 'the same text as another'})
+    >>> next(result.study.iter_documents()).text
+    'One lake.'
+    """
+    if priming is None and overlap != MAX_OVERLAP:
+        raise ParameterError(
+            f"{param('overlap')} means nothing without {param('priming')}; name the priming texts or leave it out",
+            parameter="overlap",
+        )
+    documents = _documents_of(texts)
+    fields = as_names(balance)
+    preparation = Preparation(
+        detokenise=detokenise,
+        prompt=prompt,
+        start=start,
+        sections=sections,
+        rule=LengthRule.parse(words) if words else None,
+        priming=Priming(() if priming is None else tuple(_documents_of(priming))),
+        most_overlap=overlap,
+        balance=fields,
+        per_cell=per_cell,
+        seed=seed,
+        duplicates=keep_duplicates,
+    )
+    return PreparationResult(prepare_documents(documents, preparation), len(documents), fields)
+
+
+def _documents_of(texts: Any) -> list[Document]:
+    """Return the documents of one corpus or of several, or documents as they are."""
+    if isinstance(texts, list | tuple) and all(isinstance(text, Document) for text in texts):
+        return list(texts)
+    return [document for corpus in _members(texts) for document in _document_source(corpus).read()]

@@ -74,7 +74,7 @@ COMMANDS = (
         "prepare",
         "prepare",
         Panel.START,
-        "Make texts ready for a study: prompts, lengths, copies, duplicates, balance. Every text dropped is counted.",
+        "Prepare texts for a study: prompts, lengths, copies, duplicates and balance.",
     ),
     CommandRow("formats", "studies", Panel.START, "Every format that can be read or written."),
     CommandRow(

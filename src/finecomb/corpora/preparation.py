@@ -14,7 +14,9 @@ from typing import Literal
 
 from finecomb.core.errors import FinecombError, ParameterError, did_you_mean, param
 from finecomb.core.records import Document
+from finecomb.core.results import Table
 from finecomb.core.sentences import sentences
+from finecomb.core.study import Study
 from finecomb.core.text_hash import text_hash
 from finecomb.corpora.detokenisation import detokenise
 from finecomb.corpora.generation.lengths import LengthRule
@@ -64,6 +66,29 @@ class PreparedTexts:
     cells: dict[tuple[str, ...], int] = field(default_factory=dict)
     """Texts of each combination of the balanced fields."""
     notes: tuple[str, ...] = ()
+
+
+class PreparationResult(Table):
+    """How many texts were read, dropped for each reason, and kept: the result of `finecomb.prepare`."""
+
+    def __init__(self, prepared: PreparedTexts, read_count: int, fields: Sequence[str] = ()) -> None:
+        rows: list[dict[str, object]] = [{"what": "texts read", "texts": read_count}]
+        rows += [{"what": f"dropped: {reason}", "texts": texts} for reason, texts in prepared.dropped.most_common()]
+        rows.append({"what": "texts kept", "texts": len(prepared.documents)})
+        cells = [
+            f"{', '.join(f'{name} {value}' for name, value in zip(fields, cell, strict=True))}: {texts}"
+            for cell, texts in prepared.cells.items()
+        ]
+        super().__init__(rows, title="What became of the texts", notes=[*prepared.notes, *cells])
+        self.documents = prepared.documents
+        """The texts that were kept."""
+        self.dropped = dict(prepared.reasons)
+        """Reasons by the IDs of the texts that were dropped."""
+
+    @property
+    def study(self) -> Study:
+        """A study of the texts that were kept."""
+        return Study.from_items(self.documents)
 
 
 class DroppedTextError(Exception):
