@@ -12,7 +12,7 @@ import pytest
 
 import finecomb as fc
 from finecomb.annotators.llm.blocking import RunInterrupted
-from finecomb.api.corpora import GeneratedTexts, generate
+from finecomb.api.generation import GeneratedTexts, generate
 from finecomb.core.errors import FinecombError
 from tests.annotators.llm.scripted_server import ScriptedAnswer, ScriptedServer
 from tests.api.test_annotators import assert_short, printed

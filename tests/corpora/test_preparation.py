@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, flag_style
 from finecomb.core.records import Document, Segment
 from finecomb.corpora.generation.lengths import LengthRule
 from finecomb.corpora.generation.priming import Priming
@@ -113,8 +113,9 @@ def test_sections_are_marked_and_read_back() -> None:
     ],
 )
 def test_options_that_do_not_fit_are_refused(preparation: Preparation, message: str) -> None:
-    with pytest.raises(FinecombError, match=message):
+    with pytest.raises(FinecombError) as error:
         prepare([article(1)], preparation)
+    assert message in error.value.text(flag_style)
 
 
 def test_no_texts_and_two_of_one_name_are_refused() -> None:

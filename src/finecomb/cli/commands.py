@@ -74,7 +74,7 @@ COMMANDS = (
         "prepare",
         "prepare",
         Panel.START,
-        "Make texts ready for a study: prompts, lengths, copies, duplicates, balance. Every text dropped is counted.",
+        "Prepare texts for a study: prompts, lengths, copies, duplicates and balance.",
     ),
     CommandRow("formats", "studies", Panel.START, "List every format that can be read or written."),
     CommandRow(
@@ -192,13 +192,13 @@ COMMANDS = (
         "stress",
         "stress",
         Panel.TRUST,
-        "Does your metric notice? Texts are damaged in known ways and scored against their references.",
+        "Damage texts in known ways and measure how far each metric falls.",
     ),
     CommandRow(
         "criticize",
         "criticize",
         Panel.JUDGE,
-        "Structure that no single reader sees: do sections, references, topics come together as in real text?",
+        "Compare the structure of generated texts with that of real ones: sections, references, topics.",
     ),
     CommandRow(
         "measure",

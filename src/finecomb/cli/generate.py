@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from finecomb.annotators.llm.blocking import RunInterrupted
-from finecomb.api.corpora import generate as fc_generate
+from finecomb.api.generation import generate as fc_generate
 from finecomb.cli.annotate import print_messages
 from finecomb.cli.derived import ApiCall, from_api
 from finecomb.cli.shared import (

@@ -15,8 +15,9 @@ from rich.text import Text
 from finecomb import formats
 from finecomb.cli.commands import app as app
 from finecomb.cli.output import OUTPUT
-from finecomb.core.errors import ParameterNote, flag_style
+from finecomb.core.errors import flag_style
 from finecomb.core.estimate import Finding
+from finecomb.core.notes import Note
 from finecomb.core.palette import label_styles
 from finecomb.core.phase_names import parse_phases as parse_phases
 from finecomb.core.protocol import Protocol
@@ -93,8 +94,12 @@ def read(path: Path, from_: str = "") -> Study:
 
 def print_note(line: str) -> None:
     """A note for people, on standard error."""
-    words = line.text(flag_style) if isinstance(line, ParameterNote) else line
-    err.print(Text(f"note: {words}", "dim"), soft_wrap=True)
+    err.print(Text(f"note: {with_flags(line)}", "dim"), soft_wrap=True)
+
+
+def with_flags(note: str) -> str:
+    """Return a note with the parameters that it names as flags."""
+    return note.text(flag_style) if isinstance(note, Note) else note
 
 
 def print_notes(lines: Iterable[str]) -> None:

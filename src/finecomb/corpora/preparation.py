@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.errors import FinecombError, ParameterError, did_you_mean, param
 from finecomb.core.records import Document
+from finecomb.core.results import Table
 from finecomb.core.sentences import sentences
+from finecomb.core.study import Study
 from finecomb.core.text_hash import text_hash
 from finecomb.corpora.detokenisation import detokenise
 from finecomb.corpora.generation.lengths import LengthRule
@@ -25,6 +27,7 @@ PromptKind = Literal["first-sentence", "headline", "headline+first-sentence", "s
 HUMAN = "human"
 """What the model of a text by people is called."""
 DUPLICATE = "the same text as another"
+_START_EXAMPLE = "'Once upon a time'"
 NOT_DRAWN = "not drawn: its cell has enough texts"
 
 
@@ -65,6 +68,29 @@ class PreparedTexts:
     notes: tuple[str, ...] = ()
 
 
+class PreparationResult(Table):
+    """How many texts were read, dropped for each reason, and kept: the result of `finecomb.prepare`."""
+
+    def __init__(self, prepared: PreparedTexts, read_count: int, fields: Sequence[str] = ()) -> None:
+        rows: list[dict[str, object]] = [{"what": "texts read", "texts": read_count}]
+        rows += [{"what": f"dropped: {reason}", "texts": texts} for reason, texts in prepared.dropped.most_common()]
+        rows.append({"what": "texts kept", "texts": len(prepared.documents)})
+        cells = [
+            f"{', '.join(f'{name} {value}' for name, value in zip(fields, cell, strict=True))}: {texts}"
+            for cell, texts in prepared.cells.items()
+        ]
+        super().__init__(rows, title="What became of the texts", notes=[*prepared.notes, *cells])
+        self.documents = prepared.documents
+        """The texts that were kept."""
+        self.dropped = dict(prepared.reasons)
+        """Reasons by the IDs of the texts that were dropped."""
+
+    @property
+    def study(self) -> Study:
+        """A study of the texts that were kept."""
+        return Study.from_items(self.documents)
+
+
 class DroppedTextError(Exception):
     """A text is left out, for the reason given."""
 
@@ -99,15 +125,25 @@ def prepare(documents: Iterable[Document], preparation: Preparation) -> Prepared
 
 def _check_preparation(preparation: Preparation) -> None:
     if preparation.prompt == "start" and not preparation.start.strip():
-        raise FinecombError("--prompt start: say with which words the texts begin: --start 'Once upon a time'")
+        raise ParameterError(
+            f"{param('prompt', 'start')}: say with which words the texts begin: {param('start', _START_EXAMPLE)}",
+            parameter="start",
+        )
     if preparation.start and preparation.prompt != "start":
-        raise FinecombError("--start means nothing without --prompt start; leave it out")
+        raise ParameterError(
+            f"{param('start')} means nothing without {param('prompt', 'start')}; leave it out", parameter="start"
+        )
     if preparation.per_cell is not None and not preparation.balance:
-        raise FinecombError(
-            "--per-cell means nothing without --balance; say over which fields, e.g. --balance topic,model"
+        raise ParameterError(
+            f"{param('per_cell')} means nothing without {param('balance')}; say over which fields, "
+            f"e.g. {param('balance', 'topic,model')}",
+            parameter="per_cell",
         )
     if preparation.sections in ("with-titles", "without-titles") and (preparation.prompt or preparation.rule):
-        raise FinecombError("--sections marks whole texts; leave out --prompt and --words")
+        raise ParameterError(
+            f"{param('sections')} marks whole texts; leave out {param('prompt')} and {param('words')}",
+            parameter="sections",
+        )
 
 
 def _check_ids(documents: Sequence[Document]) -> None:
@@ -263,7 +299,9 @@ def draw_balanced(
     names = dict.fromkeys(name for document in documents for name in document.meta)
     for name in fields:
         if name not in names:
-            raise FinecombError(f"--balance {name}: no text has it in its meta{did_you_mean(name, names)}")
+            raise ParameterError(
+                f"{param('balance', name)}: no text has it in its meta{did_you_mean(name, names)}", parameter="balance"
+            )
     by_cell: dict[tuple[str, ...], list[str]] = {}
     for document in documents:
         by_cell.setdefault(tuple(str(document.meta.get(name)) for name in fields), []).append(document.id)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from finecomb import formats, protocols
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, flag_style
 from finecomb.core.records import ONBOARDING_PHASES, Annotation, Annotator, Document, Mark, Offer, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import StudyItem
@@ -61,8 +61,9 @@ def test_labels_come_from_the_protocol_that_is_asked_for(kept: Path) -> None:
     assert detector(kept, label="incon")(document).marks[0].label == "incon"
     untyped = detector(kept, "accuracy")(document).marks[0]
     assert (untyped.label, untyped.label_votes) == (None, {"no type": 1})
-    with pytest.raises(FinecombError, match="--label scen: is not in protocol snac@2; did you mean 'scene'"):
+    with pytest.raises(FinecombError) as error:
         detector(kept, label="scen")
+    assert error.value.text(flag_style) == "--label scen: is not in protocol snac@2; did you mean 'scene'?"
 
 
 def test_a_text_without_structure_is_left_out_with_the_reason(kept: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from finecomb.annotators.coreference.resolver import resolve_coreference
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, flag_style
 from finecomb.core.records import Document
 from finecomb.corpora.critics import load, save
 from finecomb.corpora.critics.coreference import Coreference, _load_resolver
@@ -49,8 +49,9 @@ def test_a_function_that_a_folder_names_is_not_imported(tmp_path: Path, monkeypa
     monkeypatch.syspath_prepend(str(tmp_path))
     for name in ("os:system", "trap:anything"):
         edit(folder, function=name)
-        with pytest.raises(FinecombError, match=f"names '{name}' as its code.*--code {name}"):
+        with pytest.raises(FinecombError, match=f"names '{name}' as its code.*code={name}") as error:
             load(folder)
+        assert error.value.text(flag_style).endswith(f"say --code {name}")
     assert "trap" not in sys.modules
 
 

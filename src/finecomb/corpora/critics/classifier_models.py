@@ -110,7 +110,7 @@ class Transformer:
             model.train()
             for rows in track(batches, f"fine-tuning {name}", len(batches)):
                 targets = torch.tensor([index[labels[at]] for at in rows])
-                model(**_tokenise_batch(tokenizer, [texts[at] for at in rows]), labels=targets).fold_loss.backward()
+                model(**_tokenise_batch(tokenizer, [texts[at] for at in rows]), labels=targets).loss.backward()
                 optimiser.step()
                 optimiser.zero_grad()
         return cls(name, classes, {key: value.numpy() for key, value in model.state_dict().items()})

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from finecomb.annotators.detectors.base import Factory, detector_signature
-from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.errors import FinecombError, ParameterError, did_you_mean, flag_style, param
 from finecomb.core.options import option
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, Exclusion, Mark, Unit
@@ -44,7 +44,10 @@ class CriticDetectorOptions:
 
     def __post_init__(self) -> None:
         if not 0 <= self.threshold <= 1:
-            raise FinecombError(f"--threshold {self.threshold:g}: how sure to be is a number from 0 to 1")
+            raise ParameterError(
+                f"{param('threshold', f'{self.threshold:g}')}: how sure to be is a number from 0 to 1",
+                parameter="threshold",
+            )
 
 
 class CriticDetector:
@@ -64,15 +67,14 @@ class CriticDetector:
 
         if options.weights is None:
             raise FinecombError(
-                f"--detector {DETECTOR_NAME}: needs a fitted critic; `finecomb criticize REAL GENERATED --save "
-                "FOLDER`, then "
-                "--weights FOLDER"
+                f"{param('detector', DETECTOR_NAME)}: needs a fitted critic; `finecomb criticize REAL GENERATED "
+                f"{param('save', 'FOLDER')}`, then {param('weights', 'FOLDER')}"
             )
         critic = load(options.weights, options.code)
         if not critic.usual_surprises:
             raise FinecombError(
                 f"{options.weights}: does not say how surprising people's own texts are, so nothing can be called "
-                "unusual; save it again with `finecomb criticize REAL GENERATED --save`"
+                f"unusual; save it again with `finecomb criticize REAL GENERATED {param('save')}`"
             )
         _check_threshold(options.threshold, len(critic.usual_surprises))
         return cls(protocol, critic, options)
@@ -87,7 +89,7 @@ class CriticDetector:
         try:
             found = find_surprises(self.critic, document)
         except ProjectionError as error:
-            left_out = Exclusion(by=self.annotator_id, reason=str(error))
+            left_out = Exclusion(by=self.annotator_id, reason=error.text(flag_style))
             return Annotation(**about, protocol=self.protocol.id, status="excluded", excluded=left_out)
         certainties = (1 - conformal_p_values(self.critic, [surprise.nats for surprise in found])).tolist()
         pairs = list(zip(found, certainties, strict=True))
@@ -124,9 +126,10 @@ def _check_threshold(threshold: float, real_spans: int) -> None:
     """Refuse to be surer than so many spans of real texts allow, as nothing would ever be marked."""
     most = real_spans / (1 + real_spans)
     if threshold > most:
-        raise FinecombError(
-            f"--threshold {threshold:g}: the critic knows {real_spans} spans of real texts, which make it at most "
-            f"{most:.3f} sure; lower it, or save the critic again with more real documents"
+        raise ParameterError(
+            f"{param('threshold', f'{threshold:g}')}: the critic knows {real_spans} spans of real texts, which make it "
+            f"at most {most:.3f} sure; lower it, or save the critic again with more real documents",
+            parameter="threshold",
         )
 
 
@@ -134,7 +137,10 @@ def _choose_label(protocol: Protocol, critic: str, wanted: str) -> str | None:
     """The label that is asked for, or the first usual one that the protocol has; None where it has none of them."""
     if wanted and not protocol.has_label(wanted):
         names = [label.name for label in protocol.labels]
-        raise FinecombError(f"--label {wanted}: is not in protocol {protocol.id}{did_you_mean(wanted, names)}")
+        raise ParameterError(
+            f"{param('label', wanted)}: is not in protocol {protocol.id}{did_you_mean(wanted, names)}",
+            parameter="label",
+        )
     return wanted or next(
         (label for label in DEFAULT_LABELS_BY_CRITIC.get(critic, ()) if protocol.has_label(label)), None
     )

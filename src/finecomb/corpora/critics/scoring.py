@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from finecomb.core import frames
-from finecomb.core.errors import FinecombError, shorten
+from finecomb.core.errors import FinecombError, flag_style, shorten
 from finecomb.core.records import Document
 from finecomb.corpora.critics.base import STATISTICS, Critic, CriticScores, DroppedDocument, Statistic
 from finecomb.corpora.critics.posteriors import Floats, Posterior, Z
@@ -154,7 +154,7 @@ class DocumentScoring:
                 raise posterior
             terms = _require_finite(STATISTICS[self.statistic](self.critic, posterior), self.statistic)
         except ProjectionError as error:
-            return _problem_row(document.id, str(error))
+            return _problem_row(document.id, error.text(flag_style))  # reasons are data, the same for every client
         length = len(terms) if self.critic.discrete else word_count(document.text)
         group = str(document.meta.get(self.cluster, f"document {document.id}")) if self.cluster else None
         return (

@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, flag_style, param
 from finecomb.core.records import Document
 from finecomb.corpora.critics import sections_tables
 from finecomb.corpora.critics.base import CriticScores, DroppedDocument, Ints, PriorCritic
@@ -89,7 +89,9 @@ class SectionOptions:
         if not document.text.strip():
             raise ProjectionError("is empty")
         if not self.split:
-            raise ProjectionError("has no segments; say what stands between its sections with --set split=TEXT")
+            raise ProjectionError(
+                f"has no segments; say what stands between its sections with {param('set_', 'split=TEXT')}"
+            )
         texts = document.text.split(self.split)
         starts = itertools.accumulate((len(text) + len(self.split) for text in texts[:-1]), initial=0)
         return [
@@ -313,7 +315,9 @@ def _read_sections(real: Sequence[Document], choices: SectionOptions) -> tuple[C
     cut = [(document, _sections_or_reason(document, choices)) for document in real]
     readable = [(document, sections) for document, sections in cut if isinstance(sections, list)]
     unused = tuple(
-        DroppedDocument(document.id, str(reason)) for document, reason in cut if isinstance(reason, ProjectionError)
+        DroppedDocument(document.id, reason.text(flag_style))  # reasons are data, the same for every client
+        for document, reason in cut
+        if isinstance(reason, ProjectionError)
     )
     if len(readable) < 2:
         example = f"; {unused[0].id!r} {unused[0].why}" if unused else ""
@@ -328,7 +332,7 @@ def _frequent_types(titles: Iterable[Sequence[str]], min_count: int, classifier:
     if len(common) < 2 and not classifier.startswith("transformer:"):
         raise FinecombError(
             f"{len(common)} section types have {min_count} sections or more, and a classifier needs two; lower it with "
-            "--set min_count=N, or give documents whose segments have titles"
+            f"{param('set_', 'min_count=N')}, or give documents whose segments have titles"
         )
     return common
 

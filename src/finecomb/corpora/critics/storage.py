@@ -15,7 +15,7 @@ from typing import Any, get_type_hints
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
-from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.errors import FinecombError, ParameterError, did_you_mean, param
 from finecomb.core.moved_modules import current_location
 from finecomb.corpora.critics.base import Critic
 from finecomb.version import __version__
@@ -34,7 +34,10 @@ def critic_class(name: str) -> type[Critic]:
     """The critic called `name`, one of the shipped ones or `module:Class`."""
     kind = import_attribute(CRITICS.get(name, name), name)
     if not (inspect.isclass(kind) and issubclass(kind, Critic)):
-        raise FinecombError(f"--critic {name}: is no critic; a critic is a subclass of finecomb.corpora.critics.Critic")
+        raise ParameterError(
+            f"{param('critic', name)}: is no critic; a critic is a subclass of finecomb.corpora.critics.Critic",
+            parameter="critic",
+        )
     return kind
 
 
@@ -51,9 +54,13 @@ def import_attribute(place: str, name: str) -> Any:
         current_module, current_name = current_location(module, attribute)
         return getattr(importlib.import_module(current_module), current_name)
     except ModuleNotFoundError as error:
-        raise FinecombError(f"--critic {name}: there is no module {error.name!r} here or installed") from None
+        raise ParameterError(
+            f"{param('critic', name)}: there is no module {error.name!r} here or installed", parameter="critic"
+        ) from None
     except AttributeError:
-        raise FinecombError(f"--critic {name}: {module} has nothing called {attribute!r}") from None
+        raise ParameterError(
+            f"{param('critic', name)}: {module} has nothing called {attribute!r}", parameter="critic"
+        ) from None
 
 
 def option_names(fit: Callable[..., Any]) -> list[str]:
@@ -124,6 +131,8 @@ def load(folder: Path, code: Collection[str] = ()) -> Critic:
         object.__setattr__(critic, "fitted_on", frozenset(map(str, head.get("fitted_on", ()))))  # critics may be frozen
         object.__setattr__(critic, "usual_surprises", tuple(map(float, head.get("usual_surprises", ()))))
         return critic
+    except FinecombError:
+        raise  # a ParameterError is a ValueError too
     except (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
         raise FinecombError(f"{folder}: holds no fitted critic that can be read ({error}); fit it again") from None
 
@@ -152,7 +161,7 @@ def _reject_unlisted_code(names: Iterable[str], allowed: Collection[str], folder
         if name not in allowed:
             raise FinecombError(
                 f"{folder}: names {name!r} as its code, and a folder's word is not enough to run it; if that is code "
-                f"of yours, say --code {name}"
+                f"of yours, say {param('code', name)}"
             )
 
 

@@ -232,7 +232,7 @@ def _load_surprisal_model(model: str) -> Callable[[str], tuple[float, int, int]]
         if count < 1:
             return 0.0, 0, 0
         with torch.no_grad():
-            loss = float(network(**inputs, labels=inputs["input_ids"]).fold_loss)
+            loss = float(network(**inputs, labels=inputs["input_ids"]).loss)
         read = tokenizer.decode(inputs["input_ids"][0], skip_special_tokens=True)
         return loss * count, count, len(tokens.words(read))
 

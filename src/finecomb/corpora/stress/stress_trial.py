@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from rapidfuzz.distance import Levenshtein
 from scipy import stats
 
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, ParameterError, did_you_mean, param
 from finecomb.core.estimate import Finding, Signature
+from finecomb.core.notes import Note
 from finecomb.core.records import Document
 from finecomb.core.results import Findings
 from finecomb.corpora.stress.corruptions import CORRUPTIONS, Neighbours
@@ -63,6 +64,44 @@ class StressTable:
     """How many metrics failed and have no rows."""
 
 
+class MetricFalls(Findings):
+    """How far each metric falls on each corruption: the result of `finecomb.stress`."""
+
+    def __init__(self, table: StressTable, notes: Iterable[str] = (), reused_scores: int = 0) -> None:
+        super().__init__(table.falls, (*notes, *table.notes), title="How far each metric falls when a text is damaged")
+        self.ranks = Findings(table.ranks, title="Rank correlation of damage done and fall seen")
+        """By metric: rank correlation of damage done and fall seen."""
+        self.failed = table.failed
+        """How many metrics failed and have no rows; the notes give the reasons."""
+        self.reused_scores = reused_scores
+        """How many scores came from an earlier run that was interrupted."""
+
+
+def exclusion_notes(
+    documents: Sequence[Document], pairs: Sequence[StressPair], corruptions: Sequence[str], metrics: Sequence[Metric]
+) -> list[str]:
+    """Return what was left out of a trial, and why."""
+    notes = []
+    bare = sum(not document.references for document in documents)
+    if bare and any(metric.needs_references for metric in metrics):
+        texts = f"{bare:,} text{'' if bare == 1 else 's'}"
+        notes.append(f"{texts} without references: not scored by metrics that compare with them")
+    if HUMAN in corruptions and not any(pair.corruption == HUMAN for pair in pairs):
+        notes.append("no human ceiling: it needs texts with two references or more")
+    return notes
+
+
+def check_corruptions(names: Sequence[str]) -> list[str]:
+    """Return the corruptions that are asked for; all, and a human text as ceiling, where none is named."""
+    known = [*CORRUPTIONS, HUMAN]
+    for name in names:
+        if name not in known:
+            raise ParameterError(
+                f"{param('corruption', name)}: unknown{did_you_mean(name, known)}", parameter="corruption"
+            )
+    return list(names) or known
+
+
 def corrupt_documents(documents: Sequence[Document], corruptions: Iterable[str], seed: int) -> list[StressPair]:
     """Every document damaged in every way that applies; how depends on its id, the seed and what it borrows."""
     neighbours = Neighbours.from_documents(documents)
@@ -109,17 +148,18 @@ def run_stress_trial(
     draws: int = 1000,
     seed: int = 0,
     spread: Executor | None = None,
+    watch: Callable[[Sequence[Metric]], Iterable[Metric]] = iter,
 ) -> StressTable:
     """How far each metric falls on each corruption, with intervals over documents; scores are made as `spread` says.
 
     A metric that fails has a note and no rows; what the others found is kept. It is an error if all fail. A text that a
-    metric fails at is left out of its rows, with a note.
+    metric fails at is left out of its rows, with a note. `watch` passes the metrics on, e.g. to show progress.
     """
     falls, ranks = Findings(), Findings()
     notes: list[str] = []
     spread = spread or Executor()
     failures: list[FinecombError] = []
-    for metric in metrics:
+    for metric in watch(metrics):
         usable = [pair for pair in pairs if pair.whole.references or not metric.needs_references]
         try:
             if metric.of_corpus:
@@ -134,7 +174,7 @@ def run_stress_trial(
             result = _score_pairs(metric, usable, spread)
         except FinecombError as error:
             failures.append(error)
-            notes.append(f"{error}; it has no rows")
+            notes.append(Note(f"{error.args[0]}; it has no rows"))
             continue
         whole, damaged = result.whole, result.damaged
         notes += [*result.notes, *_missing_score_notes(metric, usable, np.isfinite(whole) & np.isfinite(damaged))]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, flag_style
 from finecomb.reporting.figures.validation_charts import apply_theme, recolour_for_dark, save_chart
 from finecomb.reporting.page_shell import render_page
 from finecomb.reporting.reproduce.exhibits import Exhibit, ExhibitRow, PaperStudy, Rendering
@@ -52,7 +52,7 @@ def make_exhibits(
         try:
             rendering = exhibit.make(study)
         except FinecombError as error:
-            yield ExhibitOutcome(exhibit, None, str(error))
+            yield ExhibitOutcome(exhibit, None, error.text(flag_style))
             continue
         rows = printed_rows(exhibit.paper, exhibit.number) if with_printed else {}
         yield ExhibitOutcome(exhibit, rendering, cells=tuple(compare_with_printed(rendering.table, rows)))

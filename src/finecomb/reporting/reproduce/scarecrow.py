@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from finecomb.core.errors import param
 from finecomb.core.estimate import Finding
 from finecomb.reporting.figures import paper_charts
 from finecomb.reporting.reproduce.annotated_examples import build_examples
@@ -357,7 +358,8 @@ AUDIT_MEASURES = {
 
 def figure_16(study: PaperStudy) -> Rendering:
     """Marks per text, the share that an audit confirms, and what is left: by kind, machine beside human."""
-    require(study.audit is not None, "needs an audit of the marks: --audit STUDY, made with `measure --audit-sample`")
+    made_with = f"made with `measure {param('audit_sample')}`"
+    require(study.audit is not None, f"needs an audit of the marks: {param('audit', 'STUDY')}, {made_with}")
     assert study.audit is not None
     part, by = _filtered_view(study, equal=False, readers=False), _model_grouping(study)
     findings = _label_findings(measure(part, ["count"], by, **study.resampling_options))

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from finecomb.collection.pay import compute_earnings, cost
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, flag_style, param
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.frames import meta_entry
 from finecomb.core.palette import UNLABELLED_SLOT, LabelStyle, label_styles
@@ -157,7 +157,8 @@ def _try_figure(
         figure = make(made_from, systems)
         return figure and _explain_empty_plot(figure)
     except FinecombError as error:
-        notes.append(f"{make.__name__.strip('_').capitalize()}: this figure could not be made: {error}")
+        reason = error.text(flag_style)  # notes are part of the page, which names commands
+        notes.append(f"{make.__name__.strip('_').capitalize()}: this figure could not be made: {reason}")
         return None
 
 
@@ -473,7 +474,7 @@ def _judges_figure(made_from: ReportSource, systems: Mapping[str, Estimate]) -> 
     if not machines:
         return None
     if made_from.gold is None and not set(_counted_annotator_kinds(made_from)) & set(HUMAN_KINDS):
-        raise FinecombError("nobody but machines has read these texts; name a gold standard with --against")
+        raise FinecombError(f"nobody but machines has read these texts; name a gold standard with {param('against')}")
     standard = made_from.gold or gold(made_from.view).study
     scores = score(standard, study, match="optimal", by=(), judges=machines, draws=made_from.draws, seed=made_from.seed)
     rows = [row for row in scores.rows if row.columns.get("label") == ANY]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, param
 from finecomb.core.estimate import Estimate, Signature
 from finecomb.reporting.figures.figure_model import DotFigure, DotRow, ReportFigure, TableFigure, TableRow, build_axis
 
@@ -48,10 +48,13 @@ def parse_external_table(name: str, text: str) -> ExternalTable:
         )
     except (ValueError, csv.Error) as error:
         raise FinecombError(
-            f"--with {name}: cannot be read ({error}); expected what --json or --table-out wrote"
+            f"{param('with_', name)}: cannot be read ({error}); "
+            f"expected what {param('json')} or {param('table_out')} wrote"
         ) from None
     if not rows:
-        raise FinecombError(f"--with {name}: has no rows; expected what --json printed or --table-out wrote")
+        raise FinecombError(
+            f"{param('with_', name)}: has no rows; expected what {param('json')} printed or {param('table_out')} wrote"
+        )
     return ExternalTable(name, text, tuple(rows), signature)
 
 

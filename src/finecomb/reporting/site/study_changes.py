@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, param
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.reporting.figures.figure_model import DotFigure, DotRow, build_axis
 from finecomb.reporting.site.report_content import RATE_UNIT, ReportSource, text_rates
@@ -28,7 +28,7 @@ def estimate_changes(before: ReportSource, after: ReportSource) -> list[Finding]
     Columns: system, label, before, after, p, p_adjusted (Holm over all rows) and texts.
     """
     if before.view.study.annotations.is_empty() or after.view.study.annotations.is_empty():
-        raise FinecombError("--compare: one of the two studies has no annotations to compare")
+        raise FinecombError(f"{param('compare')}: one of the two studies has no annotations to compare")
     rng = np.random.default_rng(after.seed)
     rows = list(_change_rows(before, after, rng))
     corrected = adjust_p_values(np.array([difference.p for _, difference in rows]))
