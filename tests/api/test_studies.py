@@ -227,9 +227,8 @@ def test_show_returns_what_the_command_prints(demo: Study, folder: Path, tmp_pat
     shown = api.show(demo, "harbour-c", annotator="truth", columns=60)
     words = ["show", str(folder), "harbour-c", "-a", "truth", "--columns", "60"]
     lines = [line.rstrip() for line in CliRunner().invoke(app, words).stdout.splitlines()]
-    end = next(
-        number for number, line in enumerate(lines) if line.startswith("GU1  Grammar")
-    )  # after the text comes the table of marks, which is as wide as the console
+    # after the text comes the table of marks, which is as wide as the console
+    end = next(number for number, line in enumerate(lines) if line.startswith("GU1  Grammar"))
     assert [line.rstrip() for line in str(shown).splitlines()][:end] == lines[:end]
     assert end > 10
     assert [row.id for row in shown.rows()] == [mark.id for mark in shown.annotations[0].marks]

@@ -63,10 +63,10 @@ def stats(study: StudyLike, *, by: Names = (), where: Values = (), drop: Values 
     study : Study, path, DataFrame or list of dicts
         The study to count. A path is read with :func:`read`.
     by : str or sequence of str
-        Document meta or annotator fields, comma-separated (default: model where documents have it).
+        Document meta or annotator fields, comma-separated (default: model, where present).
         ``none`` splits nothing.
     where : str or sequence of str
-        Condition on texts, annotators, annotations or marks, such as model=gpt2; may be repeated.
+        Condition on texts, annotators or marks, such as model=gpt2; may be repeated.
     drop : str or sequence of str
         Omit a label or group, or one severity of it (grammar-usage:1); may be repeated.
 
@@ -149,7 +149,7 @@ def select(
     study : Study, path, DataFrame or list of dicts
         The study to select from. A path is read with :func:`read`.
     where : str or sequence of str
-        Condition on texts, annotators, annotations or marks, such as model=gpt2; may be repeated.
+        Condition on texts, annotators or marks, such as model=gpt2; may be repeated.
     drop : str or sequence of str
         Omit a label or group, or one severity of it (grammar-usage:1); may be repeated.
     output : path, optional
@@ -242,9 +242,9 @@ def convert(
     corrected : bool, default False
         Write only the texts, with the corrections of marks applied.
     corrector : str
-        With corrected texts: the annotator who corrected them (default: gold, or the only annotator).
+        Annotator whose corrections are applied (default: gold, or the only annotator).
     where : str or sequence of str
-        Condition on texts, annotators, annotations or marks, such as model=gpt2; may be repeated.
+        Condition on texts, annotators or marks, such as model=gpt2; may be repeated.
     drop : str or sequence of str
         Omit a label or group, or one severity of it (grammar-usage:1); may be repeated.
     force : bool, default False
@@ -435,7 +435,7 @@ def new(
     from_ : str
         Format of the input, when it cannot be guessed.
     skip : str or sequence of str
-        Phases to omit: consent, survey, instructions, training or qualification; may be repeated.
+        Phases to omit: consent, survey, instructions, training, qualification (repeatable).
     design : path or Design, optional
         YAML file with the design: which people read what.
     mode : str
@@ -660,7 +660,7 @@ def show(
     columns : int, default 96
         Characters per line.
     where : str or sequence of str
-        Condition on texts, annotators, annotations or marks, such as model=gpt2; may be repeated.
+        Condition on texts, annotators or marks, such as model=gpt2; may be repeated.
     drop : str or sequence of str
         Omit a label or group, or one severity of it (grammar-usage:1); may be repeated.
 
