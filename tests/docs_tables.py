@@ -228,7 +228,9 @@ EXTENSIONS = (
         "server.researchers.routes:router",
         "tests/server/",
     ),
-    Extension("an export", "src/finecomb/formats/", "server.researchers.study_export:writable", "tests/formats/"),
+    Extension(
+        "an export", "src/finecomb/formats/", "server.researchers.study_export:writable_formats", "tests/formats/"
+    ),
     Extension("a command", "src/finecomb/cli/", "cli.commands:COMMANDS", "tests/cli/"),
 )
 

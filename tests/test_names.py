@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import finecomb
+from finecomb.cli.commands import COMMANDS
 
 ROOT = Path(finecomb.__file__).parent
 FILLERS = frozenset("found own each said seen made asked kept known shown told".split())
@@ -45,3 +46,41 @@ def test_locals_are_named_after_their_values(room: str) -> None:
     names = [(name, file, line) for file in sorted((ROOT / room).rglob("*.py")) for name, line in local_names(file)]
     fillers = [f"{file.relative_to(ROOT)}:{line}: {name}" for name, file, line in names if name in FILLERS]
     assert len(fillers) <= MOST * len(names), fillers
+
+
+PARTICIPLES = frozenset(
+    """begun broken built chosen done drawn found given gone held hidden kept known laid left lost made meant met paid
+    said seen sent shown sold spent spoken stood taken taught thought thrown told won worn written""".split()
+)
+"""Irregular participles; regular ones end in -ed."""
+PREPOSITIONS = frozenset(
+    """about above across after against along among apart around at before behind below beside between beyond by down
+    for from further in inside into most near of off on out over since still through to under up upon whom whose with
+    within without""".split()
+)
+NOT_PARTICIPLES = frozenset("embed feed need proceed read seed set speed split cut put finding string".split())
+"""Verbs and nouns that only look like participles."""
+
+
+def is_bare(name: str) -> bool:
+    """Return whether a function has one word for a name, and that is a participle or a preposition."""
+    word = name.strip("_")
+    if name.startswith("__") or "_" in word or word in NOT_PARTICIPLES:
+        return False
+    return word.endswith(("ed", "ing")) or word in PARTICIPLES or word in PREPOSITIONS
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_function_is_named_by_a_bare_participle(room: str) -> None:
+    bare = [
+        f"{file.relative_to(ROOT)}:{node.lineno}: {node.name}"
+        for file in sorted((ROOT / room).rglob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and is_bare(node.name)
+    ]
+    assert bare == []
+
+
+def test_no_public_function_hides_a_package() -> None:
+    packages = {path.name for path in ROOT.iterdir() if (path / "__init__.py").exists()}
+    assert packages & (set(finecomb.__all__) | {row.name for row in COMMANDS}) <= {"formats", "protocols"}

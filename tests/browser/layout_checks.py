@@ -8,7 +8,7 @@ _SHOWN = """
   const isShown = (each) => {
     const box = each.getBoundingClientRect();
     return box.width > 1 && box.height > 1 && each.checkVisibility({ visibilityProperty: true, opacityProperty: true })
-      && !each.closest(".vh, .skip, [inert], [aria-hidden=true]");
+      && !each.closest(".visually-hidden, .skip, [inert], [aria-hidden=true]");
   };
   const named = (each) => `<${each.localName} ${each.className?.baseVal ?? each.className}> ` +
     (each.innerText || each.value || each.ariaLabel || "").trim().slice(0, 40);
@@ -27,11 +27,11 @@ _CUT = f"""() => {{ {_SHOWN}
     return false;
   }};
   const isShort = (each) => each.scrollWidth > each.clientWidth + 1 &&
-    getComputedStyle(each).overflowX !== "visible" && !each.querySelector(".vh");
+    getComputedStyle(each).overflowX !== "visible" && !each.querySelector(".visually-hidden");
   // what lies over its neighbour, since nothing clips it
   const isOver = (each) => each.matches("td, th, dd, dt, li, p") && each.clientWidth > 0 &&
     each.scrollWidth > each.clientWidth + 2 && getComputedStyle(each).overflowX === "visible" &&
-    !each.closest("[data-scrolls]") && !each.querySelector(".vh, [data-flag]");
+    !each.closest("[data-scrolls]") && !each.querySelector(".visually-hidden, [data-flag]");
   const words = "a, button, label, summary, select, input, textarea, h1, h2, h3, th, td, dt, dd, p, li";
   const labels = "button, label, h1, h2, h3, th, [data-label], [data-label] *, .btn, .name";
   const isWanted = (each) => isCut(each) || isOver(each) || (each.matches(labels) && isShort(each));

@@ -211,7 +211,7 @@ class BrowserAnnotator:
         touch = self.page.context.new_cdp_session(self.page)
         point = {"x": (left + right) / 2, "y": top}
         touch.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [point]})
-        expect(self.page.locator(".overlay .sel").first).to_be_visible()
+        expect(self.page.locator(".overlay .selection-box").first).to_be_visible()
         touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
 
     # by keyboard

@@ -233,7 +233,7 @@ def _hover_over_marks(page: Page, server: Server) -> None:
     if _is_phone(page):
         return
     page.keyboard.press("Escape")
-    page.locator(".pc[data-mark*=' ']").last.hover()
+    page.locator(".piece[data-mark*=' ']").last.hover()
     expect(page.locator(".hover")).to_be_visible()
 
 
@@ -296,7 +296,7 @@ def _mark_text_with_data(page: Page, server: Server) -> None:
 
 def _finish_part(page: Page, server: Server) -> None:
     _join_study(page, server).click_finish()
-    expect(page.locator(".sofar")).to_be_visible()
+    expect(page.locator(".previous-parts")).to_be_visible()
 
 
 def _open_question(page: Page, server: Server) -> None:
@@ -370,8 +370,8 @@ def _open_admin_page(address: str, wait: str = "main") -> Visit:
 
 def _open_span_details(page: Page, server: Server) -> None:
     """A document with what people said about one place."""
-    _open_admin_page("documents/bakery-b", ".txt [data-at]")(page, server)
-    page.locator(".txt .heat").first.click()
+    _open_admin_page("documents/bakery-b", ".text-body [data-at]")(page, server)
+    page.locator(".text-body .depth").first.click()
 
 
 def _open_adjudication(page: Page, server: Server) -> None:
@@ -440,7 +440,7 @@ PAGE_STATES = (
     PageState("marking-lease-over", scarecrow_study, _answer_with_error("lease-over")),
     PageState("marking-two-tabs", scarecrow_study, _open_second_tab),
     PageState("reading-settings", scarecrow_study, _open_by_action("settings", "#set-language")),
-    PageState("texts", scarecrow_study, _open_by_action("texts", ".pop.texts")),
+    PageState("texts", scarecrow_study, _open_by_action("texts", ".popover.texts")),
     PageState("cannot-judge", scarecrow_study, _open_by_action("cannot", "#because")),
     PageState("no-errors", scarecrow_study, _open_by_action("finish", ".asking")),
     PageState("picking", scarecrow_study, _start_picking),
@@ -488,7 +488,7 @@ PAGE_STATES = (
     PageState("overview", demo_study_with_model, _open_admin_page("overview", ".figures"), True),
     PageState("design", demo_study_with_model, _open_admin_page("design", "h1"), True),
     PageState("documents", demo_study_with_model, _open_admin_page("documents", "a.doc"), True),
-    PageState("document", demo_study_with_model, _open_admin_page("documents/bakery-b", ".txt [data-at]"), True),
+    PageState("document", demo_study_with_model, _open_admin_page("documents/bakery-b", ".text-body [data-at]"), True),
     PageState("document-framed", demo_study_with_model, _open_span_details, True),
     PageState("annotators", demo_study_with_model, _open_admin_page("annotators", "table"), True),
     PageState("annotator", demo_study_with_model, _open_admin_page("annotators/reader-1", "h1"), True),
@@ -506,7 +506,7 @@ PAGE_STATES = (
     PageState("calibrate-unchecked", make_judge_study, _open_calibration, True),
     PageState("calibrate", make_judge_study, _run_calibration, True),
     PageState("overview-empty", empty_study, _open_admin_page("overview", "h1"), True),
-    PageState("document-empty", empty_study, _open_admin_page("documents/d1", ".txt"), True),
+    PageState("document-empty", empty_study, _open_admin_page("documents/d1", ".text-body"), True),
     PageState("annotators-empty", empty_study, _open_admin_page("annotators", "h1"), True),
 )
 

@@ -195,7 +195,7 @@ def test_a_text_is_adjudicated_by_keyboard(browser: Browser, server: Server, tmp
 def test_a_place_is_split_and_dragged_by_mouse(browser: Browser, server: Server) -> None:
     page = researcher(browser, server)
     opened(page)
-    page.locator("[data-place]").nth(2).click()
+    page.locator("[data-dispute]").nth(2).click()
     at(page, 3)
     page.get_by_role("button", name="Split in two").click()
     expect(page.locator("[data-gold]")).to_have_count(2)
@@ -224,7 +224,7 @@ def test_a_phone_can_decide_in_the_dark(browser: Browser, server: Server) -> Non
     )
     opened(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
-    page.locator("[data-place]").nth(2).tap()
+    page.locator("[data-dispute]").nth(2).tap()
     page.locator(f"[data-action=take-{number(page, '“Luis Prado added”')}]").tap()
     saved(page)
     page.get_by_role("button", name="End one word later").tap()
@@ -244,7 +244,7 @@ def test_two_researchers_hear_of_each_other(browser: Browser, server: Server) ->
     saved(other)
     page.keyboard.press("1")
     expect(page.get_by_role("alert").filter(has_text="decided about this place")).to_be_visible()
-    expect(page.locator("[data-place][aria-current=true]")).to_contain_text("no error")
+    expect(page.locator("[data-dispute][aria-current=true]")).to_contain_text("no error")
 
 
 @pytest.mark.long

@@ -101,9 +101,9 @@ def first_game(reader: BrowserAnnotator) -> None:
     mark(reader, "27", "number")
     take(reader, "Dana Okafor", "Pts")
     assert correction(reader) == "24"
-    expect(page.locator(".src")).to_contain_text("Okafor, Pts")
+    expect(page.locator(".answer-source")).to_contain_text("Okafor, Pts")
     expect(page.locator(".box .hit")).to_have_text("24")
-    expect(page.locator(".box .colhit")).to_have_text("Pts")
+    expect(page.locator(".box .taken-column")).to_have_text("Pts")
     page.locator("[data-text]").focus()
     page.keyboard.press("/")
     page.keyboard.type("okafor")
@@ -235,7 +235,7 @@ def test_the_researcher_sees_each_cell_fill(browser: Browser, tmp_path_factory: 
         visitor.click_action("start")
         visitor.page.wait_for_load_state("networkidle")
         page.reload()
-        expect(page.locator(".comb .working")).to_have_count(2, timeout=30_000)  # one of them explains the sign
+        expect(page.locator(".bars-row .working")).to_have_count(2, timeout=30_000)  # one of them explains the sign
         page.locator("td.cell button", has_text="0 of 2").click()
         expect(page.locator("[data-chosen] .people li")).to_have_count(1)
         assert axe_violations(page) == []

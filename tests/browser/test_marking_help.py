@@ -36,19 +36,19 @@ def test_a_thread_leads_to_the_earlier_words_in_the_labels_own_verb(browser: Bro
     reader.select_quote("fiftieth year")
     reader.click_label("self-contradiction")
     expect(page.locator("[data-question=antecedent]")).to_contain_text("This contradicts which earlier words?")
-    expect(page.locator("[data-thread]")).to_have_count(0)
+    expect(page.locator("[data-antecedent-line]")).to_have_count(0)
     reader.click_action("pick")
     expect(page.locator("[data-banner=pick]")).to_contain_text("that this contradicts")
     reader.select_quote("since 1911")
     reader.click_action("use")
-    thread = page.locator("[data-thread]").bounding_box()
+    thread = page.locator("[data-antecedent-line]").bounding_box()
     text = page.locator("[data-text]").bounding_box()
     assert thread
     assert text
     assert thread["width"] > 40
     assert thread["x"] > text["x"] - 30
-    expect(page.locator(".fl.open").first).to_have_attribute("data-flag", "SC contradicts this")
+    expect(page.locator(".piece-flag.open").first).to_have_attribute("data-flag", "SC contradicts this")
     page.keyboard.press("Escape")
     page.keyboard.press("Escape")
-    expect(page.locator("[data-thread]")).to_have_count(0)
+    expect(page.locator("[data-antecedent-line]")).to_have_count(0)
     reader.expect_no_errors()

@@ -60,9 +60,9 @@ def test_the_list_of_marks_stays_where_it_is(browser: Browser, scarecrow: Server
     reader.select_quote("fiftieth year")
     reader.click_label("self-contradiction")
     reader.press_keys("3", "Escape")
-    questions = page.locator("[data-place=questions] [data-question=severity]")
+    questions = page.locator("[data-questions-panel] [data-question=severity]")
     expect(questions).to_have_count(0)
-    expect(page.locator("[data-place=questions]")).to_contain_text("No mark is chosen.")
+    expect(page.locator("[data-questions-panel]")).to_contain_text("No mark is chosen.")
     place = first.bounding_box()
     first.locator("button").click()
     expect(questions).to_be_visible()
@@ -100,7 +100,7 @@ def test_a_tablet_has_everything_at_hand_from_the_start(
         reader.click_label("self-contradiction")
         expect(page.locator("[data-panel=mark] [data-action=add]")).to_be_in_viewport(ratio=1)
     middles = "(all) => all.map((e) => { const box = e.getBoundingClientRect(); return (box.left + box.right) / 2; })"
-    options, words = (page.locator(f"[data-question=severity] .seg > label{inner}") for inner in ("", " > span"))
+    options, words = (page.locator(f"[data-question=severity] .segmented > label{inner}") for inner in ("", " > span"))
     assert words.evaluate_all(middles) == pytest.approx(options.evaluate_all(middles), abs=1.5)
     page.locator("[data-tab=list]").click()
     expect(page.locator("[data-list=marks] button")).to_have_count(1)
@@ -144,7 +144,7 @@ def test_where_one_is_and_where_the_work_is_do_not_collide(browser: Browser, sca
     reader.select_quote("fiftieth year")
     reader.click_label("incoherent")
     expect(reader.page.locator("[data-state=offline]")).to_be_visible(timeout=20_000)
-    names = (".top .where > :last-child", ".top [data-state]")
+    names = (".top .progress-position > :last-child", ".top [data-state]")
     place, state = (reader.page.locator(name).bounding_box() for name in names)
     assert place
     assert state
@@ -161,7 +161,7 @@ def test_a_chosen_mark_stays_above_the_tray(browser: Browser, scarecrow: Server)
     page = reader.page
     above = """() => {
       const tray = document.querySelector("[data-tray=mark]")?.getBoundingClientRect().top;
-      const bars = [...document.querySelectorAll(".hd")].map((bar) => bar.getBoundingClientRect());
+      const bars = [...document.querySelectorAll(".edge-handle")].map((bar) => bar.getBoundingClientRect());
       return bars.length > 0 && bars.every(({ top, bottom }) => top > 56 && bottom + 8 < tray);
     }"""
     page.wait_for_function(above)
@@ -217,7 +217,7 @@ def test_a_score_stays_on_its_line_however_it_is_marked(browser: Browser, tmp_pa
         reader.select_quote(marked)
         reader.click_label("number")
         text_of = reader.page.locator("[data-part=text]")
-        expect(text_of.locator(".pc").first).to_be_visible()
+        expect(text_of.locator(".piece").first).to_be_visible()
         assert reader.page.evaluate(LINES_OF, "104-98 on")  # found at all
         lines = set()
         for width in range(240, 480, 4):

@@ -62,7 +62,7 @@ def test_turing_from_the_recruiting_link_to_the_code(browser: Browser, tmp_path:
         for _ in range(100):  # what the arm of the experiment has to practise on; a page may be gone at any moment
             if page.locator("[data-page=task]").count():
                 break
-            page.evaluate("document.querySelector('.asked input:enabled, [name^=guess-]:enabled')?.click()")
+            page.evaluate("document.querySelector('.question-list input:enabled, [name^=guess-]:enabled')?.click()")
             page.evaluate("document.querySelector('[data-action=continue]:enabled')?.click()")
             page.wait_for_timeout(300)
         for number in range(1, 6):
@@ -112,7 +112,7 @@ def test_accuracy_passed_and_not_passed(browser: Browser, tmp_path: Path) -> Non
         assert axe_violations(page) == []
         reader.answer_question("gender", "woman")
         reader.click_action("continue")  # leads to what is missing
-        expect(page.locator("[data-question=watch].wanted input").first).to_be_focused()
+        expect(page.locator("[data-question=watch].highlighted input").first).to_be_focused()
         page.reload()
         expect(page.locator("[data-question=gender] input[value=woman]")).to_be_checked(timeout=20_000)
         reader.answer_question("watch", "weekly")
@@ -307,7 +307,7 @@ def test_sections_are_verified_before_they_are_handed_in(browser: Browser, tmp_p
 
 LONG = "A sentence that goes on for a while. " * 8
 _SHOWN = """() => {
-  const [asked, foot] = [".wanted", ".foot"].map((each) => document.querySelector(each).getBoundingClientRect());
+  const [asked, foot] = [".highlighted", ".footer"].map((each) => document.querySelector(each).getBoundingClientRect());
   return asked.top >= 0 && asked.bottom <= foot.top;
 }"""
 

@@ -37,10 +37,10 @@ def test_a_failed_test_names_the_kinds_to_read_again_and_explains_points(browser
             expect(page.locator(f"[data-kind-again={label}]")).to_contain_text(titles[label])
         tasks = page.locator("[data-item]").evaluate_all("all => all.map((each) => each.dataset.item)")
         assert len(tasks) == len(set(tasks))  # an exercise with errors of several kinds was listed under each of them
-        parts = page.locator(".made-of .part-row")
+        parts = page.locator(".score-parts .part-row")
         assert protocol.qualification
         expect(parts).to_have_count(len(protocol.qualification.parts))
-        explained = page.locator(".made-of .part-say").all_inner_texts()
+        explained = page.locator(".score-parts .part-note").all_inner_texts()
         assert len(explained) == len(protocol.qualification.parts)
         assert all("points" in words for words in explained)
         page.locator("[data-kind-again=redundant] [data-action=define]").click()
@@ -56,7 +56,7 @@ def test_a_failed_test_names_the_kinds_to_read_again_and_explains_points(browser
 
 def marked_words(side: Locator) -> list[str]:
     """What is marked on one side, piece by piece, in the order of the text."""
-    return [words.strip() for words in side.locator(".pc").all_inner_texts()]
+    return [words.strip() for words in side.locator(".piece").all_inner_texts()]
 
 
 def test_own_marks_stand_beside_the_solution_after_a_training_text(browser: Browser, tmp_path: Path) -> None:

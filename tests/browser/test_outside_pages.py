@@ -45,6 +45,6 @@ def test_the_step_one_is_at_stands_out(browser: Browser, tmp_path: Path) -> None
     with serve_study(study, tmp_path / "study") as server:
         page = open_join_page(browser, server).page
         page.locator("[data-action=start]").click()
-        now = page.locator(".way [aria-current=step]")
+        now = page.locator(".step-list [aria-current=step]")
         expect(now).to_have_css("font-weight", "600", timeout=20_000)
-        expect(page.locator(".way li:not([aria-current])").first).to_have_css("font-weight", "400")
+        expect(page.locator(".step-list li:not([aria-current])").first).to_have_css("font-weight", "400")

@@ -22,14 +22,14 @@ def test_a_marked_text_is_printed_with_legend_and_severities(browser: Browser, s
     reader.wait_until_saved()
     page.emulate_media(media="print")
     assert page.locator(".sheet").evaluate("each => getComputedStyle(each).backgroundColor") == WHITE
-    piece = page.locator(".txt .pc").first
+    piece = page.locator(".text-body .piece").first
     assert piece.evaluate("each => getComputedStyle(each).printColorAdjust") == "exact"
     assert piece.evaluate("each => getComputedStyle(each).backgroundImage") != "none"
-    expect(page.locator(".pal .name:visible")).to_have_count(10)
+    expect(page.locator(".palette .name:visible")).to_have_count(10)
     (row,) = page.locator("[data-list=marks] button:visible").all()
     expect(row).to_contain_text("fiftieth year")
     expect(row.locator("[role=img]")).to_be_visible()
-    assert page.locator(".btn:visible, .form:visible, .foot:visible").count() == 0
+    assert page.locator(".btn:visible, .form:visible, .footer:visible").count() == 0
     page.emulate_media(media="screen")
     expect(page.locator("[data-action=finish]")).to_be_visible()
     reader.expect_no_errors()

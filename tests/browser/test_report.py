@@ -63,7 +63,7 @@ def test_marks_readers_and_replies_are_shown_and_hidden(report: Path, page: Page
     page.goto((report / "texts/1.html").as_uri())
     items = page.locator(".panel li")
     everything = items.count()
-    page.locator(".sc").first.click()
+    page.locator(".marked-piece").first.click()
     assert 0 < page.locator(".panel li:visible").count() < everything
     page.keyboard.press("Escape")
     page.get_by_label("judge-4").uncheck()
@@ -76,10 +76,10 @@ def test_marks_readers_and_replies_are_shown_and_hidden(report: Path, page: Page
 
 def test_texts_are_searched(report: Path, page: Page) -> None:
     page.goto((report / "texts.html").as_uri())
-    page.locator("#find").fill("harbour-a")
-    expect(page.locator("#left")).to_have_text("1 texts")
+    page.locator("#text-search").fill("harbour-a")
+    expect(page.locator("#text-count")).to_have_text("1 texts")
     expect(page.locator(".texts tr:visible")).to_have_count(2)
-    page.locator("#find").fill("")
+    page.locator("#text-search").fill("")
     expect(page.locator(".texts tr:visible")).to_have_count(17)
 
 

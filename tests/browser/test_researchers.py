@@ -61,7 +61,7 @@ def test_what_is_pointed_at_in_a_document_stays_where_it_is(running: tuple[Page,
     expect(page.locator("[data-action=adjudicate]")).to_be_visible(timeout=30_000)
     stage = page.locator(".stage").first
     before = stage.bounding_box()
-    page.locator(".txt [data-at]").first.hover()
+    page.locator(".text-body [data-at]").first.hover()
     assert stage.bounding_box() == before
     if bars.count():
         bars.last.hover()
@@ -102,7 +102,7 @@ def test_the_overview_leads_from_a_figure_to_the_text_that_moved_it_most(running
 def test_a_document_is_printed_with_its_bars_and_their_legend(running: tuple[Page, Server]) -> None:
     page, server = running
     page.goto(f"{server.address}/admin#/documents/bakery-b")
-    expect(page.locator(".txt .heat").first).to_be_visible(timeout=30_000)
+    expect(page.locator(".text-body .depth").first).to_be_visible(timeout=30_000)
     page.emulate_media(media="print", color_scheme="dark")
     assert (
         page.locator("article.card").evaluate("each => getComputedStyle(each).backgroundColor") == "rgb(255, 255, 255)"
@@ -160,7 +160,7 @@ def test_work_on_a_text_is_excluded_in_one_folded_place(running: tuple[Page, Ser
     page, server = running
     page.set_viewport_size({"width": 1440, "height": 900})
     page.goto(f"{server.address}/admin#/documents/bakery-b")
-    page.locator(".txt .heat").first.click(timeout=30_000)
+    page.locator(".text-body .depth").first.click(timeout=30_000)
     panel = page.locator("aside.side")
     expect(panel.get_by_role("button", name="Let go")).to_be_visible()
     expect(panel.get_by_role("button", name="Exclude")).to_have_count(0)

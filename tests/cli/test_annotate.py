@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from finecomb import formats
 from finecomb.cli import app
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, flag_style
 from finecomb.core.records import Document, ModelSettings, Settings
 from finecomb.protocols import load
 from tests.annotators.llm.scripted_server import ScriptedAnswer, ScriptedServer
@@ -107,14 +107,15 @@ def test_a_dry_run_sends_nothing_and_shows_the_cost(study: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--budget", "1"], "--budget needs --price"),
+        (["--budget", "1"], "--budget needs --price IN,OUT"),
         (["--price", "cheap"], "expected IN,OUT"),
-        (["--temperature", "9"], "--temperature"),
+        (["--temperature", "9"], "--temperature: "),
     ],
 )
 def test_bad_options_are_one_line(study: Path, options: list[str], message: str) -> None:
-    with pytest.raises(FinecombError, match=message):
+    with pytest.raises(FinecombError) as error:
         run("annotate", study, "--model", "m", "--base-url", "http://127.0.0.1:9/v1", *options)
+    assert message in error.value.text(flag_style)
 
 
 def test_another_prompt_under_the_same_name_is_refused(study: Path, tmp_path: Path) -> None:

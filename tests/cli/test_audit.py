@@ -13,7 +13,7 @@ from finecomb import formats
 from finecomb.cli import app
 from finecomb.collection.database.location import DATABASE_FILENAME, parse_location
 from finecomb.collection.database.store import open_store
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, flag_style
 from finecomb.core.study_checks import check_items
 from finecomb.formats import folder
 from tests.databases import Client
@@ -26,7 +26,7 @@ def run(*words: object) -> Result:
 def refused(*words: object) -> str:
     result = CliRunner().invoke(app, [str(word) for word in words])
     assert isinstance(result.exception, FinecombError), result.output
-    return str(result.exception)
+    return result.exception.text(flag_style)  # as the command line prints it
 
 
 @pytest.fixture

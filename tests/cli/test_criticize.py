@@ -23,7 +23,7 @@ from tests.corpora.critics.test_sections import articles
 from tests.test_cli import refused, run
 
 OWN = """
-from finecomb.corpora.critics import Markov, Point, PriorCritic
+from finecomb.corpora.critics import Markov, PointPosterior, PriorCritic
 
 def initials(text):
     return [word[0] for word in text.split()]
@@ -42,7 +42,7 @@ class Initials(PriorCritic):
         return cls(Markov.fit([initials(document.text) for document in real], add=add))
 
     def project(self, document):
-        return Point(tuple(initials(document.text)))
+        return PointPosterior(tuple(initials(document.text)))
 """
 
 

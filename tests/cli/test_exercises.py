@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 import finecomb as fc
 from finecomb import formats, protocols
 from finecomb.cli import app
+from finecomb.core.errors import FinecombError, flag_style
 
 
 @pytest.fixture
@@ -47,4 +48,5 @@ def test_an_adjudicated_text_becomes_a_test_that_a_new_study_takes(demo: Path, t
 def test_what_cannot_be_is_said(demo: Path, tmp_path: Path, words: list[str], message: str) -> None:
     id = [] if words == ["nothing"] else [text_with_errors(demo)]
     result = CliRunner().invoke(app, ["exercise", str(demo), *id, *words, "-o", str(tmp_path / "own.yaml")])
-    assert message in str(result.exception)
+    assert isinstance(result.exception, FinecombError)
+    assert message in result.exception.text(flag_style)  # as the command line prints it

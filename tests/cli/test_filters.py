@@ -88,7 +88,7 @@ def test_critics_read_no_marks_that_could_be_dropped(study: Path) -> None:
 
 
 def test_select_needs_something_to_go_by(study: Path, tmp_path: Path) -> None:
-    with pytest.raises(FinecombError, match="needs --where or --drop"):
+    with pytest.raises(FinecombError, match="needs where or drop"):
         run("select", study, "-o", tmp_path / "part")
 
 

@@ -18,7 +18,7 @@ import finecomb as fc
 from finecomb.cli import app
 from finecomb.collection.database.location import DATABASE_FILENAME, is_postgres_url, parse_location
 from finecomb.collection.database.store import open_store
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, flag_style
 from finecomb.formats import folder
 
 
@@ -31,7 +31,7 @@ def run(*arguments: object) -> Result:
 def refused(*arguments: object) -> str:
     result = CliRunner().invoke(app, [str(each) for each in arguments])
     assert isinstance(result.exception, FinecombError), result.output
-    return str(result.exception)
+    return result.exception.text(flag_style)  # as the command line prints it
 
 
 @pytest.fixture

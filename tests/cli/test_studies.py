@@ -42,7 +42,7 @@ def test_lines_are_believed_by_their_ending(tmp_path: Path) -> None:
     path = written(tmp_path / "texts.jsonl", '{"generation":"One two.","output":"x"}\n')
     (document,) = fc.read(path, options=Options(columns={"text": "generation"})).iter_documents()
     assert document.text == "One two."
-    with pytest.raises(FormatError, match=r"no 'text'.*--map text=NAME"):
+    with pytest.raises(FormatError, match=r"no 'text'.*map=text=NAME"):
         fc.read(path)
 
 

@@ -13,7 +13,7 @@ from finecomb import protocols
 from finecomb.collection import onboarding
 from finecomb.collection.onboarding import OnboardingSection, PracticeItem, Step, StepOrItem
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import ONBOARDING_PHASES, Annotator, Attempt, OnboardingPhase, QualificationResult, Settings
+from finecomb.core.records import ONBOARDING_PHASES, Annotator, Attempt, OnboardingPhase, QualificationRecord, Settings
 
 ALL = {name: protocols.load(name) for name in protocols.names()}
 skips = st.sets(st.sampled_from(ONBOARDING_PHASES)).map(lambda each: tuple(sorted(each)))
@@ -58,7 +58,7 @@ class Walker:
     def grade(self, round: int) -> None:
         before = onboarding.qualification_result(self.protocol, self.annotator)
         tried = (*(before.attempts if before else ()), Attempt(round=round, score=1))
-        made = QualificationResult(protocol=self.protocol.id, score=1, passed=self.passes[round], attempts=tried)
+        made = QualificationRecord(protocol=self.protocol.id, score=1, passed=self.passes[round], attempts=tried)
         self.annotator = onboarding.with_qualification(self.annotator, made)
 
     def walk(self) -> str:
@@ -160,12 +160,12 @@ def test_the_legs_go_from_ahead_through_now_to_done(walker: Walker) -> None:
 def test_who_passed_elsewhere_skips_training_and_test(name: str) -> None:
     asked = ALL[name]
     known = Annotator(
-        id="ann", kind="human", qualification=QualificationResult(protocol=asked.id, score=95, passed=True)
+        id="ann", kind="human", qualification=QualificationRecord(protocol=asked.id, score=95, passed=True)
     )
     walker = Walker(asked, Settings(), annotator=known)
     assert walker.walk() == "work"
     assert {phase(each) for each in walker.met} <= {"survey", "instructions"}
-    other = known.model_copy(update={"qualification": QualificationResult(protocol=f"{name}@0", score=95, passed=True)})
+    other = known.model_copy(update={"qualification": QualificationRecord(protocol=f"{name}@0", score=95, passed=True)})
     walker = Walker(asked, Settings(), [True], annotator=other)
     assert walker.walk() == "work"
     assert "qualification" in {phase(each) for each in walker.met}
@@ -174,7 +174,7 @@ def test_who_passed_elsewhere_skips_training_and_test(name: str) -> None:
 
 def test_who_failed_elsewhere_has_the_attempts_that_are_left() -> None:
     asked = with_attempts(ALL["accuracy"], 2)
-    tried = QualificationResult(protocol=asked.id, score=10, passed=False, attempts=(Attempt(round=0, score=10),))
+    tried = QualificationRecord(protocol=asked.id, score=10, passed=False, attempts=(Attempt(round=0, score=10),))
     known = Annotator(id="ann", kind="human", qualification=tried)
     walker = Walker(asked, Settings(), [False, True], annotator=known)
     assert walker.walk() == "work"

@@ -24,7 +24,7 @@ from finecomb.collection.pay import (
 )
 from finecomb.core.records import (
     Attempt,
-    QualificationResult,
+    QualificationRecord,
     Settings,
 )
 from tests.collection.rating_studies import PRICED_SETTINGS, SCARECROW, TURING, make_rating, make_rating_study
@@ -43,7 +43,7 @@ def test_pay_is_for_texts_handed_in_and_for_taking_part() -> None:
 
 
 def test_who_does_not_pass_is_paid_for_taking_part() -> None:
-    failed = QualificationResult(protocol=SCARECROW.id, score=10, passed=False, attempts=(Attempt(round=0, score=10),))
+    failed = QualificationRecord(protocol=SCARECROW.id, score=10, passed=False, attempts=(Attempt(round=0, score=10),))
     (one, _) = compute_earnings(make_rating_study(settings=PRICED_SETTINGS, qualification=failed), [], SCARECROW)
     assert SCARECROW.qualification is not None
     assert SCARECROW.qualification.attempts == 1
@@ -55,7 +55,7 @@ def test_who_does_not_pass_is_paid_for_taking_part() -> None:
 
 
 def test_who_passes_and_finds_no_text_left_is_paid_for_taking_part() -> None:
-    passed = QualificationResult(protocol=SCARECROW.id, score=95, passed=True, attempts=(Attempt(round=0, score=95),))
+    passed = QualificationRecord(protocol=SCARECROW.id, score=95, passed=True, attempts=(Attempt(round=0, score=95),))
     (one, _) = compute_earnings(
         make_rating_study(settings=PRICED_SETTINGS, qualification=passed), [Arrival("a", 0, ArrivalSource())], SCARECROW
     )

@@ -17,7 +17,7 @@ from finecomb.core.records import (
     Document,
     Exclusion,
     Mark,
-    QualificationResult,
+    QualificationRecord,
     Record,
     Segment,
     Settings,
@@ -46,7 +46,7 @@ LEAST: list[tuple[type[Record], dict[str, Any]]] = [
     (Antecedents, {"spans": [[0, 1]], "quotes": ["o"]}),
     (AlternativeMark, {"spans": [[0, 1]], "quotes": ["o"], "label": None}),
     (Attempt, {"round": 0, "score": 1.0}),
-    (QualificationResult, {"protocol": "test@1", "score": 1.0, "passed": True}),
+    (QualificationRecord, {"protocol": "test@1", "score": 1.0, "passed": True}),
     (Settings, {}),
 ]
 each_record = pytest.mark.parametrize(("kind", "least"), LEAST, ids=[kind.__name__ for kind, _ in LEAST])

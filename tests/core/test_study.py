@@ -21,7 +21,7 @@ from finecomb.core.records import (
     Exclusion,
     Mark,
     Note,
-    QualificationResult,
+    QualificationRecord,
     Settings,
     Unit,
 )
@@ -51,7 +51,7 @@ FULL: list[StudyItem] = [
         kind="human",
         condition="trained",
         survey={"age": 40, "langs": ("en", "de")},
-        qualification=QualificationResult(protocol=PROTOCOL.id, score=93.5, passed=True),
+        qualification=QualificationRecord(protocol=PROTOCOL.id, score=93.5, passed=True),
         platform="here",
         excluded=SET_ASIDE,
         meta={"x": 1},
@@ -280,7 +280,7 @@ def test_a_protocol_is_found_by_name_with_or_without_version(protocols: list[Pro
     [
         ([], "", "the study has no protocol"),
         ([other("snac", "1")], "snak", "the study has no protocol 'snak'; did you mean 'snac@1'?"),
-        ([other("p", "1"), other("q", "1")], "", r"2 protocols \(p@1, q@1\); say which one with --protocol"),
+        ([other("p", "1"), other("q", "1")], "", r"2 protocols \(p@1, q@1\); say which one with protocol"),
         ([other("p", "1"), other("p", "2")], "p", r"2 protocols \(p@1, p@2\)"),
     ],
 )

@@ -64,13 +64,13 @@ def test_the_ending_says_what_to_write(name: str, format: str) -> None:
 
 
 def test_an_ending_that_could_be_several_formats_asks_for_to() -> None:
-    with pytest.raises(FormatError, match=r"say which format to write with --to \(.*snac.*\)"):
+    with pytest.raises(FormatError, match=r"say which format to write with to \(.*snac.*\)"):
         format_for_writing(Path("a.json"))
 
 
 def test_a_strange_file_asks_for_from(tmp_path: Path) -> None:
     (tmp_path / "x.bin").write_bytes(b"\x00\x01")
-    with pytest.raises(FormatError, match="cannot tell its format; name it with --from"):
+    with pytest.raises(FormatError, match="cannot tell its format; name it with from_"):
         format_of(tmp_path / "x.bin")
 
 

@@ -107,7 +107,7 @@ def test_a_slip_is_named_with_its_line(human: Any, metrics: Any, message: str, t
 def test_the_metrics_file_says_how_it_is_read(tmp_path: Path) -> None:
     files(tmp_path)
     path = tmp_path / "baseline_factuality_metrics_outputs.json"
-    with pytest.raises(FormatError, match="the metrics file is read with the judgements, as --data baseline"):
+    with pytest.raises(FormatError, match="the metrics file is read with the judgements, as data=baseline"):
         list(frank.read(path, Options()))
 
 

@@ -149,7 +149,7 @@ def test_a_table_without_its_columns_is_refused(table: str, message: str, tmp_pa
 
 def test_texts_that_are_nowhere_are_asked_for(tmp_path: Path) -> None:
     (tmp_path / "gsml.csv").write_text(BOTH)
-    with pytest.raises(FormatError, match=r"its texts are not beside it .*say where they are with --texts"):
+    with pytest.raises(FormatError, match=r"its texts are not beside it .*say where they are with texts"):
         list(gsml.read(tmp_path / "gsml.csv", Options()))
     (tmp_path / "empty").mkdir()
     with pytest.raises(FormatError, match="has no text files"):
@@ -209,7 +209,7 @@ def test_the_option_names_the_annotator_and_gold_is_gold(task: Path) -> None:
     assert only(Annotator, gsml.read(mine, Options(annotator="gold"))) == [Annotator(id="gold", kind="gold")]
     both = only(Annotator, gsml.read(task, Options()))
     assert [(each.id, each.kind) for each in both] == [("gold", "gold"), ("run-1", "detector")]
-    with pytest.raises(FormatError, match="has 2 files of marks, but --annotator names the maker of one"):
+    with pytest.raises(FormatError, match="has 2 files of marks, but annotator names the maker of one"):
         list(gsml.read(task, Options(annotator="ours")))
 
 

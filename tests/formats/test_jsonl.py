@@ -51,7 +51,7 @@ def test_columns_are_mapped(tmp_path: Path) -> None:
     [
         ("{", "texts.jsonl:1: not JSON"),
         ("[1]", "texts.jsonl:1: expected an object, found a list"),
-        ('{"txt": "a"}', "texts.jsonl:1: no 'text'; did you mean 'txt'?; name it with --map text=NAME"),
+        ('{"txt": "a"}', "texts.jsonl:1: no 'text'; did you mean 'txt'?; name it with map=text=NAME"),
         ('{"text": 3}', "texts.jsonl:1: text: expected a valid string, found 3"),
         ('{"document": {"id": "a"}}', "texts.jsonl:1: text: missing"),
         ('{"text": "a", "context": 3}', "texts.jsonl:1: expected an object, found a whole number"),

@@ -142,7 +142,7 @@ HEAD = "document,text,annotator,label,start,end,quote,part,round\n"
     ("table", "message"),
     [
         ("", "t.csv: has no rows"),
-        ("document,body\nd,x\n", "t.csv:1: no column 'text'; there are: document, body; name it with --map text="),
+        ("document,body\nd,x\n", "t.csv:1: no column 'text'; there are: document, body; name it with map=text="),
         ("document,txt\nd,x\n", "t.csv:1: no column 'text'; did you mean 'txt'?"),
         ("text,annotator\nd,x\n", "t.csv:1: no column 'document', though there is 'annotator'"),
         ("text,text\nd,x\n", "t.csv:1: a column name is there twice"),
@@ -174,7 +174,7 @@ def test_a_slip_is_named_with_row_and_column(table: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"txet": "a"}, "--map txet=a: 'txet' is not a column we know; did you mean 'text'?"),
+        ({"txet": "a"}, "map=txet=a: 'txet' is not a column we know; did you mean 'text'?"),
         ({"text": "bdoy"}, "t.csv:1: no column 'bdoy'; did you mean 'body'?"),
     ],
 )

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from finecomb.core.errors import FormatError
-from finecomb.core.records import Annotation, Annotator, Document, Mark, Note, QualificationResult, Settings
+from finecomb.core.records import Annotation, Annotator, Document, Mark, Note, QualificationRecord, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 from finecomb.core.study_checks import check
@@ -83,7 +83,7 @@ def test_rows_become_marks_of_those_who_made_them(tmp_path: Path) -> None:
         _mark("S1/T2/2", (lena, lena + 11), None, "2", {"correction": "Ewa Sato"}, sentence="2", quoted="Lena Brant"),
         _mark("S1/T2/3", (score, score + 2), "not-checkable", "3", {"correction": "88"}, sentence="3", context="92-87"),
     )
-    passed = QualificationResult(protocol="accuracy@2", score=80, passed=True)
+    passed = QualificationRecord(protocol="accuracy@2", score=80, passed=True)
     link = {"bref url": "https://example.org/1"}
     assert list(thomson_reiter.read(path, Options())) == [
         Settings(protocols=("accuracy@2",)),

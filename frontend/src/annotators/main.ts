@@ -1,13 +1,13 @@
 import { mount } from "svelte";
-import { speak } from "../lib/catalogue/language";
+import { loadLanguage } from "../lib/catalogue/language";
 import "../lib/finecomb.css";
 import "../lib/questions/questions.css";
-import { keepPreferences, preferences } from "../lib/preferences";
+import { initPreferences, readPreferences } from "../lib/preferences";
 import "./annotators.css";
 import App from "./App.svelte";
 
-keepPreferences();
+initPreferences();
 /** The page comes in the language of the study's protocol; somebody may prefer another. */
-void speak(preferences().language || document.documentElement.lang).then(() =>
+void loadLanguage(readPreferences().language || document.documentElement.lang).then(() =>
   mount(App, { target: document.getElementById("app")! }),
 );

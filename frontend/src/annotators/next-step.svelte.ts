@@ -16,62 +16,70 @@ export class NextStep {
   }
 
   /** Whether errors are looked for at all. */
-  readonly marks = $derived.by(() => this.session.guide.labels.length > 0 || this.session.guide.unlabelled);
-  readonly isLastPart = $derived.by(() => this.session.partAt >= this.session.parts.length - 1);
+  readonly hasMarking = $derived.by(() => this.session.guide.labels.length > 0 || this.session.guide.unlabelled);
+  readonly isLastPart = $derived.by(() => this.session.partIndex >= this.session.parts.length - 1);
   /** The part that is judged now, where errors are looked for part by part. */
-  readonly part = $derived.by(() => (this.marks ? this.session.parts[this.session.partAt] : undefined));
+  readonly part = $derived.by(() => (this.hasMarking ? this.session.parts[this.session.partIndex] : undefined));
   /** Why the part or the text cannot be judged, when that was said. */
-  readonly cannot: string | undefined = $derived.by(() => {
-    const { state, whole } = this.session;
-    const answers = this.part ? (state.work[this.part.key]?.answers ?? {}) : whole.answers;
+  readonly cannotJudgeReason: string | undefined = $derived.by(() => {
+    const { state, textAnswers } = this.session;
+    const answers = this.part ? (state.work[this.part.key]?.answers ?? {}) : textAnswers.answers;
     return answers.cannot_judge as string | undefined;
   });
   /** What one presses to say it, or to change what was said. */
-  readonly cannotWords: string = $derived(t(this.cannot ? "cannotSaid" : this.part ? "cannotPart" : "cannotText"));
-  readonly cannotAsk: string = $derived.by(() => {
+  readonly cannotJudgeLabel: string = $derived(
+    t(this.cannotJudgeReason ? "cannotSaid" : this.part ? "cannotPart" : "cannotText"),
+  );
+  readonly cannotJudgeQuestion: string = $derived.by(() => {
     const { guide } = this.session;
     const questions = this.part ? guide.unit_questions : guide.document_questions;
     return questions.find((question) => question.name === "cannot_judge")?.ask ?? t("cannotWhy");
   });
   readonly hasOffers = $derived.by(() => this.marking.offers.length > 0);
-  readonly hasNoMarks = $derived.by(() => this.marks && this.session.marks.length === 0);
+  readonly hasNoMarks = $derived.by(() => this.hasMarking && this.session.marks.length === 0);
   private readonly isLastText = $derived.by(() => {
     const { me, task } = this.session;
     return me !== undefined && (task?.number ?? 0) >= me.of;
   });
 
-  readonly nextWords: string = $derived.by(() => {
-    if (this.session.handingIn) return t("handingIn");
-    if (this.session.awaited !== undefined) return t("partComes", { n: this.session.awaited + 1 });
-    if (this.part && !this.isLastPart) return t(this.marks ? "noMorePart" : "nextPart", { n: this.session.partAt + 2 });
+  readonly nextLabel: string = $derived.by(() => {
+    if (this.session.isSubmitting) return t("handingIn");
+    if (this.session.awaitedPart !== undefined) return t("partComes", { n: this.session.awaitedPart + 1 });
+    if (this.part && !this.isLastPart)
+      return t(this.hasMarking ? "noMorePart" : "nextPart", { n: this.session.partIndex + 2 });
     const { practice } = this.session.task ?? {};
-    if (practice) return this.practiceWords(practice);
-    if (!this.marks) return t(this.isLastText ? "finishLast" : "nextText");
+    if (practice) return this.practiceLabel(practice);
+    if (!this.hasMarking) return t(this.isLastText ? "finishLast" : "nextText");
     const where = this.isLastText ? t("toEnd") : t("toText", { n: (this.session.task?.number ?? 0) + 1 });
-    return t(this.hasNoMarks && !this.hasOffers && !this.part && !this.cannot ? "noErrorsNext" : "finishNext", {
-      where,
-    });
+    return t(
+      this.hasNoMarks && !this.hasOffers && !this.part && !this.cannotJudgeReason ? "noErrorsNext" : "finishNext",
+      {
+        where,
+      },
+    );
   });
-  readonly nextWordsShort: string = $derived.by(() => {
-    if (this.session.awaited !== undefined) return t("partComes", { n: this.session.awaited + 1 });
-    if (this.part && !this.isLastPart) return t("partN", { n: this.session.partAt + 2 });
+  readonly shortNextLabel: string = $derived.by(() => {
+    if (this.session.awaitedPart !== undefined) return t("partComes", { n: this.session.awaitedPart + 1 });
+    if (this.part && !this.isLastPart) return t("partN", { n: this.session.partIndex + 2 });
     const { practice } = this.session.task ?? {};
-    if (practice) return this.practiceWords(practice, true);
-    if (!this.marks) return t(this.isLastText ? "finishText" : "nextText");
-    return t(this.hasNoMarks && !this.hasOffers && !this.cannot ? "noErrors" : "finishText");
+    if (practice) return this.practiceLabel(practice, true);
+    if (!this.hasMarking) return t(this.isLastText ? "finishText" : "nextText");
+    return t(this.hasNoMarks && !this.hasOffers && !this.cannotJudgeReason ? "noErrors" : "finishText");
   });
   /** What is missing now; a part that one has yet to come to is not, but a section on the same page is. */
-  readonly lacking = $derived.by(() => this.session.missing.filter((each) => each.what !== "part" || !this.marks));
-  readonly missingWords: string = $derived.by(() => {
-    const found = this.lacking;
-    const explanations = found.filter((each) => each.question?.name === "explanation").length;
-    return explanations === found.length
-      ? t("explanationsMissing", { n: found.length })
-      : t("answersMissing", { n: found.length });
+  readonly missingNow = $derived.by(() =>
+    this.session.missingItems.filter((each) => each.kind !== "part" || !this.hasMarking),
+  );
+  readonly missingMessage: string = $derived.by(() => {
+    const items = this.missingNow;
+    const explanations = items.filter((each) => each.question?.name === "explanation").length;
+    return explanations === items.length
+      ? t("explanationsMissing", { n: items.length })
+      : t("answersMissing", { n: items.length });
   });
 
-  private practiceWords({ number, of, question, verify }: Practice, brief = false): string {
-    if (verify && !this.answerCheck.isOver) return t("verify");
+  private practiceLabel({ number, of, question, verify }: Practice, brief = false): string {
+    if (verify && !this.answerCheck.canContinue) return t("verify");
     if (this.session.task!.phase === "training" && !verify) return t(brief ? "showAnswer" : "doneSee");
     if (number >= of) return t(brief ? "goOn" : "doneOn");
     const n = number + 1;
@@ -80,69 +88,70 @@ export class NextStep {
   }
 
   /** Go on; if something is missing, go there instead. */
-  async forward(): Promise<void> {
+  async goForward(): Promise<void> {
     const { session, marking } = this;
-    if (session.readOnly || session.handingIn || session.awaited !== undefined) return;
+    if (session.isReadOnly || session.isSubmitting || session.awaitedPart !== undefined) return;
     if (this.part && !(await this.leavePart())) return;
-    if (this.part && !this.isLastPart) return this.toPart(session.partAt + 1);
-    const [refused] = session.refused;
-    if (refused) return this.toRefused(refused.key);
-    const [first] = session.missing;
-    if (first) return marking.show(first);
-    if (session.task?.practice?.verify && !this.answerCheck.isOver) return this.answerCheck.compare(marking);
+    if (this.part && !this.isLastPart) return this.goToPart(session.partIndex + 1);
+    const [refused] = session.refusedChanges;
+    if (refused) return this.goToRefused(refused.key);
+    const [first] = session.missingItems;
+    if (first) return marking.showMissing(first);
+    if (session.task?.practice?.verify && !this.answerCheck.canContinue)
+      return this.answerCheck.compareAnswers(marking);
     if (
-      !this.cannot &&
+      !this.cannotJudgeReason &&
       marking.offers.length > 0 &&
-      !this.sureOf("offers", t("sureOffers", { n: marking.offers.length }))
+      !this.confirm("offers", t("sureOffers", { n: marking.offers.length }))
     )
       return;
-    if (this.hasNoMarks && !this.cannot && !this.part && !this.sureOfNoErrors()) return;
+    if (this.hasNoMarks && !this.cannotJudgeReason && !this.part && !this.confirmNoErrors()) return;
     marking.reset();
-    session.finish();
+    session.submitTask();
   }
 
-  setCannot(reason: string | undefined): void {
+  setCannotJudge(reason: string | undefined): void {
     const key = this.part?.key ?? "answers";
     this.session.dispatch({ type: "answer", key, question: "cannot_judge", value: reason });
   }
 
-  async toPart(index: number): Promise<void> {
+  async goToPart(index: number): Promise<void> {
     this.marking.reset();
-    await this.session.reach(index);
+    await this.session.awaitPart(index);
     this.marking.focusText();
   }
 
   /** Judge the present part, unless something in it is missing. */
   private async leavePart(): Promise<boolean> {
     const { key, end } = this.part!;
-    this.session.judge(key);
-    const lack = this.session.missing.find((each) => {
+    this.session.judgePart(key);
+    const item = this.session.missingItems.find((each) => {
       const mark = this.session.state.work[each.key as `marks/${string}`];
       return each.key === key || (each.key.startsWith("marks/") && mark?.spans[0] && mark.spans[0].start < end);
     });
-    if (lack) await this.marking.show(lack);
-    return lack === undefined;
+    if (item) await this.marking.showMissing(item);
+    return item === undefined;
   }
 
   /** "No errors" is asked once more, since nothing else shows that the text was read. */
-  private sureOfNoErrors(): boolean {
-    if (this.session.whole.noErrors) return true;
+  private confirmNoErrors(): boolean {
+    if (this.session.textAnswers.noErrors) return true;
     // whoever left suggestions undecided was asked already
-    if (this.marking.asking !== "offers" && !this.sureOf("no-errors", t("sureNoErrors"))) return false;
+    if (this.marking.pendingConfirmation !== "offers" && !this.confirm("no-errors", t("sureNoErrors"))) return false;
     this.session.dispatch({ type: "noErrors", value: true });
     return true;
   }
 
   /** Whether something was asked before and is confirmed now; else it is asked. */
-  private sureOf(what: NonNullable<Marking["asking"]>, words: string): boolean {
-    if (this.marking.asking === what) return true;
-    this.marking.asking = what;
-    this.marking.say(words);
+  private confirm(what: NonNullable<Marking["pendingConfirmation"]>, words: string): boolean {
+    if (this.marking.pendingConfirmation === what) return true;
+    this.marking.pendingConfirmation = what;
+    this.marking.announce(words);
     return false;
   }
 
-  private toRefused(key: string): void {
-    if (key.startsWith("marks/")) this.marking.choose(key as `marks/${string}`, true);
-    this.marking.alert(t("refusedCount", { n: this.session.refused.length }));
+  private goToRefused(key: string): void {
+    if (key.startsWith("marks/")) this.marking.chooseMark(key as `marks/${string}`, true);
+    this.marking.announceAlert(t("refusedCount", { n: this.session.refusedChanges.length }));
   }
 }

@@ -1,16 +1,16 @@
 import type { ErrorResponse } from "./api-types";
 
 /** The server's answer was an error: a `Problem` in its one shape. */
-export class Refusal extends Error {
+export class ServerError extends Error {
   constructor(readonly problem: ErrorResponse) {
     super(problem.say);
   }
 }
 
 /** The server could not be reached, or did not answer in time. */
-export class Unreachable extends Error {}
+export class UnreachableError extends Error {}
 
-const PATIENCE = 20_000;
+const TIMEOUT_MS = 20_000;
 
 /** Talks JSON to the server; `token` is sent with whatever changes something. */
 export class Api {
@@ -25,26 +25,30 @@ export class Api {
     const headers: Record<string, string> = { Accept: "application/json" };
     if (method !== "GET") headers["X-Finecomb-Token"] = this.token;
     if (body !== undefined) headers["Content-Type"] = "application/json";
-    const answer = await fetch(path, {
+    const response = await fetch(path, {
       method,
       headers,
       body: body === undefined ? null : JSON.stringify(body),
       credentials: "same-origin",
-      signal: AbortSignal.timeout(PATIENCE),
+      signal: AbortSignal.timeout(TIMEOUT_MS),
     }).catch((cause: unknown) => {
-      throw new Unreachable(path, { cause });
+      throw new UnreachableError(path, { cause });
     });
-    const content: unknown = await answer.json().catch((cause: unknown) => {
-      if (answer.ok) throw new Unreachable(path, { cause });
+    const content: unknown = await response.json().catch((cause: unknown) => {
+      if (response.ok) throw new UnreachableError(path, { cause });
     });
-    if (answer.ok) return content as T;
-    throw isProblem(content) ? new Refusal(content) : answer.status >= 500 ? new Unreachable(path) : unknown(answer);
+    if (response.ok) return content as T;
+    throw isErrorResponse(content)
+      ? new ServerError(content)
+      : response.status >= 500
+        ? new UnreachableError(path)
+        : foreignError(response);
   }
 }
 
-const isProblem = (content: unknown): content is ErrorResponse =>
+const isErrorResponse = (content: unknown): content is ErrorResponse =>
   typeof content === "object" && content !== null && "code" in content && "say" in content;
 
 /** An answer that is none of ours, from a proxy for example. */
-const unknown = (answer: Response): Refusal =>
-  new Refusal({ code: answer.status === 401 ? "signed-out" : "not-allowed", say: answer.statusText, missing: [] });
+const foreignError = (answer: Response): ServerError =>
+  new ServerError({ code: answer.status === 401 ? "signed-out" : "not-allowed", say: answer.statusText, missing: [] });

@@ -1,5 +1,14 @@
 import { describe, expect, test } from "vitest";
-import { boxScore, COLUMNS, dayInWords, dayOf, isFound, linksOf, nearbyGames, shortName } from "./box-score";
+import {
+  parseBoxScore,
+  COLUMNS,
+  formatDay,
+  parseDay,
+  isSearchMatch,
+  dataLinks,
+  nearbyGames,
+  shortName,
+} from "./box-score";
 
 const column = (...values: string[]) => Object.fromEntries(values.map((value, at) => [String(at), value]));
 const GAME = {
@@ -33,11 +42,11 @@ const GAME = {
 const at = (name: string) => COLUMNS.findIndex((each) => each.name === name);
 
 describe("a RotoWire record as a box score", () => {
-  const [gulls, millers] = boxScore(GAME as never)!.teams;
+  const [gulls, millers] = parseBoxScore(GAME as never)!.teams;
   test("players by side, starters and bench, and who did not play", () => {
     expect(gulls.starters.map((row) => row.name)).toEqual(["Dana Okafor"]);
     expect(gulls.bench.map((row) => row.name)).toEqual(["Per Lunde"]);
-    expect(millers.absent).toEqual(["Ben Okoye"]);
+    expect(millers.inactivePlayers).toEqual(["Ben Okoye"]);
   });
   test("a shot is made and tried, a rate of nothing tried is a dash, none made is 0", () => {
     const [okafor, lunde] = [gulls.starters[0]!, gulls.bench[0]!];
@@ -50,18 +59,18 @@ describe("a RotoWire record as a box score", () => {
     ]);
   });
   test("the team's own line goes before the sum of its players; overtime is what quarters leave", () => {
-    expect(gulls.together!.cells[at("reb")]!.text).toBe("49");
-    expect(gulls.together!.cells[at("fg")]!.text).toBe("9-17");
+    expect(gulls.totals!.cells[at("reb")]!.text).toBe("49");
+    expect(gulls.totals!.cells[at("fg")]!.text).toBe("9-17");
     expect([gulls.overtime, gulls.final, gulls.record]).toEqual(["3", "107", "4-1"]);
     expect([millers.overtime, millers.record]).toEqual(["", ""]);
   });
   test("two teams of one city are told apart by the second block of starters", () => {
     const city = column("L", "L", "L", "L");
     const same = { ...GAME, home_city: "L", vis_city: "L", box_score: { ...GAME.box_score, TEAM_CITY: city } };
-    expect(boxScore(same as never)!.teams[1].starters[0]!.name).toBe("Tomas Reyl Jr.");
+    expect(parseBoxScore(same as never)!.teams[1].starters[0]!.name).toBe("Tomas Reyl Jr.");
   });
   test.each([null, [], "x", { weather: 1 }, { home_name: "Gulls" }])("%j is none", (data) => {
-    expect(boxScore(data as never)).toBeUndefined();
+    expect(parseBoxScore(data as never)).toBeUndefined();
   });
 });
 
@@ -69,8 +78,8 @@ describe("around a box score", () => {
   test.each([
     ["02_03_17", "Friday", "3 February 2017"],
     ["2025-11-14", "Friday", "14 November 2025"],
-  ])("%s is a %s", (text, weekday, date) => expect(dayInWords(dayOf(text)!)).toEqual({ weekday, date }));
-  test.each(["", "02_31_17", "soon"])("%j is no day", (text) => expect(dayOf(text)).toBeUndefined());
+  ])("%s is a %s", (text, weekday, date) => expect(formatDay(parseDay(text)!)).toEqual({ weekday, date }));
+  test.each(["", "02_31_17", "soon"])("%j is no day", (text) => expect(parseDay(text)).toBeUndefined());
   test("last and next games of both, visitors first; a missing one is missing", () => {
     const season = { home: { last: GAME, next: null }, vis: { last: null, next: GAME } };
     expect(
@@ -84,17 +93,17 @@ describe("around a box score", () => {
     expect(nearbyGames(GAME as never)).toEqual([]);
   });
   test("only web addresses are links", () => {
-    expect(linksOf({ links: { Calendar: "https://a.example", Bad: "javascript:x" } } as never)).toEqual([
+    expect(dataLinks({ links: { Calendar: "https://a.example", Bad: "javascript:x" } } as never)).toEqual([
       ["Calendar", "https://a.example"],
     ]);
   });
   test("a number is found whole, words anywhere", () => {
-    expect([isFound("24", "2"), isFound("9-17", "17"), isFound("Dana Okafor", "oka"), isFound("x", " ")]).toEqual([
-      false,
-      true,
-      true,
-      false,
-    ]);
+    expect([
+      isSearchMatch("24", "2"),
+      isSearchMatch("9-17", "17"),
+      isSearchMatch("Dana Okafor", "oka"),
+      isSearchMatch("x", " "),
+    ]).toEqual([false, true, true, false]);
   });
   test("sources go by the last name", () => expect(shortName("Larry Nance Jr.")).toBe("Nance"));
 });

@@ -10,9 +10,9 @@ export interface BoxCell {
 /** One statistic: the letters at the head of its column, and what folds away first. */
 export interface BoxColumn {
   readonly name: ColumnName;
-  readonly head: string;
-  readonly percent: boolean;
-  readonly strong: boolean;
+  readonly header: string;
+  readonly isPercent: boolean;
+  readonly isStrong: boolean;
 }
 export type ColumnName =
   | "min"
@@ -47,9 +47,9 @@ export interface BoxTeam {
   readonly final: string;
   readonly starters: readonly BoxRow[];
   readonly bench: readonly BoxRow[];
-  readonly together: BoxRow | undefined;
+  readonly totals: BoxRow | undefined;
   /** Listed, but did not play. */
-  readonly absent: readonly string[];
+  readonly inactivePlayers: readonly string[];
 }
 export interface BoxScore {
   readonly day: Date | undefined;
@@ -60,11 +60,11 @@ export interface BoxScore {
 type Fields = { [key: string]: Json };
 const isFields = (value: Json | undefined): value is Fields =>
   typeof value === "object" && value !== null && !Array.isArray(value);
-const said = (value: Json | undefined): string => {
+const fieldText = (value: Json | undefined): string => {
   const text = value === undefined || value === null || typeof value === "object" ? "" : String(value).trim();
   return text === "N/A" ? "" : text;
 };
-const NOTHING = "–";
+const EMPTY_CELL = "–";
 
 /** Made and tried of a shot by column; any other column is one statistic of the record. */
 const SHOTS = { fg: ["FGM", "FGA"], threes: ["FG3M", "FG3A"], ft: ["FTM", "FTA"] } as const;
@@ -81,7 +81,7 @@ const COUNTS: Partial<Record<ColumnName, string>> = {
   blk: "BLK",
   pf: "PF",
 };
-const HEADS: Record<ColumnName, string> = {
+const HEADERS: Record<ColumnName, string> = {
   min: "Min",
   pts: "Pts",
   fg: "FG",
@@ -100,12 +100,12 @@ const HEADS: Record<ColumnName, string> = {
   pf: "PF",
 };
 /** Those counts that the line of a team has itself, rather than the sum of its players. */
-const OF_TEAM: Record<string, string> = { PTS: "TEAM-PTS", REB: "TEAM-REB", AST: "TEAM-AST", TO: "TEAM-TOV" };
-export const COLUMNS: readonly BoxColumn[] = (Object.keys(HEADS) as ColumnName[]).map((name) => ({
+const TEAM_FIELDS: Record<string, string> = { PTS: "TEAM-PTS", REB: "TEAM-REB", AST: "TEAM-AST", TO: "TEAM-TOV" };
+export const COLUMNS: readonly BoxColumn[] = (Object.keys(HEADERS) as ColumnName[]).map((name) => ({
   name,
-  head: HEADS[name],
-  percent: name in RATES,
-  strong: name === "pts" || name === "reb",
+  header: HEADERS[name],
+  isPercent: name in RATES,
+  isStrong: name === "pts" || name === "reb",
 }));
 /** The fields that a box score shows; whatever else a record has is shown as tables. */
 export const BOX_FIELDS: ReadonlySet<string> = new Set([
@@ -114,43 +114,46 @@ export const BOX_FIELDS: ReadonlySet<string> = new Set([
 ]);
 
 /** The box score in a record, or undefined where the record is none: two named teams, and players or a final score. */
-export function boxScore(data: Json | undefined): BoxScore | undefined {
+export function parseBoxScore(data: Json | undefined): BoxScore | undefined {
   if (!isFields(data)) return undefined;
-  const [home, vis] = [sideOf(data, "home"), sideOf(data, "vis")];
+  const [home, vis] = [parseSide(data, "home"), parseSide(data, "vis")];
   if (!home.name || !vis.name || !("box_score" in data || "home_line" in data || "day" in data)) return undefined;
-  const rows = playersOf(data.box_score);
-  const sides = sidesOf(rows, home.city, vis.city);
-  const of = (side: "home" | "vis") => rows.filter((_, at) => sides[at] === side);
-  return { day: dayOf(said(data.day)), teams: [teamOf(vis, of("vis")), teamOf(home, of("home"))] };
+  const rows = parsePlayers(data.box_score);
+  const sides = playerSides(rows, home.city, vis.city);
+  const playersOn = (side: "home" | "vis") => rows.filter((_, at) => sides[at] === side);
+  return {
+    day: parseDay(fieldText(data.day)),
+    teams: [buildTeam(vis, playersOn("vis")), buildTeam(home, playersOn("home"))],
+  };
 }
 
-interface Side {
+interface TeamSide {
   readonly side: "home" | "vis";
   readonly name: string;
   readonly city: string;
   readonly line: Fields;
 }
-function sideOf(data: Fields, side: "home" | "vis"): Side {
+function parseSide(data: Fields, side: "home" | "vis"): TeamSide {
   const value = data[`${side}_line`];
   const line = isFields(value) ? value : {};
-  const name = said(data[`${side}_name`]) || said(line["TEAM-NAME"]);
-  return { side, name, city: said(data[`${side}_city`]) || said(line["TEAM-CITY"]), line };
+  const name = fieldText(data[`${side}_name`]) || fieldText(line["TEAM-NAME"]);
+  return { side, name, city: fieldText(data[`${side}_city`]) || fieldText(line["TEAM-CITY"]), line };
 }
 
 type Player = Readonly<Record<string, string>>;
 
 /** One object for each player out of a column for each statistic, in the order of the record's numbers. */
-function playersOf(box: Json | undefined): Player[] {
+function parsePlayers(box: Json | undefined): Player[] {
   if (!isFields(box) || !isFields(box.PLAYER_NAME)) return [];
   const keys = Object.keys(box.PLAYER_NAME).sort((a, b) => Number(a) - Number(b));
   const columns = Object.entries(box).filter((entry): entry is [string, Fields] => isFields(entry[1]));
   return keys
-    .map((key) => Object.fromEntries(columns.map(([name, column]) => [name, said(column[key])])))
+    .map((key) => Object.fromEntries(columns.map(([name, column]) => [name, fieldText(column[key])])))
     .filter((player) => player.PLAYER_NAME);
 }
 
 /** Whose player each one is: by city, or, where both teams share one, by the second block of starters. */
-function sidesOf(rows: readonly Player[], home: string, vis: string): ("home" | "vis" | undefined)[] {
+function playerSides(rows: readonly Player[], home: string, vis: string): ("home" | "vis" | undefined)[] {
   if (home !== vis)
     return rows.map(({ TEAM_CITY: city }) => (city === home ? "home" : city === vis ? "vis" : undefined));
   const starts = rows.map((row) => Boolean(row.START_POSITION));
@@ -158,12 +161,12 @@ function sidesOf(rows: readonly Player[], home: string, vis: string): ("home" | 
   return rows.map((_, at) => (second < 0 ? undefined : at < second ? "vis" : "home"));
 }
 
-function teamOf({ side, name, city, line }: Side, rows: readonly Player[]): BoxTeam {
+function buildTeam({ side, name, city, line }: TeamSide, rows: readonly Player[]): BoxTeam {
   const played = rows.filter((row) => COLUMNS.some(({ name: column }) => COUNTS[column] && row[COUNTS[column]!]));
-  const quarters = [1, 2, 3, 4].map((quarter) => said(line[`TEAM-PTS_QTR${quarter}`]));
-  const final = said(line["TEAM-PTS"]);
+  const quarters = [1, 2, 3, 4].map((quarter) => fieldText(line[`TEAM-PTS_QTR${quarter}`]));
+  const final = fieldText(line["TEAM-PTS"]);
   const rest = quarters.every(Boolean) && final ? Number(final) - sum(quarters) : 0;
-  const [wins, losses] = [said(line["TEAM-WINS"]), said(line["TEAM-LOSSES"])];
+  const [wins, losses] = [fieldText(line["TEAM-WINS"]), fieldText(line["TEAM-LOSSES"])];
   return {
     side,
     name,
@@ -172,10 +175,10 @@ function teamOf({ side, name, city, line }: Side, rows: readonly Player[]): BoxT
     quarters,
     overtime: rest > 0 ? String(rest) : "",
     final,
-    starters: played.filter((row) => row.START_POSITION).map(rowOf),
-    bench: played.filter((row) => !row.START_POSITION).map(rowOf),
-    together: played.length > 0 ? togetherOf(name, played, line) : undefined,
-    absent: rows.filter((row) => !played.includes(row)).map((row) => row.PLAYER_NAME!),
+    starters: played.filter((row) => row.START_POSITION).map(playerRow),
+    bench: played.filter((row) => !row.START_POSITION).map(playerRow),
+    totals: played.length > 0 ? totalsRow(name, played, line) : undefined,
+    inactivePlayers: rows.filter((row) => !played.includes(row)).map((row) => row.PLAYER_NAME!),
   };
 }
 
@@ -188,28 +191,28 @@ export function shortName(name: string): string {
   return words.at(-1) ?? name;
 }
 
-const rowOf = (player: Player): BoxRow => ({
+const playerRow = (player: Player): BoxRow => ({
   name: player.PLAYER_NAME!,
-  cells: COLUMNS.map((column) => cellOf(column, player, shortName(player.PLAYER_NAME!))),
+  cells: COLUMNS.map((column) => buildCell(column, player, shortName(player.PLAYER_NAME!))),
 });
 
-function togetherOf(team: string, players: readonly Player[], line: Fields): BoxRow {
+function totalsRow(team: string, players: readonly Player[], line: Fields): BoxRow {
   const names = [...new Set(players.flatMap((player) => Object.keys(player)))];
   const sums = Object.fromEntries(names.map((name) => [name, String(sum(players.map((player) => player[name])))]));
-  const own = Object.entries(OF_TEAM).flatMap(([name, field]) =>
-    said(line[field]) ? [[name, said(line[field])]] : [],
+  const teamValues = Object.entries(TEAM_FIELDS).flatMap(([name, field]) =>
+    fieldText(line[field]) ? [[name, fieldText(line[field])]] : [],
   );
-  const whole = { ...sums, ...Object.fromEntries(own) };
-  return { name: team, cells: COLUMNS.map((column) => cellOf(column, whole, team)) };
+  const totals = { ...sums, ...Object.fromEntries(teamValues) };
+  return { name: team, cells: COLUMNS.map((column) => buildCell(column, totals, team)) };
 }
 
-function cellOf({ name, head }: BoxColumn, player: Player, who: string): BoxCell {
-  const values = valuesOf(name, player);
-  return { text: values.join("-") || NOTHING, parts: values, source: `${who}, ${head}` };
+function buildCell({ name, header }: BoxColumn, player: Player, who: string): BoxCell {
+  const values = cellValues(name, player);
+  return { text: values.join("-") || EMPTY_CELL, parts: values, source: `${who}, ${header}` };
 }
 
 /** The numbers of a cell; none where nothing was tried or the record does not say. */
-function valuesOf(name: ColumnName, player: Player): string[] {
+function cellValues(name: ColumnName, player: Player): string[] {
   if (name in SHOTS) {
     const [made, tried] = SHOTS[name as keyof typeof SHOTS];
     return player[made] && player[tried] ? [player[made], player[tried]] : [];
@@ -224,7 +227,7 @@ function valuesOf(name: ColumnName, player: Player): string[] {
 }
 
 /** `02_03_17`, `2/3/17` or `2017-02-03` as a day. */
-export function dayOf(text: string): Date | undefined {
+export function parseDay(text: string): Date | undefined {
   const iso = /^(\d{4})-(\d{2})-(\d{2})$/.exec(text);
   const short = /^(\d{1,2})[_/](\d{1,2})[_/](\d{2}|\d{4})$/.exec(text);
   const [year, month, day] = iso
@@ -238,7 +241,7 @@ export function dayOf(text: string): Date | undefined {
 }
 
 /** A day in words, weekday first: `Friday`, `3 February 2017`. */
-export function dayInWords(day: Date, locale = "en"): { readonly weekday: string; readonly date: string } {
+export function formatDay(day: Date, locale = "en"): { readonly weekday: string; readonly date: string } {
   const part = (options: Intl.DateTimeFormatOptions) =>
     new Intl.DateTimeFormat(locale, { timeZone: "UTC", ...options }).format(day);
   return {
@@ -258,21 +261,21 @@ export interface NearbyGame {
 
 /** The last and next games of both teams, visitors first; none where the record has no season. */
 export function nearbyGames(data: Json | undefined): NearbyGame[] {
-  const score = boxScore(data);
+  const score = parseBoxScore(data);
   const season = isFields(data) ? data.season : undefined;
   if (!score || !isFields(season)) return [];
   return score.teams.flatMap(({ side, name }) => {
-    const around = season[side];
+    const games = season[side];
     return (["last", "next"] as const).map((when) => ({
       team: name,
       when,
-      score: isFields(around) ? boxScore(around[when]) : undefined,
+      score: isFields(games) ? parseBoxScore(games[when]) : undefined,
     }));
   });
 }
 
 /** Addresses to open beside the data, by title; only those of the web. */
-export function linksOf(data: Json | undefined): (readonly [title: string, href: string])[] {
+export function dataLinks(data: Json | undefined): (readonly [title: string, href: string])[] {
   const links = isFields(data) ? data.links : undefined;
   if (!isFields(links)) return [];
   return Object.entries(links).flatMap(([title, href]) =>
@@ -281,8 +284,8 @@ export function linksOf(data: Json | undefined): (readonly [title: string, href:
 }
 
 /** Whether a cell is what somebody looks for: a number as a whole, words anywhere. */
-export function isFound(text: string, wanted: string): boolean {
-  const looked = wanted.trim().toLowerCase();
-  if (looked === "") return false;
-  return /^\d+$/.test(looked) ? text.split(/[^\d]+/).includes(looked) : text.toLowerCase().includes(looked);
+export function isSearchMatch(text: string, query: string): boolean {
+  const term = query.trim().toLowerCase();
+  if (term === "") return false;
+  return /^\d+$/.test(term) ? text.split(/[^\d]+/).includes(term) : text.toLowerCase().includes(term);
 }

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { rowNamed, tabs, title } from "./data-tables";
+import { isRowNamed, buildTabs, readableName } from "./data-tables";
 
 describe("data as tables", () => {
   test("names become tabs, deeper ones captions, lists of objects rows", () => {
-    const found = tabs(
+    const found = buildTabs(
       {
         city: "Saltby",
         box_score: {
@@ -33,10 +33,10 @@ describe("data as tables", () => {
     [{}, 0],
     [[], 1],
   ] as const)("%j makes %i tabs", (data, count) => {
-    expect(tabs(data as never, "Data")).toHaveLength(count);
+    expect(buildTabs(data as never, "Data")).toHaveLength(count);
   });
   test("columns under one set of numbers, and lists of one length, become rows", () => {
-    const [byNumber, byPlace] = tabs(
+    const [byNumber, byPlace] = buildTabs(
       { box: { NAME: { "10": "Bo", "2": "Ann" }, PTS: { "2": 3, "10": 4 } }, lists: { a: [1, 2], b: [3, 4] } },
       "Data",
     );
@@ -51,17 +51,17 @@ describe("data as tables", () => {
     ]);
   });
   test("columns that do not fit together stay apart", () => {
-    const [tab] = tabs({ box: { NAME: { "0": "Ann", "1": "Bo" }, PTS: { "0": 3 } } }, "Data");
+    const [tab] = buildTabs({ box: { NAME: { "0": "Ann", "1": "Bo" }, PTS: { "0": 3 } } }, "Data");
     expect(tab!.tables.flatMap((table) => table.rows).length).toBe(2);
     expect(tab!.tables[0]!.columns).toEqual(["", "0", "1"]); // a row for each: no value is moved to another name
   });
   test("objects that share names are rows, deeper ones lie deeper", () => {
-    const [tab] = tabs({ teams: { gulls: { won: 4, lost: 1 }, millers: { won: 2 } } }, "Data");
+    const [tab] = buildTabs({ teams: { gulls: { won: 4, lost: 1 }, millers: { won: 2 } } }, "Data");
     expect(tab!.tables[0]!.rows.map((row) => row.map((cell) => cell.text))).toEqual([
       ["Gulls", "4", "1"],
       ["Millers", "2", ""],
     ]);
-    const deep = tabs({ a: { b: { c: { d: 1, e: [2] } }, f: 3 } }, "Data")[0]!.tables;
+    const deep = buildTabs({ a: { b: { c: { d: 1, e: [2] } }, f: 3 } }, "Data")[0]!.tables;
     expect(deep.map(({ caption, depth }) => [caption, depth])).toEqual([
       ["", 0],
       ["B · C", 2],
@@ -70,23 +70,27 @@ describe("data as tables", () => {
   });
   test("a view names, orders and hides fields", () => {
     const view = { titles: { q1: "First quarter" }, order: ["q2", "q1"], hidden: ["secret"] };
-    const [tab] = tabs({ q1: 1, secret: 9, q2: 2 }, "Data", view);
+    const [tab] = buildTabs({ q1: 1, secret: 9, q2: 2 }, "Data", view);
     expect(tab!.tables[0]!.rows.map((row) => row.map((cell) => cell.text))).toEqual([
       ["Q2", "2"],
       ["First quarter", "1"],
     ]);
   });
   test("only web addresses are links", () => {
-    expect(tabs("javascript:alert(1)", "Data")[0]!.tables[0]!.rows[0]![0]!.href).toBeUndefined();
+    expect(buildTabs("javascript:alert(1)", "Data")[0]!.tables[0]!.rows[0]![0]!.href).toBeUndefined();
   });
   test("a row is named by its name, not by its numbers", () => {
     const row = [
-      { text: "Dana Okafor", number: false },
-      { text: "24", number: true },
+      { text: "Dana Okafor", isNumber: false },
+      { text: "24", isNumber: true },
     ];
-    expect([rowNamed(row, "Okafor led"), rowNamed(row, "24"), rowNamed(row, "Dan")]).toEqual([true, false, false]);
+    expect([isRowNamed(row, "Okafor led"), isRowNamed(row, "24"), isRowNamed(row, "Dan")]).toEqual([
+      true,
+      false,
+      false,
+    ]);
   });
   test("titles", () => {
-    expect(["home_team", "FG%", "Gulls 4-1"].map(title)).toEqual(["Home team", "FG%", "Gulls 4-1"]);
+    expect(["home_team", "FG%", "Gulls 4-1"].map(readableName)).toEqual(["Home team", "FG%", "Gulls 4-1"]);
   });
 });

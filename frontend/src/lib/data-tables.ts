@@ -4,7 +4,7 @@ import type { Json } from "./api-types";
 export interface Cell {
   readonly text: string;
   readonly href?: string;
-  readonly number: boolean;
+  readonly isNumber: boolean;
 }
 export interface Table {
   readonly caption: string;
@@ -23,7 +23,7 @@ export interface View {
   readonly order: readonly string[];
   readonly hidden: readonly string[];
 }
-export const PLAIN_VIEW: View = { titles: {}, order: [], hidden: [] };
+export const DEFAULT_VIEW: View = { titles: {}, order: [], hidden: [] };
 
 type Fields = { [key: string]: Json };
 type Simple = string | number | boolean | null;
@@ -33,55 +33,66 @@ const isSimple = (value: Json | undefined): value is Simple | undefined =>
   value === undefined || value === null || typeof value !== "object";
 
 /** Any JSON as tabs of tables: the outermost names are tabs, deeper ones captions. */
-export function tabs(data: Json, general: string, view: View = PLAIN_VIEW): Tab[] {
+export function buildTabs(data: Json, general: string, view: View = DEFAULT_VIEW): Tab[] {
   if (data === null || data === undefined) return [];
-  if (!isFields(data)) return [{ title: general, tables: tables("", data, view) }];
-  const fields = inOrder(data, view);
+  if (!isFields(data)) return [{ title: general, tables: buildTables("", data, view) }];
+  const fields = orderedFields(data, view);
   const simple = fields.filter(([, value]) => isSimple(value));
   const nested = fields.filter(([, value]) => !isSimple(value));
-  const first = simple.length > 0 ? [{ title: general, tables: tables("", Object.fromEntries(simple), view) }] : [];
-  return [...first, ...nested.map(([name, value]) => ({ title: named(name, view), tables: tables("", value, view) }))];
+  const first =
+    simple.length > 0 ? [{ title: general, tables: buildTables("", Object.fromEntries(simple), view) }] : [];
+  return [
+    ...first,
+    ...nested.map(([name, value]) => ({ title: fieldTitle(name, view), tables: buildTables("", value, view) })),
+  ];
 }
 
 /** The fields of an object that are shown, those that the view names first in its order. */
-function inOrder(fields: Fields, { order, hidden }: View): [string, Json][] {
-  const place = (name: string) => (order.includes(name) ? order.indexOf(name) : order.length);
+function orderedFields(fields: Fields, { order, hidden }: View): [string, Json][] {
+  const rank = (name: string) => (order.includes(name) ? order.indexOf(name) : order.length);
   return Object.entries(fields)
     .filter(([name]) => !hidden.includes(name))
-    .sort(([one], [other]) => place(one) - place(other));
+    .sort(([one], [other]) => rank(one) - rank(other));
 }
 
-const named = (name: string, view: View): string => view.titles[name] ?? title(name);
+const fieldTitle = (name: string, view: View): string => view.titles[name] ?? readableName(name);
 
 /**
  * Tables of one value. A list of objects has a row for each; so have objects that all hold simple values, and columns
  * under one set of numbers are turned into rows. Of any other object the simple fields are a table of their own.
  */
-export function tables(caption: string, value: Json, view: View = PLAIN_VIEW, depth = 0): Table[] {
-  if (Array.isArray(value)) return listed(caption, value, view, depth);
-  if (!isFields(value)) return [{ caption, columns: [], rows: [[cell(value)]], depth }];
-  const table = fromColumns(value, view) ?? fromRows(value, view);
+export function buildTables(caption: string, value: Json, view: View = DEFAULT_VIEW, depth = 0): Table[] {
+  if (Array.isArray(value)) return tableFromList(caption, value, view, depth);
+  if (!isFields(value)) return [{ caption, columns: [], rows: [[buildCell(value)]], depth }];
+  const table = tableFromColumns(value, view) ?? tableFromRows(value, view);
   if (table) return [{ caption, ...table, depth }];
-  const fields = inOrder(value, view);
+  const fields = orderedFields(value, view);
   const simple = fields.filter(([, each]) => isSimple(each));
   const nested = fields.filter(([, each]) => !isSimple(each));
-  const own =
+  const simpleTable =
     simple.length > 0
-      ? [{ caption, columns: [], rows: simple.map(([name, each]) => [cell(named(name, view)), cell(each)]), depth }]
+      ? [
+          {
+            caption,
+            columns: [],
+            rows: simple.map(([name, each]) => [buildCell(fieldTitle(name, view)), buildCell(each)]),
+            depth,
+          },
+        ]
       : [];
   return [
-    ...own,
+    ...simpleTable,
     ...nested.flatMap(([name, each]) =>
-      tables([caption, named(name, view)].filter(Boolean).join(" · "), each, view, depth + 1),
+      buildTables([caption, fieldTitle(name, view)].filter(Boolean).join(" · "), each, view, depth + 1),
     ),
   ];
 }
 
-type Shape = Pick<Table, "columns" | "rows">;
+type TableContent = Pick<Table, "columns" | "rows">;
 
 /** A column for each field where all hold values under the same numbers, or lists of one length. */
-function fromColumns(value: Fields, view: View): Shape | undefined {
-  const columns = inOrder(value, view);
+function tableFromColumns(value: Fields, view: View): TableContent | undefined {
+  const columns = orderedFields(value, view);
   const keys = [...new Set(columns.flatMap(([, column]) => (isSimple(column) ? [] : Object.keys(column as object))))];
   const isColumn = ([, column]: [string, Json]) =>
     !isSimple(column) && Object.values(column as object).every((each) => isSimple(each as Json));
@@ -90,64 +101,67 @@ function fromColumns(value: Fields, view: View): Shape | undefined {
   if (!columns.every(isColumn) || !columns.every(isAlike)) return undefined;
   const rows = keys
     .sort((one, other) => Number(one) - Number(other))
-    .map((key) => columns.map(([, column]) => cell((column as Fields)[key] ?? null)));
-  return { columns: columns.map(([name]) => named(name, view)), rows };
+    .map((key) => columns.map(([, column]) => buildCell((column as Fields)[key] ?? null)));
+  return { columns: columns.map(([name]) => fieldTitle(name, view)), rows };
 }
 
 /** A row for each field where all are objects with simple values and share a name. */
-function fromRows(value: Fields, view: View): Shape | undefined {
-  const rows = inOrder(value, view);
+function tableFromRows(value: Fields, view: View): TableContent | undefined {
+  const rows = orderedFields(value, view);
   if (rows.length < 2 || !rows.every(([, row]) => isFields(row) && Object.values(row).every(isSimple)))
     return undefined;
-  const names = rows.map(([, row]) => inOrder(row as Fields, view).map(([name]) => name));
+  const names = rows.map(([, row]) => orderedFields(row as Fields, view).map(([name]) => name));
   const columns = [...new Set(names.flat())];
   if (!columns.some((column) => names.every((each) => each.includes(column)))) return undefined;
   return {
-    columns: ["", ...columns.map((column) => named(column, view))],
+    columns: ["", ...columns.map((column) => fieldTitle(column, view))],
     rows: rows.map(([name, row]) => [
-      cell(named(name, view)),
-      ...columns.map((column) => cell((row as Fields)[column] ?? null)),
+      buildCell(fieldTitle(name, view)),
+      ...columns.map((column) => buildCell((row as Fields)[column] ?? null)),
     ]),
   };
 }
 
-function listed(caption: string, values: Json[], view: View, depth: number): Table[] {
-  if (!values.every(isFields)) return [{ caption, columns: [], rows: values.map((each) => [cell(flat(each))]), depth }];
-  const columns = [...new Set(values.flatMap((row) => inOrder(row, view).map(([name]) => name)))];
-  const rows = values.map((row) => columns.map((column) => cell(flat(row[column] ?? null))));
-  return values.length > 0 ? [{ caption, columns: columns.map((column) => named(column, view)), rows, depth }] : [];
+function tableFromList(caption: string, values: Json[], view: View, depth: number): Table[] {
+  if (!values.every(isFields))
+    return [{ caption, columns: [], rows: values.map((each) => [buildCell(flattenValue(each))]), depth }];
+  const columns = [...new Set(values.flatMap((row) => orderedFields(row, view).map(([name]) => name)))];
+  const rows = values.map((row) => columns.map((column) => buildCell(flattenValue(row[column] ?? null))));
+  return values.length > 0
+    ? [{ caption, columns: columns.map((column) => fieldTitle(column, view)), rows, depth }]
+    : [];
 }
 
 /** What is nested inside a cell, on one line. */
-function flat(value: Json): Json {
-  if (Array.isArray(value)) return value.map((each) => shown(flat(each))).join(", ");
+function flattenValue(value: Json): Json {
+  if (Array.isArray(value)) return value.map((each) => valueText(flattenValue(each))).join(", ");
   if (isFields(value))
     return Object.entries(value)
-      .map(([name, each]) => `${title(name)}: ${shown(flat(each))}`)
+      .map(([name, each]) => `${readableName(name)}: ${valueText(flattenValue(each))}`)
       .join(", ");
   return value;
 }
 
-const shown = (value: Json): string => (value === null ? "" : String(value));
+const valueText = (value: Json): string => (value === null ? "" : String(value));
 
-function cell(value: Json): Cell {
-  const text = shown(value);
+function buildCell(value: Json): Cell {
+  const text = valueText(value);
   const link = /^https?:\/\/\S+$/.test(text) ? { href: text } : {};
-  return { text, ...link, number: text !== "" && /^[+−-]?[\d.,:/%-]+$/.test(text) };
+  return { text, ...link, isNumber: text !== "" && /^[+−-]?[\d.,:/%-]+$/.test(text) };
 }
 
 /** `home_team` as people read it; names that are more than one word already stay as they are. */
-export const title = (name: string): string =>
+export const readableName = (name: string): string =>
   /^[a-z0-9]+([_-][a-z0-9]+)*$/.test(name) ? name.charAt(0).toUpperCase() + name.slice(1).replace(/[_-]/g, " ") : name;
 
 /** Whether a row names something that the words also name: a whole word of at least three letters in its first cell. */
-export function rowNamed(row: readonly Cell[], words: string): boolean {
-  const wanted = words.toLowerCase().match(/\p{L}{3,}/gu) ?? [];
+export function isRowNamed(row: readonly Cell[], words: string): boolean {
+  const terms = words.toLowerCase().match(/\p{L}{3,}/gu) ?? [];
   const name = new Set(
     row
-      .find((each) => !each.number)
+      .find((each) => !each.isNumber)
       ?.text.toLowerCase()
       .match(/\p{L}{3,}/gu) ?? [],
   );
-  return wanted.some((word) => name.has(word));
+  return terms.some((word) => name.has(word));
 }

@@ -7,34 +7,37 @@ export interface Preferences {
   language: string;
 }
 
-const NAME = "finecomb-reading";
-const USUAL: Preferences = { theme: "system", size: 20, face: "serif", language: "" };
-const dark = () => matchMedia("(prefers-color-scheme: dark)");
+const STORAGE_KEY = "finecomb-reading";
+const DEFAULT_PREFERENCES: Preferences = { theme: "system", size: 20, face: "serif", language: "" };
+const darkSchemeQuery = () => matchMedia("(prefers-color-scheme: dark)");
 
 /** What was chosen before, on this device. */
-export function preferences(): Preferences {
+export function readPreferences(): Preferences {
   try {
-    return { ...USUAL, ...(JSON.parse(localStorage.getItem(NAME) ?? "{}") as Partial<Preferences>) };
+    return {
+      ...DEFAULT_PREFERENCES,
+      ...(JSON.parse(localStorage.getItem(STORAGE_KEY) ?? "{}") as Partial<Preferences>),
+    };
   } catch {
-    return USUAL; // storage is forbidden or was filled by something else
+    return DEFAULT_PREFERENCES; // storage is forbidden or was filled by something else
   }
 }
 
 /** Put preferences into effect and keep them. */
-export function prefer(chosen: Preferences): void {
+export function applyPreferences(chosen: Preferences): void {
   const { dataset } = document.documentElement;
-  dataset.theme = chosen.theme === "system" ? (dark().matches ? "dark" : "light") : chosen.theme;
+  dataset.theme = chosen.theme === "system" ? (darkSchemeQuery().matches ? "dark" : "light") : chosen.theme;
   dataset.size = String(chosen.size);
   dataset.face = chosen.face;
   try {
-    localStorage.setItem(NAME, JSON.stringify(chosen));
+    localStorage.setItem(STORAGE_KEY, JSON.stringify(chosen));
   } catch {
     // storage is forbidden: the choice holds until the page is left
   }
 }
 
 /** Put the kept preferences into effect, now and whenever the device changes between light and dark. */
-export function keepPreferences(): void {
-  prefer(preferences());
-  dark().addEventListener("change", () => prefer(preferences()));
+export function initPreferences(): void {
+  applyPreferences(readPreferences());
+  darkSchemeQuery().addEventListener("change", () => applyPreferences(readPreferences()));
 }

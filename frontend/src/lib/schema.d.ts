@@ -61,10 +61,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Leave
+         * Sign Out
          * @description Sign out.
          */
-        post: operations["leave_api_leave_post"];
+        post: operations["sign_out_api_leave_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -79,10 +79,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Researcher Me
+         * Current Researcher
          * @description Which researcher is signed in.
          */
-        get: operations["researcher_me_api_admin_session_get"];
+        get: operations["current_researcher_api_admin_session_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -101,10 +101,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Researcher Leave
+         * Sign Out Researcher
          * @description Sign out.
          */
-        post: operations["researcher_leave_api_admin_leave_post"];
+        post: operations["sign_out_researcher_api_admin_leave_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -141,10 +141,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Next Stop
+         * Next Step
          * @description What comes now on one's way: a page, an open task, a new one, or why there is none.
          */
-        post: operations["next_stop_api_next_post"];
+        post: operations["next_step_api_next_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -160,10 +160,10 @@ export interface paths {
         };
         get?: never;
         /**
-         * Step Done
+         * Complete Step
          * @description A page was read or answered.
          */
-        put: operations["step_done_api_steps__step__put"];
+        put: operations["complete_step_api_steps__step__put"];
         post?: never;
         delete?: never;
         options?: never;
@@ -180,10 +180,10 @@ export interface paths {
         };
         get?: never;
         /**
-         * Step Guess
+         * Submit Guess
          * @description A guess in a practice round; the answer comes back.
          */
-        put: operations["step_guess_api_steps__step__guess_put"];
+        put: operations["submit_guess_api_steps__step__guess_put"];
         post?: never;
         delete?: never;
         options?: never;
@@ -199,10 +199,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One Task
+         * Get Task
          * @description A text of one's own with what was done in it.
          */
-        get: operations["one_task_api_tasks__task__get"];
+        get: operations["get_task_api_tasks__task__get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -320,10 +320,10 @@ export interface paths {
         };
         get?: never;
         /**
-         * Finish
+         * Finish Task
          * @description Hand a text in.
          */
-        put: operations["finish_api_tasks__task__finish_put"];
+        put: operations["finish_task_api_tasks__task__finish_put"];
         post?: never;
         delete?: never;
         options?: never;
@@ -340,10 +340,10 @@ export interface paths {
         };
         get?: never;
         /**
-         * Reopen
+         * Reopen Task
          * @description Take a text back that was handed in.
          */
-        put: operations["reopen_api_tasks__task__reopen_put"];
+        put: operations["reopen_task_api_tasks__task__reopen_put"];
         post?: never;
         delete?: never;
         options?: never;
@@ -562,10 +562,10 @@ export interface paths {
         };
         get?: never;
         /**
-         * Set Joining
+         * Set Open Link
          * @description Make a new open link, which replaces the old one, or have none.
          */
-        put: operations["set_joining_api_admin_open_link_put"];
+        put: operations["set_open_link_api_admin_open_link_put"];
         post?: never;
         delete?: never;
         options?: never;
@@ -671,10 +671,10 @@ export interface paths {
         get: operations["researchers_api_admin_researchers_get"];
         put?: never;
         /**
-         * Invite
+         * Invite Researcher
          * @description A link that lets one more researcher in, once and within a week.
          */
-        post: operations["invite_api_admin_researchers_post"];
+        post: operations["invite_researcher_api_admin_researchers_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -713,10 +713,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Audit
+         * List Audit Log
          * @description What researchers did, newest first.
          */
-        get: operations["audit_api_admin_audit_get"];
+        get: operations["list_audit_log_api_admin_audit_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -753,10 +753,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Download
+         * Download Export
          * @description The whole study as a file of that format; a folder comes as a .zip.
          */
-        get: operations["download_api_admin_export_get"];
+        get: operations["download_export_api_admin_export_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -773,10 +773,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Wanting
+         * List Adjudication Texts
          * @description Texts that people handed in, those with most to decide first.
          */
-        get: operations["wanting_api_admin_adjudicate_documents_get"];
+        get: operations["list_adjudication_texts_api_admin_adjudicate_documents_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -793,10 +793,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Document
+         * Get Adjudication Page
          * @description One text with its places. Annotators have numbers in place of names, in an order that says nothing.
          */
-        get: operations["document_api_admin_adjudicate_document_get"];
+        get: operations["get_adjudication_page_api_admin_adjudicate_document_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -814,16 +814,16 @@ export interface paths {
         };
         get?: never;
         /**
-         * Decide
+         * Decide Dispute
          * @description Decide about one place, or decide otherwise. Deciding the same twice is deciding it once.
          */
-        put: operations["decide_api_admin_adjudicate_place_put"];
+        put: operations["decide_dispute_api_admin_adjudicate_place_put"];
         post?: never;
         /**
-         * Undo
+         * Undo Decision
          * @description Take a decision back; the place is open again.
          */
-        delete: operations["undo_api_admin_adjudicate_place_delete"];
+        delete: operations["undo_decision_api_admin_adjudicate_place_delete"];
         options?: never;
         head?: never;
         patch?: never;
@@ -838,10 +838,10 @@ export interface paths {
         };
         get?: never;
         /**
-         * Agreed
+         * Accept Unanimous Marks
          * @description Take places on which all agree, in one go; in a text without any mark, say that gold has none either.
          */
-        put: operations["agreed_api_admin_adjudicate_agreed_put"];
+        put: operations["accept_unanimous_marks_api_admin_adjudicate_agreed_put"];
         post?: never;
         delete?: never;
         options?: never;
@@ -877,10 +877,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Recruiting
+         * Show Recruitment
          * @description Who came, how far they are, what is noticed about them, and what it costs.
          */
-        get: operations["recruiting_api_admin_recruiting_get"];
+        get: operations["show_recruitment_api_admin_recruiting_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -957,10 +957,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Suggestions
+         * Screening Suggestions
          * @description Work that one might not want to count, with reasons; excluding is done elsewhere, by a person.
          */
-        get: operations["suggestions_api_admin_screen_get"];
+        get: operations["screening_suggestions_api_admin_screen_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -977,10 +977,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * People To Look At
+         * List Screened People
          * @description People whose work one might not want to count: suggested texts, and what else is noticed.
          */
-        get: operations["people_to_look_at_api_admin_screen_people_get"];
+        get: operations["list_screened_people_api_admin_screen_people_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -998,10 +998,10 @@ export interface paths {
         };
         get?: never;
         /**
-         * Decide
+         * Decide Suggestions
          * @description Decide about many suggestions at once: set work or people aside, or keep work in spite of rules.
          */
-        put: operations["decide_api_admin_screen_decisions_put"];
+        put: operations["decide_suggestions_api_admin_screen_decisions_put"];
         post?: never;
         delete?: never;
         options?: never;
@@ -1018,10 +1018,10 @@ export interface paths {
         };
         get?: never;
         /**
-         * Keep
+         * Keep Annotation
          * @description Keep an annotation in spite of what some rules say; nobody is asked about them again.
          */
-        put: operations["keep_api_admin_annotation_kept_put"];
+        put: operations["keep_annotation_api_admin_annotation_kept_put"];
         post?: never;
         delete?: never;
         options?: never;
@@ -1059,10 +1059,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Pay Floor
+         * Pay Floor Bonus
          * @description Give everybody who is done in a cell the bonus that brings its median pay per hour up to the study's floor.
          */
-        post: operations["pay_floor_api_admin_design_bonus_post"];
+        post: operations["pay_floor_bonus_api_admin_design_bonus_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1077,10 +1077,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Pay
+         * Download Pay File
          * @description Who is to be paid what, with worker ids: all of it, or bonuses as a platform takes them.
          */
-        get: operations["pay_api_admin_pay_get"];
+        get: operations["download_pay_file_api_admin_pay_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1097,10 +1097,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Runs
+         * List Runs
          * @description All runs with state, cost and failures, and the models that can be asked.
          */
-        get: operations["runs_api_admin_runs_get"];
+        get: operations["list_runs_api_admin_runs_get"];
         put?: never;
         /**
          * Start Run
@@ -1121,10 +1121,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Run
+         * Get Run
          * @description One run: its failures with their raw reply, and quotes that do not stand in their text as given.
          */
-        get: operations["run_api_admin_run_get"];
+        get: operations["get_run_api_admin_run_get"];
         put?: never;
         post?: never;
         /**
@@ -1147,10 +1147,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Preview
+         * Preview Run
          * @description Exactly what would be sent for one text, and what the whole would cost. Nothing is sent.
          */
-        post: operations["preview_api_admin_runs_preview_post"];
+        post: operations["preview_run_api_admin_runs_preview_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1167,10 +1167,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Ask Again
+         * Retry Text
          * @description Ask for one text once more, with a longer reply where that is wanted.
          */
-        post: operations["ask_again_api_admin_run_text_post"];
+        post: operations["retry_text_api_admin_run_text_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1231,10 +1231,10 @@ export interface paths {
         get: operations["calibration_api_admin_calibration_get"];
         put?: never;
         /**
-         * Check Judge
+         * Calibrate Judge
          * @description Check a judge against people now, and keep the result and its contract with the study.
          */
-        post: operations["check_judge_api_admin_calibration_post"];
+        post: operations["calibrate_judge_api_admin_calibration_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1245,58 +1245,6 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /**
-         * About
-         * @description Somebody's work that is to be judged; who did it is not said.
-         */
-        About: {
-            /**
-             * Labels
-             * @description Of the protocol it was made under, to look up what they mean.
-             * @default []
-             */
-            labels: components["schemas"]["Label"][];
-            /**
-             * Looks
-             * @description In the order of these labels; the last is for marks without a label.
-             * @default []
-             */
-            looks: components["schemas"]["LabelLook"][];
-            /**
-             * Marks
-             * @description The mark in question, or all marks of the annotation in question.
-             * @default []
-             */
-            marks: components["schemas"]["Offered"][];
-            /**
-             * Said
-             * @description What was answered about the mark, or about the text.
-             * @default []
-             */
-            said: components["schemas"]["Told"][];
-        };
-        /**
-         * Added
-         * @description What an upload brought.
-         */
-        Added: {
-            /** Documents */
-            documents: number;
-            /**
-             * Notes
-             * @description What the reader of the file had to say.
-             * @default []
-             */
-            notes: string[];
-        };
-        /**
-         * Address
-         * @description A link; it works once and is shown once.
-         */
-        Address: {
-            /** Url */
-            url: string;
-        };
         /**
          * AdjudicatePage
          * @description A text with its places.
@@ -1322,7 +1270,7 @@ export interface components {
             /** Readers */
             readers: number;
             /** Places */
-            places: components["schemas"]["PlaceCard"][];
+            places: components["schemas"]["DisputeCard"][];
             /**
              * State
              * @description Of the gold annotation.
@@ -1331,15 +1279,101 @@ export interface components {
             state: "untouched" | "draft" | "submitted";
         };
         /**
-         * Agreed
-         * @description Places that all agree on, taken in one go.
+         * AdjudicatedMark
+         * @description Words, a label and answers; who said so is not told.
          */
-        Agreed: {
+        AdjudicatedMark: {
+            /** Spans */
+            spans: ([
+                number,
+                number
+            ] | [
+                string,
+                number,
+                number
+            ])[];
+            /** Quotes */
+            quotes: string[];
+            /** Label */
+            label: string | null;
             /**
-             * Places
-             * @description Those that were looked at; none for a text in which nobody marked anything.
+             * Answers
+             * @default {}
              */
-            places: string[];
+            answers: {
+                [key: string]: boolean | number | string | string[];
+            };
+            antecedents?: components["schemas"]["Antecedents"] | null;
+            /**
+             * Alternatives
+             * @description The same mistake, read otherwise: each a complete other set of marks.
+             * @default []
+             */
+            alternatives: components["schemas"]["AlternativeMark"][][];
+        };
+        /**
+         * AdjudicationList
+         * @description Texts to adjudicate.
+         */
+        AdjudicationList: {
+            /** Rows */
+            rows: components["schemas"]["AdjudicationRow"][];
+            /**
+             * Total
+             * @description Texts that somebody has handed in.
+             */
+            total: number;
+            /** Done */
+            done: number;
+            /**
+             * Why
+             * @description Why there is nothing to adjudicate.
+             * @default
+             */
+            why: string;
+        };
+        /**
+         * AdjudicationRow
+         * @description A text in the list, those with most to decide first.
+         */
+        AdjudicationRow: {
+            /** Id */
+            id: string;
+            /**
+             * Start
+             * @description Its first words.
+             */
+            start: string;
+            /** Places */
+            places: number;
+            /**
+             * Decided
+             * @description Places about which something was decided, also those left for discussion.
+             */
+            decided: number;
+            /**
+             * Discuss
+             * @description Left for discussion.
+             */
+            discuss: number;
+            /**
+             * Differ
+             * @description Undecided places where people differ.
+             */
+            differ: number;
+            /**
+             * Agreed
+             * @description Undecided places where all agree.
+             */
+            agreed: number;
+            /** Readers */
+            readers: number;
+            /**
+             * State
+             * @description `done` when gold is handed in and covers every place; `elsewhere` when its gold was not decided here.
+             * @enum {string}
+             */
+            state: "open" | "done" | "elsewhere";
         };
         /**
          * Allocation
@@ -1444,7 +1478,7 @@ export interface components {
              */
             seconds: number | null;
             /** Marks */
-            marks: components["schemas"]["ReaderMark"][];
+            marks: components["schemas"]["AnnotatorMark"][];
             /**
              * Answers
              * @default {}
@@ -1452,6 +1486,151 @@ export interface components {
             answers: {
                 [key: string]: boolean | number | string | string[];
             };
+        };
+        /**
+         * AnnotatorLinks
+         * @description Links that work for one annotator.
+         */
+        AnnotatorLinks: {
+            /** Annotator */
+            annotator: string;
+            /** Links */
+            links: number;
+            /**
+             * Used
+             * @description When one was last followed.
+             */
+            used: string | null;
+        };
+        /**
+         * AnnotatorMark
+         * @description A mark in the browser.
+         */
+        AnnotatorMark: {
+            /** Id */
+            id: string;
+            /** Spans */
+            spans: ([
+                number,
+                number
+            ] | [
+                string,
+                number,
+                number
+            ])[];
+            /** Quotes */
+            quotes: string[];
+            /** Label */
+            label: string | null;
+            /**
+             * Answers
+             * @default {}
+             */
+            answers: {
+                [key: string]: boolean | number | string | string[];
+            };
+            /**
+             * Antecedents
+             * @default []
+             */
+            antecedents: ([
+                number,
+                number
+            ] | [
+                string,
+                number,
+                number
+            ])[];
+            /** Votes */
+            votes: number | null;
+            /**
+             * Unlocated
+             * @default
+             */
+            unlocated: string;
+            /**
+             * Placed
+             * @description How a machine's quote found its place, in words; empty for people.
+             * @default
+             */
+            placed: string;
+        };
+        /**
+         * AnnotatorPage
+         * @description Everything about one annotator.
+         */
+        AnnotatorPage: {
+            person: components["schemas"]["AnnotatorRow"];
+            /** Condition */
+            condition: string;
+            /** Platform */
+            platform: string;
+            qualification: components["schemas"]["QualificationRecord"] | null;
+            /** Survey */
+            survey: {
+                [key: string]: boolean | number | string | string[];
+            };
+            /** Meta */
+            meta: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /** Looks */
+            looks: components["schemas"]["LabelLook"][];
+            /** Labels */
+            labels: components["schemas"]["LabelCount"][];
+            /**
+             * Agreement
+             * @description With the others, by label.
+             */
+            agreement: components["schemas"]["LabelRow"][];
+            /** Pieces */
+            pieces: components["schemas"]["AnnotatorWork"][];
+            /**
+             * Notes
+             * @description Comments, and why something could not be judged.
+             */
+            notes: components["schemas"]["WrittenComment"][];
+        };
+        /**
+         * AnnotatorRow
+         * @description One annotator's row.
+         */
+        AnnotatorRow: {
+            /** Id */
+            id: string;
+            /**
+             * Name
+             * @description As the researcher calls them; the id when there is no name.
+             */
+            name: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "human" | "llm" | "detector" | "checker" | "gold" | "pooled";
+            /** @description Texts handed in, of those they can expect. */
+            progress: components["schemas"]["StudyProgress"];
+            /** Drafts */
+            drafts: number;
+            /** @description Per text. */
+            marks: components["schemas"]["Figure"];
+            /** @description Seconds per text. */
+            active: components["schemas"]["Quartiles"];
+            /**
+             * Pay
+             * @description Per hour of active time.
+             */
+            pay: number | null;
+            /** @description F1 on words with what most of the others marked. */
+            agreement: components["schemas"]["Figure"];
+            /** @description Attention checks passed, of those taken. */
+            checks: components["schemas"]["StudyProgress"];
+            /**
+             * Look
+             * @description Why to look at them first.
+             */
+            look: ("fast" | "few" | "apart" | "checks")[];
+            excluded: components["schemas"]["Exclusion"] | null;
         };
         /**
          * AnnotatorWork
@@ -1485,6 +1664,16 @@ export interface components {
              */
             check: "" | "passed" | "failed";
             excluded: components["schemas"]["Exclusion"] | null;
+        };
+        /**
+         * AnsweredQuestion
+         * @description A question and somebody's answer to it, both in words.
+         */
+        AnsweredQuestion: {
+            /** Ask */
+            ask: string;
+            /** Answer */
+            answer: string;
         };
         /**
          * AnswersBody
@@ -1597,19 +1786,6 @@ export interface components {
             unlocated: string;
         };
         /**
-         * AskAgain
-         * @description Ask for a text once more.
-         */
-        AskAgain: {
-            /** Document */
-            document: string;
-            /**
-             * Max Tokens
-             * @description As many as before when null.
-             */
-            max_tokens?: number | null;
-        };
-        /**
          * Attempt
          * @description One try at a qualification.
          */
@@ -1664,6 +1840,22 @@ export interface components {
             exercises: components["schemas"]["ExerciseResult"][];
         };
         /**
+         * AuditEntry
+         * @description A line of the audit log.
+         */
+        AuditEntry: {
+            /** When */
+            when: string;
+            /** Who */
+            who: string;
+            /** Did */
+            did: string;
+            /** About */
+            about: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+        };
+        /**
          * AuditPlan
          * @description The marks of a study that were drawn at random to be judged, and how.
          */
@@ -1707,21 +1899,6 @@ export interface components {
              * @default
              */
             reason: string;
-        };
-        /**
-         * Brief
-         * @description A task in the annotator's list: one tooth of the comb.
-         */
-        Brief: {
-            /** Id */
-            id: string;
-            /** Number */
-            number: number;
-            /**
-             * Status
-             * @enum {string}
-             */
-            status: "draft" | "submitted";
         };
         /**
          * BulkDecision
@@ -1916,18 +2093,6 @@ export interface components {
             per_hour: number | null;
         };
         /**
-         * Count
-         * @description How often.
-         */
-        Count: {
-            /** Label */
-            label: string;
-            /** Marks */
-            marks: number;
-            /** @description Of all their marks. */
-            share: components["schemas"]["Figure"];
-        };
-        /**
          * DataView
          * @description How the data beside a text is shown: words for its fields, and which come first.
          */
@@ -1952,6 +2117,26 @@ export interface components {
              * @default []
              */
             hidden: string[];
+        };
+        /**
+         * DecisionCard
+         * @description What was decided about a place.
+         */
+        DecisionCard: {
+            /**
+             * What
+             * @enum {string}
+             */
+            what: "taken" | "merged" | "changed" | "split" | "not-an-error" | "discuss" | "added";
+            /** By */
+            by: string;
+            /** When */
+            when: string;
+            /**
+             * Reading
+             * @description Which reading was taken, counted from 1.
+             */
+            reading: number | null;
         };
         /**
          * Design
@@ -2100,28 +2285,54 @@ export interface components {
             lease: number;
         };
         /**
-         * Did
-         * @description A line of the audit log.
-         */
-        Did: {
-            /** When */
-            when: string;
-            /** Who */
-            who: string;
-            /** Did */
-            did: string;
-            /** About */
-            about: {
-                [key: string]: components["schemas"]["JsonValue"];
-            };
-        };
-        /**
          * DisplayName
          * @description What researchers call an annotator; empty for the id.
          */
         DisplayName: {
             /** Name */
             name: string;
+        };
+        /**
+         * DisputeCard
+         * @description One place.
+         */
+        DisputeCard: {
+            /** Key */
+            key: string;
+            /**
+             * Version
+             * @description Sent back with a decision; 0 as long as there is none.
+             */
+            version: number;
+            /** Readings */
+            readings: components["schemas"]["OpinionCard"][];
+            /** Votes */
+            votes: number;
+            /** Readers */
+            readers: number;
+            /**
+             * Agreed
+             * @description Whether everybody marked the same words with the same label.
+             */
+            agreed: boolean;
+            /**
+             * Kept
+             * @description Whether `finecomb gold` would keep it, with at least two votes.
+             */
+            kept: boolean;
+            /** @description What `finecomb gold` makes of the readings; without a label where there is no majority. */
+            merged: components["schemas"]["AdjudicatedMark"] | null;
+            decision: components["schemas"]["DecisionCard"] | null;
+            /**
+             * Gold
+             * @description What gold has there.
+             */
+            gold: components["schemas"]["AdjudicatedMark"][];
+            /**
+             * Later
+             * @description Readings that came in after the decision.
+             */
+            later: number;
         };
         /**
          * DocumentList
@@ -2460,7 +2671,7 @@ export interface components {
              * @description In text order.
              * @default []
              */
-            solutions: components["schemas"]["Solved"][];
+            solutions: components["schemas"]["SolutionResult"][];
             /**
              * Extra
              * @description The annotator's marks that found nothing.
@@ -2523,10 +2734,10 @@ export interface components {
             signature: string;
         };
         /**
-         * Finish
+         * FinishRequest
          * @description Hands a task in; doing so twice is doing so once.
          */
-        Finish: {
+        FinishRequest: {
             /** Change */
             change: string;
             /**
@@ -2534,39 +2745,6 @@ export interface components {
              * @default 0
              */
             active: number;
-        };
-        /**
-         * GoldMark
-         * @description Words, a label and answers; who said so is not told.
-         */
-        GoldMark: {
-            /** Spans */
-            spans: ([
-                number,
-                number
-            ] | [
-                string,
-                number,
-                number
-            ])[];
-            /** Quotes */
-            quotes: string[];
-            /** Label */
-            label: string | null;
-            /**
-             * Answers
-             * @default {}
-             */
-            answers: {
-                [key: string]: boolean | number | string | string[];
-            };
-            antecedents?: components["schemas"]["Antecedents"] | null;
-            /**
-             * Alternatives
-             * @description The same mistake, read otherwise: each a complete other set of marks.
-             * @default []
-             */
-            alternatives: components["schemas"]["AlternativeMark"][][];
         };
         /**
          * Group
@@ -2736,14 +2914,6 @@ export interface components {
              */
             kinds: string[];
         };
-        /**
-         * Joining
-         * @description Whether there is an open link; turning it on makes a new one.
-         */
-        Joining: {
-            /** On */
-            on: boolean;
-        };
         JsonValue: unknown;
         /**
          * JudgeBinding
@@ -2845,10 +3015,40 @@ export interface components {
             signature: string;
         };
         /**
-         * Keep
+         * JudgedWork
+         * @description Somebody's work that is to be judged; who did it is not said.
+         */
+        JudgedWork: {
+            /**
+             * Labels
+             * @description Of the protocol it was made under, to look up what they mean.
+             * @default []
+             */
+            labels: components["schemas"]["Label"][];
+            /**
+             * Looks
+             * @description In the order of these labels; the last is for marks without a label.
+             * @default []
+             */
+            looks: components["schemas"]["LabelLook"][];
+            /**
+             * Marks
+             * @description The mark in question, or all marks of the annotation in question.
+             * @default []
+             */
+            marks: components["schemas"]["OfferedMark"][];
+            /**
+             * Said
+             * @description What was answered about the mark, or about the text.
+             * @default []
+             */
+            said: components["schemas"]["AnsweredQuestion"][];
+        };
+        /**
+         * KeepDecision
          * @description That an annotation is kept in spite of what some rules say.
          */
-        Keep: {
+        KeepDecision: {
             /** Rules */
             rules: ("copied" | "too-short" | "vague" | "contradicts" | "instructions" | "failed-check")[];
         };
@@ -2935,6 +3135,18 @@ export interface components {
             key?: string | null;
         };
         /**
+         * LabelCount
+         * @description How often.
+         */
+        LabelCount: {
+            /** Label */
+            label: string;
+            /** Marks */
+            marks: number;
+            /** @description Of all their marks. */
+            share: components["schemas"]["Figure"];
+        };
+        /**
          * LabelLook
          * @description How a label looks, everywhere the same.
          */
@@ -2968,21 +3180,6 @@ export interface components {
             agreement: components["schemas"]["Figure"];
         };
         /**
-         * Linked
-         * @description Links that work for one annotator.
-         */
-        Linked: {
-            /** Annotator */
-            annotator: string;
-            /** Links */
-            links: number;
-            /**
-             * Used
-             * @description When one was last followed.
-             */
-            used: string | null;
-        };
-        /**
          * Links
          * @description How people come in.
          */
@@ -2993,7 +3190,7 @@ export interface components {
              */
             open: string;
             /** Personal */
-            personal: components["schemas"]["Linked"][];
+            personal: components["schemas"]["AnnotatorLinks"][];
         };
         /**
          * MarkBody
@@ -3111,7 +3308,7 @@ export interface components {
              * Tasks
              * @description In the order they were given out.
              */
-            tasks: components["schemas"]["Brief"][];
+            tasks: components["schemas"]["TaskSummary"][];
             /**
              * Of
              * @description How many texts this annotator can expect in all.
@@ -3136,34 +3333,6 @@ export interface components {
              * @description To be sent as `X-Finecomb-Token` with every request that changes something.
              */
             csrf: string;
-        };
-        /**
-         * Middle
-         * @description A median with the quartiles around it.
-         */
-        Middle: {
-            /** Median */
-            median: number | null;
-            /** Lower */
-            lower: number | null;
-            /** Upper */
-            upper: number | null;
-            /**
-             * Count
-             * @description Of how many values.
-             * @default 0
-             */
-            count: number;
-            /**
-             * Why
-             * @default
-             */
-            why: string;
-            /**
-             * Signature
-             * @default
-             */
-            signature: string;
         };
         /**
          * Mode
@@ -3354,6 +3523,34 @@ export interface components {
             names: string[];
         };
         /**
+         * NewModel
+         * @description A model that the study may ask from now on.
+         */
+        NewModel: {
+            /** Name */
+            name: string;
+            /** Model */
+            model: string;
+            /**
+             * Base Url
+             * @default
+             */
+            base_url: string;
+            /**
+             * Key Env
+             * @description The name of an environment variable of the server; never a key.
+             * @default
+             */
+            key_env: string;
+            /** Price */
+            price?: [
+                number,
+                number
+            ] | null;
+            /** Temperature */
+            temperature?: number | null;
+        };
+        /**
          * NewRole
          * @description Another role.
          */
@@ -3389,7 +3586,7 @@ export interface components {
              * @description For `changed` and `added` one, for `split` two or more; the others say it without.
              * @default []
              */
-            marks: components["schemas"]["GoldMark"][];
+            marks: components["schemas"]["AdjudicatedMark"][];
         };
         /**
          * NewRun
@@ -3469,10 +3666,10 @@ export interface components {
             why: "" | "all-done" | "none-now" | "paused" | "closed" | "screened-out" | "ended";
         };
         /**
-         * Noticed
+         * NoticedSignal
          * @description Something about a person that is worth a look.
          */
-        Noticed: {
+        NoticedSignal: {
             /**
              * Sign
              * @enum {string}
@@ -3508,10 +3705,10 @@ export interface components {
             blind: number;
         };
         /**
-         * Offered
+         * OfferedMark
          * @description A mark that a machine suggests; who suggests it is not said.
          */
-        Offered: {
+        OfferedMark: {
             /** Id */
             id: string;
             /** Spans */
@@ -3534,6 +3731,57 @@ export interface components {
             answers: {
                 [key: string]: boolean | number | string | string[];
             };
+        };
+        /**
+         * OpenLinkRequest
+         * @description Whether there is an open link; turning it on makes a new one.
+         */
+        OpenLinkRequest: {
+            /** On */
+            on: boolean;
+        };
+        /**
+         * OpinionCard
+         * @description What one annotator marked at a place.
+         */
+        OpinionCard: {
+            /** Spans */
+            spans: ([
+                number,
+                number
+            ] | [
+                string,
+                number,
+                number
+            ])[];
+            /** Quotes */
+            quotes: string[];
+            /** Label */
+            label: string | null;
+            /**
+             * Answers
+             * @default {}
+             */
+            answers: {
+                [key: string]: boolean | number | string | string[];
+            };
+            antecedents?: components["schemas"]["Antecedents"] | null;
+            /**
+             * Alternatives
+             * @description The same mistake, read otherwise: each a complete other set of marks.
+             * @default []
+             */
+            alternatives: components["schemas"]["AlternativeMark"][][];
+            /**
+             * Annotator
+             * @description A number in place of the name, the same throughout the text.
+             */
+            annotator: number;
+            /**
+             * Unlocated
+             * @default
+             */
+            unlocated: string;
         };
         /**
          * Option
@@ -3629,9 +3877,9 @@ export interface components {
             /** @description Krippendorff's alpha on words, any label. */
             agreement: components["schemas"]["Figure"];
             /** @description Seconds per text. */
-            active: components["schemas"]["Middle"];
+            active: components["schemas"]["Quartiles"];
             /** @description Per hour, over annotators. */
-            pay: components["schemas"]["Middle"];
+            pay: components["schemas"]["Quartiles"];
             /**
              * Spent
              * @description Pay, bonuses, fees and staff so far; null where no price is set.
@@ -3662,12 +3910,12 @@ export interface components {
              * People
              * @description Those to look at first come first.
              */
-            people: components["schemas"]["Person"][];
+            people: components["schemas"]["AnnotatorRow"][];
             /**
              * Others
              * @description Models, detectors, checkers and gold.
              */
-            others: components["schemas"]["Person"][];
+            others: components["schemas"]["AnnotatorRow"][];
             since: components["schemas"]["RecentChange"];
             /**
              * Moved
@@ -3789,113 +4037,6 @@ export interface components {
             lose?: number | null;
         };
         /**
-         * PassRow
-         * @description What became of one annotator's marks in the second pass.
-         */
-        PassRow: {
-            /** Annotator */
-            annotator: string;
-            /** Texts */
-            texts: number;
-            /** Before */
-            before: number;
-            /** After */
-            after: number;
-            /** Kept */
-            kept: number;
-            /** Changed */
-            changed: number;
-            /** Boundaries */
-            boundaries: number;
-            /** Label */
-            label: number;
-            /** Answers */
-            answers: number;
-            /** Withdrawn */
-            withdrawn: number;
-            /** From Others */
-            from_others: number;
-            /** New */
-            new: number;
-        };
-        /**
-         * Person
-         * @description One annotator's row.
-         */
-        Person: {
-            /** Id */
-            id: string;
-            /**
-             * Name
-             * @description As the researcher calls them; the id when there is no name.
-             */
-            name: string;
-            /**
-             * Kind
-             * @enum {string}
-             */
-            kind: "human" | "llm" | "detector" | "checker" | "gold" | "pooled";
-            /** @description Texts handed in, of those they can expect. */
-            progress: components["schemas"]["StudyProgress"];
-            /** Drafts */
-            drafts: number;
-            /** @description Per text. */
-            marks: components["schemas"]["Figure"];
-            /** @description Seconds per text. */
-            active: components["schemas"]["Middle"];
-            /**
-             * Pay
-             * @description Per hour of active time.
-             */
-            pay: number | null;
-            /** @description F1 on words with what most of the others marked. */
-            agreement: components["schemas"]["Figure"];
-            /** @description Attention checks passed, of those taken. */
-            checks: components["schemas"]["StudyProgress"];
-            /**
-             * Look
-             * @description Why to look at them first.
-             */
-            look: ("fast" | "few" | "apart" | "checks")[];
-            excluded: components["schemas"]["Exclusion"] | null;
-        };
-        /**
-         * PersonPage
-         * @description Everything about one annotator.
-         */
-        PersonPage: {
-            person: components["schemas"]["Person"];
-            /** Condition */
-            condition: string;
-            /** Platform */
-            platform: string;
-            qualification: components["schemas"]["Qualified"] | null;
-            /** Survey */
-            survey: {
-                [key: string]: boolean | number | string | string[];
-            };
-            /** Meta */
-            meta: {
-                [key: string]: components["schemas"]["JsonValue"];
-            };
-            /** Looks */
-            looks: components["schemas"]["LabelLook"][];
-            /** Labels */
-            labels: components["schemas"]["Count"][];
-            /**
-             * Agreement
-             * @description With the others, by label.
-             */
-            agreement: components["schemas"]["LabelRow"][];
-            /** Pieces */
-            pieces: components["schemas"]["AnnotatorWork"][];
-            /**
-             * Notes
-             * @description Comments, and why something could not be judged.
-             */
-            notes: components["schemas"]["WrittenComment"][];
-        };
-        /**
          * PersonalLinkResponse
          * @description A link just made; it is shown once.
          */
@@ -3904,48 +4045,6 @@ export interface components {
             annotator: string;
             /** Url */
             url: string;
-        };
-        /**
-         * PlaceCard
-         * @description One place.
-         */
-        PlaceCard: {
-            /** Key */
-            key: string;
-            /**
-             * Version
-             * @description Sent back with a decision; 0 as long as there is none.
-             */
-            version: number;
-            /** Readings */
-            readings: components["schemas"]["ReadingCard"][];
-            /** Votes */
-            votes: number;
-            /** Readers */
-            readers: number;
-            /**
-             * Agreed
-             * @description Whether everybody marked the same words with the same label.
-             */
-            agreed: boolean;
-            /**
-             * Kept
-             * @description Whether `finecomb gold` would keep it, with at least two votes.
-             */
-            kept: boolean;
-            /** @description What `finecomb gold` makes of the readings; without a label where there is no majority. */
-            merged: components["schemas"]["GoldMark"] | null;
-            decision: components["schemas"]["Ruled"] | null;
-            /**
-             * Gold
-             * @description What gold has there.
-             */
-            gold: components["schemas"]["GoldMark"][];
-            /**
-             * Later
-             * @description Readings that came in after the decision.
-             */
-            later: number;
         };
         /**
          * PlacedQuote
@@ -4090,6 +4189,33 @@ export interface components {
             current: boolean;
         };
         /**
+         * QualificationRecord
+         * @description How an annotator did in a protocol's qualification.
+         */
+        QualificationRecord: {
+            /**
+             * Protocol
+             * @description Name and version.
+             */
+            protocol: string;
+            /**
+             * Score
+             * @description Best score.
+             */
+            score: number;
+            /**
+             * Passed
+             * @description Whether it was enough.
+             */
+            passed: boolean;
+            /**
+             * Attempts
+             * @description Every try.
+             * @default []
+             */
+            attempts: components["schemas"]["Attempt"][];
+        };
+        /**
          * QualificationResult
          * @description How the qualification went.
          */
@@ -4142,31 +4268,32 @@ export interface components {
             attempts: number;
         };
         /**
-         * Qualified
-         * @description How an annotator did in a protocol's qualification.
+         * Quartiles
+         * @description A median with the quartiles around it.
          */
-        Qualified: {
+        Quartiles: {
+            /** Median */
+            median: number | null;
+            /** Lower */
+            lower: number | null;
+            /** Upper */
+            upper: number | null;
             /**
-             * Protocol
-             * @description Name and version.
+             * Count
+             * @description Of how many values.
+             * @default 0
              */
-            protocol: string;
+            count: number;
             /**
-             * Score
-             * @description Best score.
+             * Why
+             * @default
              */
-            score: number;
+            why: string;
             /**
-             * Passed
-             * @description Whether it was enough.
+             * Signature
+             * @default
              */
-            passed: boolean;
-            /**
-             * Attempts
-             * @description Every try.
-             * @default []
-             */
-            attempts: components["schemas"]["Attempt"][];
+            signature: string;
         };
         /**
          * Question
@@ -4211,7 +4338,7 @@ export interface components {
              */
             required: boolean;
             /** @description Ask only after certain answers. */
-            when?: components["schemas"]["When"] | null;
+            when?: components["schemas"]["QuestionCondition"] | null;
             /**
              * Low
              * @description Smallest number accepted.
@@ -4222,6 +4349,22 @@ export interface components {
              * @description Largest number accepted.
              */
             high?: number | null;
+        };
+        /**
+         * QuestionCondition
+         * @description Ask only after certain answers to another question.
+         */
+        QuestionCondition: {
+            /**
+             * Question
+             * @description The other question.
+             */
+            question: string;
+            /**
+             * Among
+             * @description The answers after which this one is asked.
+             */
+            among: (boolean | number | string)[];
         };
         /**
          * QuoteCounts
@@ -4242,106 +4385,10 @@ export interface components {
             missing: number;
         };
         /**
-         * ReaderMark
-         * @description A mark in the browser.
-         */
-        ReaderMark: {
-            /** Id */
-            id: string;
-            /** Spans */
-            spans: ([
-                number,
-                number
-            ] | [
-                string,
-                number,
-                number
-            ])[];
-            /** Quotes */
-            quotes: string[];
-            /** Label */
-            label: string | null;
-            /**
-             * Answers
-             * @default {}
-             */
-            answers: {
-                [key: string]: boolean | number | string | string[];
-            };
-            /**
-             * Antecedents
-             * @default []
-             */
-            antecedents: ([
-                number,
-                number
-            ] | [
-                string,
-                number,
-                number
-            ])[];
-            /** Votes */
-            votes: number | null;
-            /**
-             * Unlocated
-             * @default
-             */
-            unlocated: string;
-            /**
-             * Placed
-             * @description How a machine's quote found its place, in words; empty for people.
-             * @default
-             */
-            placed: string;
-        };
-        /**
-         * ReadingCard
-         * @description What one annotator marked at a place.
-         */
-        ReadingCard: {
-            /** Spans */
-            spans: ([
-                number,
-                number
-            ] | [
-                string,
-                number,
-                number
-            ])[];
-            /** Quotes */
-            quotes: string[];
-            /** Label */
-            label: string | null;
-            /**
-             * Answers
-             * @default {}
-             */
-            answers: {
-                [key: string]: boolean | number | string | string[];
-            };
-            antecedents?: components["schemas"]["Antecedents"] | null;
-            /**
-             * Alternatives
-             * @description The same mistake, read otherwise: each a complete other set of marks.
-             * @default []
-             */
-            alternatives: components["schemas"]["AlternativeMark"][][];
-            /**
-             * Annotator
-             * @description A number in place of the name, the same throughout the text.
-             */
-            annotator: number;
-            /**
-             * Unlocated
-             * @default
-             */
-            unlocated: string;
-        };
-        /**
-         * Reasoned
+         * ReasonedDecision
          * @description A decision with its reason.
          */
-        Reasoned: {
+        ReasonedDecision: {
             /** Reason */
             reason: string;
         };
@@ -4603,7 +4650,7 @@ export interface components {
             /** Passed */
             passed: boolean | null;
             /** Noticed */
-            noticed: components["schemas"]["Noticed"][];
+            noticed: components["schemas"]["NoticedSignal"][];
             /** Texts */
             texts: number;
             /** Minutes */
@@ -4712,40 +4759,12 @@ export interface components {
             reward?: number | null;
         };
         /**
-         * Reopening
+         * ReopenRequest
          * @description Whether places of people who are excluded are given to others.
          */
-        Reopening: {
+        ReopenRequest: {
             /** Reopen */
             reopen: boolean;
-        };
-        /**
-         * ResearcherMe
-         * @description Which researcher is signed in.
-         */
-        ResearcherMe: {
-            /** Researcher */
-            researcher: string;
-            /**
-             * Role
-             * @enum {string}
-             */
-            role: "viewer" | "editor" | "owner";
-            /**
-             * Title
-             * @description Of the study.
-             */
-            title: string;
-            /**
-             * State
-             * @enum {string}
-             */
-            state: "pilot" | "open" | "paused" | "closed";
-            /**
-             * Csrf
-             * @description To be sent as `X-Finecomb-Token` with every request that changes something.
-             */
-            csrf: string;
         };
         /**
          * ResearcherRow
@@ -4763,24 +4782,17 @@ export interface components {
             since: string;
         };
         /**
-         * Ruled
-         * @description What was decided about a place.
+         * RetryRequest
+         * @description Ask for a text once more.
          */
-        Ruled: {
+        RetryRequest: {
+            /** Document */
+            document: string;
             /**
-             * What
-             * @enum {string}
+             * Max Tokens
+             * @description As many as before when null.
              */
-            what: "taken" | "merged" | "changed" | "split" | "not-an-error" | "discuss" | "added";
-            /** By */
-            by: string;
-            /** When */
-            when: string;
-            /**
-             * Reading
-             * @description Which reading was taken, counted from 1.
-             */
-            reading: number | null;
+            max_tokens?: number | null;
         };
         /**
          * RunList
@@ -4949,41 +4961,10 @@ export interface components {
             seconds_left: number | null;
         };
         /**
-         * Running
-         * @description How the study is run.
-         */
-        Running: {
-            /**
-             * State
-             * @enum {string}
-             */
-            state: "pilot" | "open" | "paused" | "closed";
-            settings: components["schemas"]["Settings"];
-            /**
-             * Per Document
-             * @description Annotators that each document gets when the settings do not say: the protocol's number.
-             */
-            per_document: number;
-            /** Protocols */
-            protocols: components["schemas"]["ProtocolRow"][];
-            /** Documents */
-            documents: number;
-            /**
-             * Facts
-             * @description Names of document meta that assignment can balance.
-             */
-            facts: string[];
-            /**
-             * Machines
-             * @description Annotators whose marks can be offered.
-             */
-            machines: string[];
-        };
-        /**
-         * Saved
+         * SaveResponse
          * @description The change is on disk.
          */
-        Saved: {
+        SaveResponse: {
             /** Change */
             change: string;
             /**
@@ -5033,7 +5014,7 @@ export interface components {
              * Rows
              * @description One for each annotator, all of them last.
              */
-            rows: components["schemas"]["PassRow"][];
+            rows: components["schemas"]["SecondPassRow"][];
             /**
              * Agreement
              * @description Krippendorff's alpha on words, any label, of the same people on the same texts; none before somebody is done.
@@ -5046,6 +5027,36 @@ export interface components {
              * @default []
              */
             notes: string[];
+        };
+        /**
+         * SecondPassRow
+         * @description What became of one annotator's marks in the second pass.
+         */
+        SecondPassRow: {
+            /** Annotator */
+            annotator: string;
+            /** Texts */
+            texts: number;
+            /** Before */
+            before: number;
+            /** After */
+            after: number;
+            /** Kept */
+            kept: number;
+            /** Changed */
+            changed: number;
+            /** Boundaries */
+            boundaries: number;
+            /** Label */
+            label: number;
+            /** Answers */
+            answers: number;
+            /** Withdrawn */
+            withdrawn: number;
+            /** From Others */
+            from_others: number;
+            /** New */
+            new: number;
         };
         /**
          * Segment
@@ -5262,13 +5273,49 @@ export interface components {
             };
         };
         /**
-         * SignedIn
+         * SignInLink
+         * @description A link; it works once and is shown once.
+         */
+        SignInLink: {
+            /** Url */
+            url: string;
+        };
+        /**
+         * SignInResponse
          * @description The cookie is set; `GET /api/me` says the rest.
          */
-        SignedIn: {
+        SignInResponse: {
             /** Annotator */
             annotator: string;
             /** Csrf */
+            csrf: string;
+        };
+        /**
+         * SignedInResearcher
+         * @description Which researcher is signed in.
+         */
+        SignedInResearcher: {
+            /** Researcher */
+            researcher: string;
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "viewer" | "editor" | "owner";
+            /**
+             * Title
+             * @description Of the study.
+             */
+            title: string;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "pilot" | "open" | "paused" | "closed";
+            /**
+             * Csrf
+             * @description To be sent as `X-Finecomb-Token` with every request that changes something.
+             */
             csrf: string;
         };
         /**
@@ -5327,10 +5374,10 @@ export interface components {
             why: string;
         };
         /**
-         * Solved
+         * SolutionResult
          * @description A known error of an exercise, as it is shown afterwards.
          */
-        Solved: {
+        SolutionResult: {
             /** Spans */
             spans: ([
                 number,
@@ -5392,10 +5439,10 @@ export interface components {
             detail: string;
         };
         /**
-         * StepDone
+         * StepCompletion
          * @description A page was read or answered; saying so twice is saying so once.
          */
-        StepDone: {
+        StepCompletion: {
             /** Change */
             change: string;
             /**
@@ -5414,32 +5461,35 @@ export interface components {
             active: number;
         };
         /**
-         * StudyModels
-         * @description A model that the study may ask from now on.
+         * StudyConfig
+         * @description How the study is run.
          */
-        StudyModels: {
-            /** Name */
-            name: string;
-            /** Model */
-            model: string;
+        StudyConfig: {
             /**
-             * Base Url
-             * @default
+             * State
+             * @enum {string}
              */
-            base_url: string;
+            state: "pilot" | "open" | "paused" | "closed";
+            settings: components["schemas"]["Settings"];
             /**
-             * Key Env
-             * @description The name of an environment variable of the server; never a key.
-             * @default
+             * Per Document
+             * @description Annotators that each document gets when the settings do not say: the protocol's number.
              */
-            key_env: string;
-            /** Price */
-            price?: [
-                number,
-                number
-            ] | null;
-            /** Temperature */
-            temperature?: number | null;
+            per_document: number;
+            /** Protocols */
+            protocols: components["schemas"]["ProtocolRow"][];
+            /** Documents */
+            documents: number;
+            /**
+             * Facts
+             * @description Names of document meta that assignment can balance.
+             */
+            facts: string[];
+            /**
+             * Machines
+             * @description Annotators whose marks can be offered.
+             */
+            machines: string[];
         };
         /**
          * StudyProgress
@@ -5450,33 +5500,6 @@ export interface components {
             done: number;
             /** Of */
             of: number;
-        };
-        /**
-         * Suggested
-         * @description A reason to set an annotation aside, for a person to decide.
-         */
-        Suggested: {
-            /** Annotation */
-            annotation: string;
-            /** Annotator */
-            annotator: string;
-            /** Name */
-            name: string;
-            /** Document */
-            document: string;
-            /**
-             * Rule
-             * @enum {string}
-             */
-            rule: "copied" | "too-short" | "vague" | "contradicts" | "instructions" | "failed-check";
-            /** Question */
-            question: string;
-            /** Reason */
-            reason: string;
-            /** Evidence */
-            evidence: string;
-            /** Kept */
-            kept: boolean;
         };
         /**
          * SuggestionBody
@@ -5539,6 +5562,33 @@ export interface components {
             body: components["schemas"]["SuggestionBody"] | null;
         };
         /**
+         * SuggestionRow
+         * @description A reason to set an annotation aside, for a person to decide.
+         */
+        SuggestionRow: {
+            /** Annotation */
+            annotation: string;
+            /** Annotator */
+            annotator: string;
+            /** Name */
+            name: string;
+            /** Document */
+            document: string;
+            /**
+             * Rule
+             * @enum {string}
+             */
+            rule: "copied" | "too-short" | "vague" | "contradicts" | "instructions" | "failed-check";
+            /** Question */
+            question: string;
+            /** Reason */
+            reason: string;
+            /** Evidence */
+            evidence: string;
+            /** Kept */
+            kept: boolean;
+        };
+        /**
          * Task
          * @description One text to judge, with what was done so far.
          */
@@ -5589,7 +5639,7 @@ export interface components {
              * @description Marks to accept, edit or reject.
              * @default []
              */
-            offered: components["schemas"]["Offered"][];
+            offered: components["schemas"]["OfferedMark"][];
             /**
              * Marks
              * @description Without deleted ones, here and below.
@@ -5617,7 +5667,7 @@ export interface components {
             /** @description In training and qualification. */
             practice?: components["schemas"]["Practice"] | null;
             /** @description Where somebody's work is judged rather than the text. */
-            about?: components["schemas"]["About"] | null;
+            about?: components["schemas"]["JudgedWork"] | null;
             /**
              * Round
              * @description 1 in the second pass, whose `offered` are the other annotators' marks; in the qualification, the attempt.
@@ -5643,6 +5693,21 @@ export interface components {
             lease?: string | null;
         };
         /**
+         * TaskSummary
+         * @description A task in the annotator's list: one tooth of the comb.
+         */
+        TaskSummary: {
+            /** Id */
+            id: string;
+            /** Number */
+            number: number;
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "draft" | "submitted";
+        };
+        /**
          * TextPart
          * @description One part of a text that is judged part by part.
          */
@@ -5663,14 +5728,15 @@ export interface components {
             role: string;
         };
         /**
-         * Told
-         * @description A question and somebody's answer to it, both in words.
+         * UnanimousDisputes
+         * @description Places that all agree on, taken in one go.
          */
-        Told: {
-            /** Ask */
-            ask: string;
-            /** Answer */
-            answer: string;
+        UnanimousDisputes: {
+            /**
+             * Places
+             * @description Those that were looked at; none for a text in which nobody marked anything.
+             */
+            places: string[];
         };
         /**
          * UnitBody
@@ -5737,68 +5803,18 @@ export interface components {
             body: components["schemas"]["UnitBody"] | null;
         };
         /**
-         * Wanting
-         * @description A text in the list, those with most to decide first.
+         * UploadResult
+         * @description What an upload brought.
          */
-        Wanting: {
-            /** Id */
-            id: string;
+        UploadResult: {
+            /** Documents */
+            documents: number;
             /**
-             * Start
-             * @description Its first words.
+             * Notes
+             * @description What the reader of the file had to say.
+             * @default []
              */
-            start: string;
-            /** Places */
-            places: number;
-            /**
-             * Decided
-             * @description Places about which something was decided, also those left for discussion.
-             */
-            decided: number;
-            /**
-             * Discuss
-             * @description Left for discussion.
-             */
-            discuss: number;
-            /**
-             * Differ
-             * @description Undecided places where people differ.
-             */
-            differ: number;
-            /**
-             * Agreed
-             * @description Undecided places where all agree.
-             */
-            agreed: number;
-            /** Readers */
-            readers: number;
-            /**
-             * State
-             * @description `done` when gold is handed in and covers every place; `elsewhere` when its gold was not decided here.
-             * @enum {string}
-             */
-            state: "open" | "done" | "elsewhere";
-        };
-        /**
-         * WantingList
-         * @description Texts to adjudicate.
-         */
-        WantingList: {
-            /** Rows */
-            rows: components["schemas"]["Wanting"][];
-            /**
-             * Total
-             * @description Texts that somebody has handed in.
-             */
-            total: number;
-            /** Done */
-            done: number;
-            /**
-             * Why
-             * @description Why there is nothing to adjudicate.
-             * @default
-             */
-            why: string;
+            notes: string[];
         };
         /**
          * WatchedFigure
@@ -5865,22 +5881,6 @@ export interface components {
              * @default false
              */
             window: boolean;
-        };
-        /**
-         * When
-         * @description Ask only after certain answers to another question.
-         */
-        When: {
-            /**
-             * Question
-             * @description The other question.
-             */
-            question: string;
-            /**
-             * Among
-             * @description The answers after which this one is asked.
-             */
-            among: (boolean | number | string)[];
         };
         /**
          * Work
@@ -5971,39 +5971,42 @@ export interface components {
     headers: never;
     pathItems: never;
 }
-export type About = components['schemas']['About'];
-export type Added = components['schemas']['Added'];
-export type Address = components['schemas']['Address'];
 export type AdjudicatePage = components['schemas']['AdjudicatePage'];
-export type Agreed = components['schemas']['Agreed'];
+export type AdjudicatedMark = components['schemas']['AdjudicatedMark'];
+export type AdjudicationList = components['schemas']['AdjudicationList'];
+export type AdjudicationRow = components['schemas']['AdjudicationRow'];
 export type Allocation = components['schemas']['Allocation'];
 export type AlternativeMark = components['schemas']['AlternativeMark'];
 export type AnnotationBars = components['schemas']['AnnotationBars'];
+export type AnnotatorLinks = components['schemas']['AnnotatorLinks'];
+export type AnnotatorMark = components['schemas']['AnnotatorMark'];
+export type AnnotatorPage = components['schemas']['AnnotatorPage'];
+export type AnnotatorRow = components['schemas']['AnnotatorRow'];
 export type AnnotatorWork = components['schemas']['AnnotatorWork'];
+export type AnsweredQuestion = components['schemas']['AnsweredQuestion'];
 export type AnswersBody = components['schemas']['AnswersBody'];
 export type AnswersChange = components['schemas']['AnswersChange'];
 export type AnswersEntry = components['schemas']['AnswersEntry'];
 export type AntecedentBody = components['schemas']['AntecedentBody'];
 export type Antecedents = components['schemas']['Antecedents'];
-export type AskAgain = components['schemas']['AskAgain'];
 export type Attempt = components['schemas']['Attempt'];
 export type AttemptResult = components['schemas']['AttemptResult'];
+export type AuditEntry = components['schemas']['AuditEntry'];
 export type AuditPlan = components['schemas']['AuditPlan'];
 export type BonusRequest = components['schemas']['BonusRequest'];
-export type Brief = components['schemas']['Brief'];
 export type BulkDecision = components['schemas']['BulkDecision'];
 export type CalibrationPage = components['schemas']['CalibrationPage'];
 export type CalibrationRecord = components['schemas']['CalibrationRecord'];
 export type CellBlock = components['schemas']['CellBlock'];
 export type CellPayRow = components['schemas']['CellPayRow'];
 export type Costs = components['schemas']['Costs'];
-export type Count = components['schemas']['Count'];
 export type DataView = components['schemas']['DataView'];
+export type DecisionCard = components['schemas']['DecisionCard'];
 export type Design = components['schemas']['Design'];
 export type DesignCellRow = components['schemas']['DesignCellRow'];
 export type DesignPage = components['schemas']['DesignPage'];
-export type Did = components['schemas']['Did'];
 export type DisplayName = components['schemas']['DisplayName'];
+export type DisputeCard = components['schemas']['DisputeCard'];
 export type DocumentList = components['schemas']['DocumentList'];
 export type DocumentPage = components['schemas']['DocumentPage'];
 export type DocumentRow = components['schemas']['DocumentRow'];
@@ -6016,65 +6019,62 @@ export type Export = components['schemas']['Export'];
 export type FailedText = components['schemas']['FailedText'];
 export type Feedback = components['schemas']['Feedback'];
 export type Figure = components['schemas']['Figure'];
-export type Finish = components['schemas']['Finish'];
-export type GoldMark = components['schemas']['GoldMark'];
+export type FinishRequest = components['schemas']['FinishRequest'];
 export type Group = components['schemas']['Group'];
 export type Guess = components['schemas']['Guess'];
 export type Guide = components['schemas']['Guide'];
 export type Guideline = components['schemas']['Guideline'];
 export type Invitation = components['schemas']['Invitation'];
 export type ItemResult = components['schemas']['ItemResult'];
-export type Joining = components['schemas']['Joining'];
 export type JsonValue = components['schemas']['JsonValue'];
 export type JudgeBinding = components['schemas']['JudgeBinding'];
 export type JudgeContract = components['schemas']['JudgeContract'];
-export type Keep = components['schemas']['Keep'];
+export type JudgedWork = components['schemas']['JudgedWork'];
+export type KeepDecision = components['schemas']['KeepDecision'];
 export type Label = components['schemas']['Label'];
+export type LabelCount = components['schemas']['LabelCount'];
 export type LabelLook = components['schemas']['LabelLook'];
 export type LabelRow = components['schemas']['LabelRow'];
-export type Linked = components['schemas']['Linked'];
 export type Links = components['schemas']['Links'];
 export type MarkBody = components['schemas']['MarkBody'];
 export type MarkChange = components['schemas']['MarkChange'];
 export type MarkEntry = components['schemas']['MarkEntry'];
 export type Me = components['schemas']['Me'];
-export type Middle = components['schemas']['Middle'];
 export type Mode = components['schemas']['Mode'];
 export type ModelChoice = components['schemas']['ModelChoice'];
 export type ModelRow = components['schemas']['ModelRow'];
 export type ModelSettings = components['schemas']['ModelSettings'];
 export type NewLinks = components['schemas']['NewLinks'];
+export type NewModel = components['schemas']['NewModel'];
 export type NewRole = components['schemas']['NewRole'];
 export type NewRuling = components['schemas']['NewRuling'];
 export type NewRun = components['schemas']['NewRun'];
 export type NewState = components['schemas']['NewState'];
 export type NextResponse = components['schemas']['NextResponse'];
-export type Noticed = components['schemas']['Noticed'];
+export type NoticedSignal = components['schemas']['NoticedSignal'];
 export type Offer = components['schemas']['Offer'];
-export type Offered = components['schemas']['Offered'];
+export type OfferedMark = components['schemas']['OfferedMark'];
+export type OpenLinkRequest = components['schemas']['OpenLinkRequest'];
+export type OpinionCard = components['schemas']['OpinionCard'];
 export type Option = components['schemas']['Option'];
 export type OtherPrompt = components['schemas']['OtherPrompt'];
 export type Overview = components['schemas']['Overview'];
 export type Page = components['schemas']['Page'];
 export type PartResult = components['schemas']['PartResult'];
-export type PassRow = components['schemas']['PassRow'];
-export type Person = components['schemas']['Person'];
-export type PersonPage = components['schemas']['PersonPage'];
 export type PersonalLinkResponse = components['schemas']['PersonalLinkResponse'];
-export type PlaceCard = components['schemas']['PlaceCard'];
 export type PlacedQuote = components['schemas']['PlacedQuote'];
 export type PlacementDecision = components['schemas']['PlacementDecision'];
 export type Practice = components['schemas']['Practice'];
 export type ProgressSection = components['schemas']['ProgressSection'];
 export type ProtocolRow = components['schemas']['ProtocolRow'];
+export type QualificationRecord = components['schemas']['QualificationRecord'];
 export type QualificationResult = components['schemas']['QualificationResult'];
 export type QualificationScores = components['schemas']['QualificationScores'];
-export type Qualified = components['schemas']['Qualified'];
+export type Quartiles = components['schemas']['Quartiles'];
 export type Question = components['schemas']['Question'];
+export type QuestionCondition = components['schemas']['QuestionCondition'];
 export type QuoteCounts = components['schemas']['QuoteCounts'];
-export type ReaderMark = components['schemas']['ReaderMark'];
-export type ReadingCard = components['schemas']['ReadingCard'];
-export type Reasoned = components['schemas']['Reasoned'];
+export type ReasonedDecision = components['schemas']['ReasonedDecision'];
 export type RecentChange = components['schemas']['RecentChange'];
 export type RecordedBias = components['schemas']['RecordedBias'];
 export type RecordedComparison = components['schemas']['RecordedComparison'];
@@ -6090,44 +6090,44 @@ export type RecordedWorth = components['schemas']['RecordedWorth'];
 export type Recruit = components['schemas']['Recruit'];
 export type Recruiting = components['schemas']['Recruiting'];
 export type Recruitment = components['schemas']['Recruitment'];
-export type Reopening = components['schemas']['Reopening'];
-export type ResearcherMe = components['schemas']['ResearcherMe'];
+export type ReopenRequest = components['schemas']['ReopenRequest'];
 export type ResearcherRow = components['schemas']['ResearcherRow'];
-export type Ruled = components['schemas']['Ruled'];
+export type RetryRequest = components['schemas']['RetryRequest'];
 export type RunList = components['schemas']['RunList'];
 export type RunPage = components['schemas']['RunPage'];
 export type RunPreview = components['schemas']['RunPreview'];
 export type RunRow = components['schemas']['RunRow'];
-export type Running = components['schemas']['Running'];
-export type Saved = components['schemas']['Saved'];
+export type SaveResponse = components['schemas']['SaveResponse'];
 export type ScreenedPersonRow = components['schemas']['ScreenedPersonRow'];
 export type SecondPass = components['schemas']['SecondPass'];
+export type SecondPassRow = components['schemas']['SecondPassRow'];
 export type Segment = components['schemas']['Segment'];
 export type SentMessage = components['schemas']['SentMessage'];
 export type SentPiece = components['schemas']['SentPiece'];
 export type Settings = components['schemas']['Settings'];
-export type SignedIn = components['schemas']['SignedIn'];
+export type SignInLink = components['schemas']['SignInLink'];
+export type SignInResponse = components['schemas']['SignInResponse'];
+export type SignedInResearcher = components['schemas']['SignedInResearcher'];
 export type Solution = components['schemas']['Solution'];
-export type Solved = components['schemas']['Solved'];
+export type SolutionResult = components['schemas']['SolutionResult'];
 export type StaleCondition = components['schemas']['StaleCondition'];
-export type StepDone = components['schemas']['StepDone'];
-export type StudyModels = components['schemas']['StudyModels'];
+export type StepCompletion = components['schemas']['StepCompletion'];
+export type StudyConfig = components['schemas']['StudyConfig'];
 export type StudyProgress = components['schemas']['StudyProgress'];
-export type Suggested = components['schemas']['Suggested'];
 export type SuggestionBody = components['schemas']['SuggestionBody'];
 export type SuggestionChange = components['schemas']['SuggestionChange'];
 export type SuggestionEntry = components['schemas']['SuggestionEntry'];
+export type SuggestionRow = components['schemas']['SuggestionRow'];
 export type Task = components['schemas']['Task'];
+export type TaskSummary = components['schemas']['TaskSummary'];
 export type TextPart = components['schemas']['TextPart'];
-export type Told = components['schemas']['Told'];
+export type UnanimousDisputes = components['schemas']['UnanimousDisputes'];
 export type UnitBody = components['schemas']['UnitBody'];
 export type UnitChange = components['schemas']['UnitChange'];
 export type UnitEntry = components['schemas']['UnitEntry'];
-export type Wanting = components['schemas']['Wanting'];
-export type WantingList = components['schemas']['WantingList'];
+export type UploadResult = components['schemas']['UploadResult'];
 export type WatchedFigure = components['schemas']['WatchedFigure'];
 export type Welcome = components['schemas']['Welcome'];
-export type When = components['schemas']['When'];
 export type Work = components['schemas']['Work'];
 export type WrittenComment = components['schemas']['WrittenComment'];
 export type $defs = Record<string, never>;
@@ -6191,7 +6191,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["SignedIn"];
+                    "application/json": components["schemas"]["SignInResponse"];
                 };
             };
             /** @description Client Error */
@@ -6254,7 +6254,7 @@ export interface operations {
             };
         };
     };
-    leave_api_leave_post: {
+    sign_out_api_leave_post: {
         parameters: {
             query?: never;
             header?: never;
@@ -6292,7 +6292,7 @@ export interface operations {
             };
         };
     };
-    researcher_me_api_admin_session_get: {
+    current_researcher_api_admin_session_get: {
         parameters: {
             query?: never;
             header?: never;
@@ -6307,7 +6307,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ResearcherMe"];
+                    "application/json": components["schemas"]["SignedInResearcher"];
                 };
             };
             /** @description Client Error */
@@ -6330,7 +6330,7 @@ export interface operations {
             };
         };
     };
-    researcher_leave_api_admin_leave_post: {
+    sign_out_researcher_api_admin_leave_post: {
         parameters: {
             query?: never;
             header?: never;
@@ -6406,7 +6406,7 @@ export interface operations {
             };
         };
     };
-    next_stop_api_next_post: {
+    next_step_api_next_post: {
         parameters: {
             query?: never;
             header?: never;
@@ -6444,7 +6444,7 @@ export interface operations {
             };
         };
     };
-    step_done_api_steps__step__put: {
+    complete_step_api_steps__step__put: {
         parameters: {
             query?: never;
             header?: never;
@@ -6455,7 +6455,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["StepDone"];
+                "application/json": components["schemas"]["StepCompletion"];
             };
         };
         responses: {
@@ -6465,7 +6465,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Saved"];
+                    "application/json": components["schemas"]["SaveResponse"];
                 };
             };
             /** @description Client Error */
@@ -6488,7 +6488,7 @@ export interface operations {
             };
         };
     };
-    step_guess_api_steps__step__guess_put: {
+    submit_guess_api_steps__step__guess_put: {
         parameters: {
             query?: never;
             header?: never;
@@ -6532,7 +6532,7 @@ export interface operations {
             };
         };
     };
-    one_task_api_tasks__task__get: {
+    get_task_api_tasks__task__get: {
         parameters: {
             query?: never;
             header?: never;
@@ -6634,7 +6634,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Saved"];
+                    "application/json": components["schemas"]["SaveResponse"];
                 };
             };
             /** @description Client Error */
@@ -6679,7 +6679,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Saved"];
+                    "application/json": components["schemas"]["SaveResponse"];
                 };
             };
             /** @description Client Error */
@@ -6723,7 +6723,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Saved"];
+                    "application/json": components["schemas"]["SaveResponse"];
                 };
             };
             /** @description Client Error */
@@ -6768,7 +6768,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Saved"];
+                    "application/json": components["schemas"]["SaveResponse"];
                 };
             };
             /** @description Client Error */
@@ -6791,7 +6791,7 @@ export interface operations {
             };
         };
     };
-    finish_api_tasks__task__finish_put: {
+    finish_task_api_tasks__task__finish_put: {
         parameters: {
             query?: never;
             header?: never;
@@ -6802,7 +6802,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Finish"];
+                "application/json": components["schemas"]["FinishRequest"];
             };
         };
         responses: {
@@ -6812,7 +6812,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Saved"];
+                    "application/json": components["schemas"]["SaveResponse"];
                 };
             };
             /** @description Client Error */
@@ -6835,7 +6835,7 @@ export interface operations {
             };
         };
     };
-    reopen_api_tasks__task__reopen_put: {
+    reopen_task_api_tasks__task__reopen_put: {
         parameters: {
             query?: never;
             header?: never;
@@ -6846,7 +6846,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Finish"];
+                "application/json": components["schemas"]["FinishRequest"];
             };
         };
         responses: {
@@ -6856,7 +6856,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Saved"];
+                    "application/json": components["schemas"]["SaveResponse"];
                 };
             };
             /** @description Client Error */
@@ -6988,7 +6988,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Added"];
+                    "application/json": components["schemas"]["UploadResult"];
                 };
             };
             /** @description Client Error */
@@ -7075,7 +7075,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PersonPage"];
+                    "application/json": components["schemas"]["AnnotatorPage"];
                 };
             };
             /** @description Client Error */
@@ -7109,7 +7109,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Reasoned"];
+                "application/json": components["schemas"]["ReasonedDecision"];
             };
         };
         responses: {
@@ -7193,7 +7193,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Reasoned"];
+                "application/json": components["schemas"]["ReasonedDecision"];
             };
         };
         responses: {
@@ -7470,7 +7470,7 @@ export interface operations {
             };
         };
     };
-    set_joining_api_admin_open_link_put: {
+    set_open_link_api_admin_open_link_put: {
         parameters: {
             query?: never;
             header?: never;
@@ -7479,7 +7479,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Joining"];
+                "application/json": components["schemas"]["OpenLinkRequest"];
             };
         };
         responses: {
@@ -7527,7 +7527,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Running"];
+                    "application/json": components["schemas"]["StudyConfig"];
                 };
             };
             /** @description Client Error */
@@ -7750,7 +7750,7 @@ export interface operations {
             };
         };
     };
-    invite_api_admin_researchers_post: {
+    invite_researcher_api_admin_researchers_post: {
         parameters: {
             query?: never;
             header?: never;
@@ -7769,7 +7769,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Address"];
+                    "application/json": components["schemas"]["SignInLink"];
                 };
             };
             /** @description Client Error */
@@ -7876,7 +7876,7 @@ export interface operations {
             };
         };
     };
-    audit_api_admin_audit_get: {
+    list_audit_log_api_admin_audit_get: {
         parameters: {
             query?: {
                 most?: number;
@@ -7893,7 +7893,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Did"][];
+                    "application/json": components["schemas"]["AuditEntry"][];
                 };
             };
             /** @description Client Error */
@@ -7954,7 +7954,7 @@ export interface operations {
             };
         };
     };
-    download_api_admin_export_get: {
+    download_export_api_admin_export_get: {
         parameters: {
             query: {
                 format: string;
@@ -7992,7 +7992,7 @@ export interface operations {
             };
         };
     };
-    wanting_api_admin_adjudicate_documents_get: {
+    list_adjudication_texts_api_admin_adjudicate_documents_get: {
         parameters: {
             query?: never;
             header?: never;
@@ -8007,7 +8007,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["WantingList"];
+                    "application/json": components["schemas"]["AdjudicationList"];
                 };
             };
             /** @description Client Error */
@@ -8030,7 +8030,7 @@ export interface operations {
             };
         };
     };
-    document_api_admin_adjudicate_document_get: {
+    get_adjudication_page_api_admin_adjudicate_document_get: {
         parameters: {
             query: {
                 id: string;
@@ -8071,7 +8071,7 @@ export interface operations {
             };
         };
     };
-    decide_api_admin_adjudicate_place_put: {
+    decide_dispute_api_admin_adjudicate_place_put: {
         parameters: {
             query: {
                 id: string;
@@ -8117,7 +8117,7 @@ export interface operations {
             };
         };
     };
-    undo_api_admin_adjudicate_place_delete: {
+    undo_decision_api_admin_adjudicate_place_delete: {
         parameters: {
             query: {
                 id: string;
@@ -8160,7 +8160,7 @@ export interface operations {
             };
         };
     };
-    agreed_api_admin_adjudicate_agreed_put: {
+    accept_unanimous_marks_api_admin_adjudicate_agreed_put: {
         parameters: {
             query: {
                 id: string;
@@ -8172,7 +8172,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Agreed"];
+                "application/json": components["schemas"]["UnanimousDisputes"];
             };
         };
         responses: {
@@ -8243,7 +8243,7 @@ export interface operations {
             };
         };
     };
-    recruiting_api_admin_recruiting_get: {
+    show_recruitment_api_admin_recruiting_get: {
         parameters: {
             query?: never;
             header?: never;
@@ -8328,7 +8328,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Reopening"];
+                "application/json": components["schemas"]["ReopenRequest"];
             };
         };
         responses: {
@@ -8401,7 +8401,7 @@ export interface operations {
             };
         };
     };
-    suggestions_api_admin_screen_get: {
+    screening_suggestions_api_admin_screen_get: {
         parameters: {
             query?: never;
             header?: never;
@@ -8416,7 +8416,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Suggested"][];
+                    "application/json": components["schemas"]["SuggestionRow"][];
                 };
             };
             /** @description Client Error */
@@ -8439,7 +8439,7 @@ export interface operations {
             };
         };
     };
-    people_to_look_at_api_admin_screen_people_get: {
+    list_screened_people_api_admin_screen_people_get: {
         parameters: {
             query?: never;
             header?: never;
@@ -8477,7 +8477,7 @@ export interface operations {
             };
         };
     };
-    decide_api_admin_screen_decisions_put: {
+    decide_suggestions_api_admin_screen_decisions_put: {
         parameters: {
             query?: never;
             header?: never;
@@ -8519,7 +8519,7 @@ export interface operations {
             };
         };
     };
-    keep_api_admin_annotation_kept_put: {
+    keep_annotation_api_admin_annotation_kept_put: {
         parameters: {
             query: {
                 id: string;
@@ -8530,7 +8530,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Keep"];
+                "application/json": components["schemas"]["KeepDecision"];
             };
         };
         responses: {
@@ -8607,7 +8607,7 @@ export interface operations {
             };
         };
     };
-    pay_floor_api_admin_design_bonus_post: {
+    pay_floor_bonus_api_admin_design_bonus_post: {
         parameters: {
             query: {
                 cell: string;
@@ -8647,7 +8647,7 @@ export interface operations {
             };
         };
     };
-    pay_api_admin_pay_get: {
+    download_pay_file_api_admin_pay_get: {
         parameters: {
             query?: {
                 form?: "pay" | "tasks" | "prolific" | "mturk";
@@ -8685,7 +8685,7 @@ export interface operations {
             };
         };
     };
-    runs_api_admin_runs_get: {
+    list_runs_api_admin_runs_get: {
         parameters: {
             query?: never;
             header?: never;
@@ -8765,7 +8765,7 @@ export interface operations {
             };
         };
     };
-    run_api_admin_run_get: {
+    get_run_api_admin_run_get: {
         parameters: {
             query: {
                 id: string;
@@ -8845,7 +8845,7 @@ export interface operations {
             };
         };
     };
-    preview_api_admin_runs_preview_post: {
+    preview_run_api_admin_runs_preview_post: {
         parameters: {
             query?: never;
             header?: never;
@@ -8887,7 +8887,7 @@ export interface operations {
             };
         };
     };
-    ask_again_api_admin_run_text_post: {
+    retry_text_api_admin_run_text_post: {
         parameters: {
             query: {
                 id: string;
@@ -8898,7 +8898,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["AskAgain"];
+                "application/json": components["schemas"]["RetryRequest"];
             };
         };
         responses: {
@@ -8982,7 +8982,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["StudyModels"];
+                "application/json": components["schemas"]["NewModel"];
             };
         };
         responses: {
@@ -9055,7 +9055,7 @@ export interface operations {
             };
         };
     };
-    check_judge_api_admin_calibration_post: {
+    calibrate_judge_api_admin_calibration_post: {
         parameters: {
             query: {
                 judge: string;

@@ -2,20 +2,20 @@
 import type {
   Overview,
   Recruitment as SendableRecruitment,
-  ResearcherMe,
-  Running as Described,
+  SignedInResearcher,
+  StudyConfig as Described,
   Settings as Sendable,
 } from "../lib/schema";
 
 export type {
-  Added,
-  Address,
+  UploadResult,
+  SignInLink,
   AttemptResult,
   CalibrationPage,
   CellPayRow,
   DesignCellRow,
   DesignPage,
-  Did,
+  AuditEntry,
   DocumentList,
   DocumentPage,
   DocumentRow,
@@ -24,13 +24,13 @@ export type {
   Figure,
   Links,
   Overview,
-  Person,
+  AnnotatorRow,
   PersonalLinkResponse,
-  PersonPage,
+  AnnotatorPage,
   StudyProgress,
   ProtocolRow,
   AnnotationBars,
-  ReaderMark,
+  AnnotatorMark,
   Recruit,
   Recruiting,
   ResearcherRow,
@@ -42,15 +42,15 @@ export type {
   RunPreview,
   RunRow,
   QualificationScores,
-  Suggested,
+  SuggestionRow,
   WatchedFigure,
 } from "../lib/schema";
 
-export type Me = ResearcherMe;
+export type Me = SignedInResearcher;
 export type Role = Me["role"];
 export type State = Overview["state"];
-export type Show = "all" | "unfinished" | "disputed";
+export type DocumentFilter = "all" | "unfinished" | "disputed";
 /** Settings as they come from the server, where every one of them is there. */
 export type Settings = Required<Sendable> & { recruitment: Recruitment };
 export type Recruitment = Required<SendableRecruitment>;
-export type Running = Described & { settings: Settings };
+export type StudyConfig = Described & { settings: Settings };

@@ -1,13 +1,13 @@
 import type { Api } from "../lib/api";
-import { wordsOf } from "./session.svelte";
+import { errorText } from "./session.svelte";
 
-const PAUSE = 15_000;
+const POLL_INTERVAL = 15_000;
 
 /** Something that the server computes and that changes while people work; asked for again and again, quietly. */
 export class LiveValue<T> {
   value = $state.raw<T | null>(null);
   /** Why the last question was not answered, in words: what is shown may be old. */
-  trouble = $state("");
+  problem = $state("");
 
   constructor(
     private readonly api: Api,
@@ -15,19 +15,19 @@ export class LiveValue<T> {
   ) {}
 
   /** Ask now. The browser keeps the last answer and its tag, so an unchanged one costs a few bytes. */
-  async ask(): Promise<void> {
+  async reload(): Promise<void> {
     try {
       this.value = await this.api.get<T>(this.path);
-      this.trouble = "";
+      this.problem = "";
     } catch (error) {
-      this.trouble = wordsOf(error);
+      this.problem = errorText(error);
     }
   }
 
   /** Ask now and then, as long as the page can be seen; returns how to stop. */
-  start(): () => void {
-    void this.ask();
-    const timer = setInterval(() => document.visibilityState === "visible" && void this.ask(), PAUSE);
+  startPolling(): () => void {
+    void this.reload();
+    const timer = setInterval(() => document.visibilityState === "visible" && void this.reload(), POLL_INTERVAL);
     return () => clearInterval(timer);
   }
 }

@@ -1,9 +1,9 @@
 import { mount } from "svelte";
 import "../lib/finecomb.css";
 import "../lib/questions/questions.css";
-import { keepPreferences } from "../lib/preferences";
+import { initPreferences } from "../lib/preferences";
 import App from "./App.svelte";
 import "./researchers.css";
 
-keepPreferences();
+initPreferences();
 mount(App, { target: document.getElementById("app")! });

@@ -1,23 +1,23 @@
-import { Refusal, Unreachable, type Api } from "../lib/api";
+import { ServerError, UnreachableError, type Api } from "../lib/api";
 import type { ErrorResponse } from "../lib/api-types";
 
 /** Send a file as it is; `api` itself speaks JSON only. */
-export async function upload<T>(api: Api, path: string, file: File): Promise<T> {
+export async function uploadFile<T>(api: Api, path: string, file: File): Promise<T> {
   const headers = { "X-Finecomb-Token": api.token, "Content-Type": "application/octet-stream" };
-  const answer = await reach(path, { method: "POST", headers, body: file });
+  const answer = await fetchOrThrow(path, { method: "POST", headers, body: file });
   return (await answer.json()) as T;
 }
 
 /** Change some fields. */
-export async function patch<T>(api: Api, path: string, changes: unknown): Promise<T> {
+export async function patchFields<T>(api: Api, path: string, changes: unknown): Promise<T> {
   const headers = { "X-Finecomb-Token": api.token, "Content-Type": "application/json" };
-  const answer = await reach(path, { method: "PATCH", headers, body: JSON.stringify(changes) });
+  const answer = await fetchOrThrow(path, { method: "PATCH", headers, body: JSON.stringify(changes) });
   return (await answer.json()) as T;
 }
 
 /** Fetch a file and hand it to the browser under `name`; what the server refuses is thrown instead. */
-export async function download(path: string, name: string): Promise<void> {
-  const answer = await reach(path, {});
+export async function downloadFile(path: string, name: string): Promise<void> {
+  const answer = await fetchOrThrow(path, {});
   const link = document.createElement("a");
   link.href = URL.createObjectURL(await answer.blob());
   link.download = name;
@@ -25,11 +25,11 @@ export async function download(path: string, name: string): Promise<void> {
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
-async function reach(path: string, options: RequestInit): Promise<Response> {
+async function fetchOrThrow(path: string, options: RequestInit): Promise<Response> {
   const answer = await fetch(path, { credentials: "same-origin", ...options }).catch((cause: unknown) => {
-    throw new Unreachable(path, { cause });
+    throw new UnreachableError(path, { cause });
   });
   if (answer.ok) return answer;
   const problem = (await answer.json().catch(() => null)) as ErrorResponse | null;
-  throw problem ? new Refusal(problem) : new Unreachable(path);
+  throw problem ? new ServerError(problem) : new UnreachableError(path);
 }

@@ -19,24 +19,24 @@ export const PAGES = [
 export type Page = (typeof PAGES)[number];
 
 /** The route of an address such as `#/documents/harbour-07?show=disputed`. */
-export function parse(hash: string): Route {
+export function parseRoute(hash: string): Route {
   const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?");
   const [page = "", ...rest] = path.split("/");
   const known = PAGES.find((each) => each === page);
   return {
     page: known ?? "overview",
-    id: known ? decode(rest.join("/")) : "",
+    id: known ? decodeSafely(rest.join("/")) : "",
     query: Object.fromEntries(new URLSearchParams(query)),
   };
 }
 
 /** The address of a route. */
-export function address(page: Page, id = "", query: Readonly<Record<string, string>> = {}): string {
-  const asked = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== "")).toString();
-  return `#/${page}${id && `/${encodeURIComponent(id)}`}${asked && `?${asked}`}`;
+export function routeHash(page: Page, id = "", query: Readonly<Record<string, string>> = {}): string {
+  const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== "")).toString();
+  return `#/${page}${id && `/${encodeURIComponent(id)}`}${search && `?${search}`}`;
 }
 
-function decode(text: string): string {
+function decodeSafely(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {

@@ -1,7 +1,7 @@
 import { getContext, setContext } from "svelte";
-import { Api, Refusal } from "../lib/api";
+import { Api, ServerError } from "../lib/api";
 import { t } from "../lib/catalogue/researchers.en";
-import { parse } from "./route";
+import { parseRoute } from "./route";
 import type { Me, Role, State } from "./api-types";
 
 const ROLES: readonly Role[] = ["viewer", "editor", "owner"];
@@ -10,47 +10,50 @@ const ROLES: readonly Role[] = ["viewer", "editor", "owner"];
 export class ResearcherSession {
   readonly api = new Api();
   me = $state.raw<Me | null>(null);
-  signedOut = $state(false);
-  route = $state.raw(parse(location.hash));
+  isSignedOut = $state(false);
+  route = $state.raw(parseRoute(location.hash));
   /** Said politely; the last thing that worked. */
-  said = $state("");
+  statusMessage = $state("");
   /** Said at once; the last thing that did not. */
-  refused = $state("");
+  errorMessage = $state("");
 
   constructor() {
     addEventListener("hashchange", () => {
-      this.route = parse(location.hash);
-      [this.said, this.refused] = ["", ""];
+      this.route = parseRoute(location.hash);
+      [this.statusMessage, this.errorMessage] = ["", ""];
     });
   }
 
   /** Whether whoever is signed in may do what `role` may. */
-  may = (role: Role): boolean => this.me !== null && ROLES.indexOf(this.me.role) >= ROLES.indexOf(role);
+  hasRole = (role: Role): boolean => this.me !== null && ROLES.indexOf(this.me.role) >= ROLES.indexOf(role);
 
   /** Find out who is signed in. */
-  async meet(): Promise<void> {
-    await this.run(async () => {
+  async signIn(): Promise<void> {
+    await this.runAction(async () => {
       this.me = await this.api.get<Me>("/api/admin/session");
       this.api.token = this.me.csrf;
     });
   }
 
   /** Do something that may fail, say what came of it, and tell whether it worked. Without words, what was said last stays. */
-  async run<T>(action: () => Promise<T>, done: string | ((result: T) => string) = ""): Promise<boolean> {
+  async runAction<T>(action: () => Promise<T>, done: string | ((result: T) => string) = ""): Promise<boolean> {
     try {
       const result = await action();
-      [this.said, this.refused] = [(typeof done === "string" ? done : done(result)) || this.said, ""];
+      [this.statusMessage, this.errorMessage] = [
+        (typeof done === "string" ? done : done(result)) || this.statusMessage,
+        "",
+      ];
       return true;
     } catch (error) {
-      this.signedOut = error instanceof Refusal && error.problem.code === "signed-out";
-      [this.said, this.refused] = ["", wordsOf(error)];
+      this.isSignedOut = error instanceof ServerError && error.problem.code === "signed-out";
+      [this.statusMessage, this.errorMessage] = ["", errorText(error)];
       return false;
     }
   }
 
   /** Open, pause or close the study. */
-  async turn(state: State): Promise<void> {
-    await this.run(() => this.api.put("/api/admin/state", { state }), t(`now-${state}`));
+  async setStudyState(state: State): Promise<void> {
+    await this.runAction(() => this.api.put("/api/admin/state", { state }), t(`now-${state}`));
     await this.refresh();
   }
 
@@ -61,8 +64,9 @@ export class ResearcherSession {
 }
 
 /** What to say about something that failed. */
-export const wordsOf = (error: unknown): string => (error instanceof Refusal ? error.problem.say : t("unreachable"));
+export const errorText = (error: unknown): string =>
+  error instanceof ServerError ? error.problem.say : t("unreachable");
 
-const KEY = Symbol("session");
-export const provideSession = (): ResearcherSession => setContext(KEY, new ResearcherSession());
-export const useSession = (): ResearcherSession => getContext<ResearcherSession>(KEY);
+const SESSION_KEY = Symbol("session");
+export const provideSession = (): ResearcherSession => setContext(SESSION_KEY, new ResearcherSession());
+export const useSession = (): ResearcherSession => getContext<ResearcherSession>(SESSION_KEY);

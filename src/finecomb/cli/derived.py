@@ -109,9 +109,12 @@ def flag_parameters(
 
 
 def _derive_flag(name: str, hint: Any, default: Any, help: str, spelling: tuple[str, ...] | None) -> DerivedFlag:
-    metadata = getattr(hint, "__metadata__", ())
+    checked = next((member for member in (hint, *get_args(hint)) if hasattr(member, "__metadata__")), hint)
+    metadata = getattr(checked, "__metadata__", ())
     bounds = next((item for item in metadata if isinstance(item, Bounds)), Bounds())
-    kind: Any = get_args(hint)[0] if metadata else hint
+    kind: Any = get_args(checked)[0] if metadata else hint
+    if checked is not hint:  # `PositiveInt | None`: Typer must not see the bounds as a type
+        kind = kind | None
     form: Literal["plain", "commas", "repeated"] = "plain"
     if COMMA_SEPARATED in metadata:
         form, kind = "commas", str

@@ -17,10 +17,6 @@ WHERE_HELP = (
     "Only what fits: model=gpt2, or a condition such as 'model == \"human\" or top_p >= 0.9' on texts, annotators, "
     "annotations or marks; may be repeated."
 )
-Protocol = Annotated[str, typer.Option("--protocol", "-p", help="Which of the study's protocols.", show_default=False)]
-Labels = Annotated[
-    list[str] | None, typer.Option("--label", help="Only this label or group; may be repeated.", show_default=False)
-]
 Drop = Annotated[
     list[str] | None,
     typer.Option(
@@ -35,18 +31,6 @@ Where = Annotated[
         show_default=False,
     ),
 ]
-Annotators = Annotated[
-    list[str] | None,
-    typer.Option("--annotator", "-a", help="Only this annotator; may be repeated.", show_default=False),
-]
-Kinds = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--kind",
-        help="Only annotators of this kind; without it people, and others only where there are no people.",
-        show_default=False,
-    ),
-]
 Rounds = Annotated[
     WhichRounds, typer.Option(help="Which passes of one annotator over a text count; all: each as one more annotation.")
 ]
@@ -58,7 +42,6 @@ Merge = Annotated[
     typer.Option("--merge", help="NEW=A+B: labels taken together under a new name.", show_default=False),
 ]
 By = Annotated[str, typer.Option("--by", help="Document meta or annotator fields, with commas.", show_default=False)]
-Tokens = Annotated[str, typer.Option(help="words, whitespace, or spacy:NAME.")]
 Draws = Annotated[int, typer.Option(min=0, help="Resamples behind each interval.")]
 Seed = Annotated[int, typer.Option(help="Same seed, same intervals.")]
 

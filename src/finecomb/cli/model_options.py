@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import ValidationError
-
-from finecomb.core.errors import FinecombError
+from finecomb.annotators.llm.model_options import build_model_settings
 from finecomb.core.options import OptionValues, option, option_specs
-from finecomb.core.protocol_text import explain_validation_error
 from finecomb.core.records import ModelSettings
 from finecomb.core.study import Study
 
@@ -36,47 +33,7 @@ class ModelOptions:
     seed: int = option(0, "For shots; also sent to the endpoint.", minimum=0)
 
 
-@dataclass(frozen=True)
-class WriterOptions:
-    """How a model is asked to write texts; each means what it means in `ModelOptions`."""
-
-    base_url: str = option(
-        "", "An OpenAI-compatible endpoint, e.g. http://localhost:8080/v1; without it, a local model."
-    )
-    key_env: str = option("", "Environment variable with the endpoint's key; the key itself is written nowhere.")
-    samples: int = option(1, "Texts for each prompt and setting; argmax has one.", minimum=1)
-    max_tokens: int = option(2048, "Most tokens of a text written with --to-end; one that is not done then is dropped.")
-    price: str = option("", "IN,OUT: dollars for a million tokens sent and received.")
-    budget: float | None = option(None, "Make no call that could cost more than is left of so many dollars.")
-    concurrency: int = option(8, "Most calls at a time; for a local model, texts written side by side.", minimum=1)
-    requests_per_minute: float | None = option(None, "Most calls a minute.")
-    tokens_per_minute: float | None = option(None, "Most tokens sent a minute, as estimated.")
-    timeout: float = option(120.0, "Seconds for one call.")
-    attempts: int = option(6, "How often a call is tried.", minimum=1)
-    context_tokens: int | None = option(None, "Tokens that fit into the model, where it does not say so itself.")
-    seed: int = option(0, "From which the seed of every text is made.", minimum=0)
-
-
 def model_settings(study: Study, model: str, values: OptionValues) -> ModelSettings:
     """What study.yaml says of the model, with what was given on the command line on top."""
-    base = study.settings.models.get(model) or ModelSettings(model=model)
     given: dict[str, Any] = {name: value for name, value in values.given.items() if name in option_specs(ModelOptions)}
-    if "price" in given:
-        given["price"] = _parse_price(str(given["price"]))
-    try:
-        return ModelSettings.model_validate({**base.model_dump(), **given})
-    except ValidationError as error:
-        problem = error.errors()[0]
-        raise FinecombError(
-            f"--{str(problem['loc'][0]).replace('_', '-')}: {explain_validation_error(problem, ModelSettings)}"
-        ) from None
-
-
-def _parse_price(text: str) -> tuple[float, float]:
-    try:
-        sent, received = (float(part) for part in text.split(","))
-    except ValueError:
-        raise FinecombError(
-            f"--price {text}: expected IN,OUT in dollars for a million tokens, e.g. 0.15,0.60"
-        ) from None
-    return sent, received
+    return build_model_settings(model, given, study.settings.models)

@@ -12,13 +12,13 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
 from typing import Annotated, Any
 
 import typer
 
 from finecomb.core.errors import FinecombError
-from finecomb.core.options import OptionSpec, OptionValues, merge_option_specs
+from finecomb.core.options import OptionSpec, OptionValues, merge_option_specs, option
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,20 @@ def with_options(choices: Iterable[type]) -> Callable[[Callable[..., None]], Cal
         return run
 
     return decorate
+
+
+def further_options(function: Callable[..., Any], choices: Iterable[type]) -> type:
+    """Return a dataclass of the options that `choices` have and a public function has no keyword for.
+
+    These are options of what is registered by other packages, so that their flags need no change here.
+    """
+    keywords = {f"--{name.replace('_', '-')}" for name in inspect.signature(function).parameters}
+    specs = [spec for spec in merge_option_specs(choices).values() if spec.flag not in keywords]
+    fields = [
+        (spec.name, spec.kind, option(spec.default, spec.help, *spec.flags, minimum=spec.minimum, commas=spec.commas))
+        for spec in specs
+    ]
+    return make_dataclass("FurtherOptions", fields, frozen=True)
 
 
 _CONTEXT_PARAMETER = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)

@@ -7,55 +7,49 @@ from typing import Annotated
 
 import typer
 
-from finecomb import protocols
+from finecomb.api.studies import list_protocols as fc_list_protocols
+from finecomb.api.studies import protocol_schema as fc_protocol_schema
+from finecomb.api.studies import show_protocol as fc_show_protocol
+from finecomb.cli.derived import ApiCall, from_api
 from finecomb.cli.shared import AsJson, app, out, print_notes, print_table_or_json
-from finecomb.core.protocol import Protocol
 from finecomb.reporting.protocol_text import render_protocol
 from finecomb.reporting.tables import Row
-from finecomb.statistics.measures.numeric_answers import unusable_severities
 
 protocols_app = typer.Typer(rich_markup_mode="markdown")
 app.add_typer(protocols_app, name="protocols")
 
 
 @protocols_app.callback(invoke_without_command=True)
-def list_protocols(context: typer.Context, as_json_: AsJson = False) -> None:
-    """What annotators can be asked; `protocols show NAME` tells all about one.
+@from_api(fc_list_protocols)
+def list_protocols(context: typer.Context, call: ApiCall, as_json_: AsJson = False) -> None:
+    """`protocols show NAME` prints one of them.
 
     Example: `finecomb protocols show scarecrow`
     """
     if context.invoked_subcommand:
         return
-    shipped = [protocols.load_shipped(name) for name in protocols.names()]
-    rows: list[Row] = [
-        {"name": protocol.name, "version": protocol.version, "labels": len(protocol.labels), "asks": protocol.summary}
-        | ({"source": protocol.source} if as_json_ else {})
-        for protocol in shipped
-    ]
+    rows: list[Row] = [{name: cell for name, cell in row.items() if as_json_ or name != "source"} for row in call()]
     print_table_or_json(rows, as_json_, "Protocols", "No protocols.")
 
 
 @protocols_app.command("show")
+@from_api(fc_show_protocol)
 def show_protocol(
     name: Annotated[str, typer.Argument(help="A shipped protocol's name or your YAML file.", show_default=False)],
+    call: ApiCall,
     as_json_: AsJson = False,
 ) -> None:
-    """Labels, questions, rules and work of one protocol; your own file is checked on the way.
-
-    Example: `finecomb protocols show my-protocol.yaml`
-    """
-    protocol = protocols.load(name)
+    """Example: `finecomb protocols show my-protocol.yaml`"""
+    details = call(name)
     if as_json_:
-        typer.echo(protocol.model_dump_json(exclude_defaults=True, indent=1))
+        typer.echo(details.protocol.model_dump_json(exclude_defaults=True, indent=1))
     else:
-        out.print(render_protocol(protocol))
-        print_notes(unusable_severities(protocol))
+        out.print(render_protocol(details.protocol))
+        print_notes(details.notes)
 
 
 @protocols_app.command("schema")
-def protocol_schema() -> None:
-    """The JSON schema of a protocol file, for editors that check while you type.
-
-    Example: `finecomb protocols schema > protocol.schema.json`
-    """
-    typer.echo(json.dumps(Protocol.model_json_schema(), indent=1))
+@from_api(fc_protocol_schema)
+def protocol_schema(call: ApiCall) -> None:
+    """Example: `finecomb protocols schema > protocol.schema.json`"""
+    typer.echo(json.dumps(call(), indent=1))

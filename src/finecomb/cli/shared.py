@@ -15,14 +15,15 @@ from rich.text import Text
 from finecomb import formats
 from finecomb.cli.commands import app as app
 from finecomb.cli.output import OUTPUT
-from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.errors import ParameterNote, flag_style
 from finecomb.core.estimate import Finding
 from finecomb.core.palette import label_styles
+from finecomb.core.phase_names import parse_phases as parse_phases
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import ONBOARDING_PHASES, OnboardingPhase
 from finecomb.core.results import Findings, Result
 from finecomb.core.study import Study, StudyItem
 from finecomb.formats.atomic_file import write_file
+from finecomb.formats.base import parse_columns
 from finecomb.reporting.tables import FORMAT_BY_SUFFIX, Row, as_json, finding_rows, format_table, print_rows
 
 _WIDTH = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160  # no window sets the width of a pipe
@@ -92,7 +93,8 @@ def read(path: Path, from_: str = "") -> Study:
 
 def print_note(line: str) -> None:
     """A note for people, on standard error."""
-    err.print(Text(f"note: {line}", "dim"), soft_wrap=True)
+    words = line.text(flag_style) if isinstance(line, ParameterNote) else line
+    err.print(Text(f"note: {words}", "dim"), soft_wrap=True)
 
 
 def print_notes(lines: Iterable[str]) -> None:
@@ -118,24 +120,7 @@ def resume_note(count: int, thing: str) -> list[str]:
 
 def parse_mapping(pairs: list[str] | None) -> dict[str, str]:
     """What `--map OURS=THEIRS` says."""
-    result = {}
-    for pair in pairs or []:
-        ours, equals, theirs = pair.partition("=")
-        if not equals or not ours or not theirs:
-            raise FinecombError(f"--map {pair}: expected OURS=THEIRS, e.g. --map text=Body")
-        result[ours] = theirs
-    return result
-
-
-def parse_phases(names: Iterable[str]) -> tuple[OnboardingPhase, ...]:
-    """What `--skip` says, with commas or repeated, in the order in which people come to the phases."""
-    chosen = {word.strip() for name in names for word in name.split(",") if word.strip()}
-    for word in sorted(chosen):
-        if word not in ONBOARDING_PHASES:
-            raise FinecombError(
-                f"--skip {word}: expected one of {', '.join(ONBOARDING_PHASES)}{did_you_mean(word, ONBOARDING_PHASES)}"
-            )
-    return tuple(phase for phase in ONBOARDING_PHASES if phase in chosen)
+    return parse_columns(pairs or ())
 
 
 def print_table(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from finecomb.core.records import Annotator, Answer, QualificationResult
+from finecomb.core.records import Annotator, Answer, QualificationRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +114,9 @@ class AnnotatorMeta:
         )
 
     @property
-    def qualifications(self) -> tuple[QualificationResult, ...]:
+    def qualifications(self) -> tuple[QualificationRecord, ...]:
         """Results under other protocols than the one of `Annotator.qualification`."""
-        return tuple(QualificationResult.model_validate(value) for value in self.stored_qualifications)
+        return tuple(QualificationRecord.model_validate(value) for value in self.stored_qualifications)
 
     def find_step_record(self, protocol: str, step: str) -> StepRecord | None:
         """The record of one step under a protocol, if it was shown."""
@@ -163,7 +163,7 @@ def with_bonus(annotator: Annotator, bonus: Bonus) -> Annotator:
     return _with_meta(annotator, "bonus", bonus.to_json() if bonus.amount else None)
 
 
-def with_qualifications(annotator: Annotator, qualifications: Sequence[QualificationResult]) -> Annotator:
+def with_qualifications(annotator: Annotator, qualifications: Sequence[QualificationRecord]) -> Annotator:
     """The annotator with results under other protocols."""
     return _with_meta(annotator, "qualifications", [one.model_dump(mode="json") for one in qualifications])
 

@@ -310,7 +310,8 @@ def next_condition(names: Iterable[str], people: Mapping[str, int], seed: int, a
 def settings_by_document(metas: Mapping[str, Mapping[str, object]], within: Sequence[str]) -> dict[str, list[Setting]]:
     """In which settings each document can be read. A text by a person goes with every model, all else being equal.
 
-    >>> settings({"a": {"topic": "sea", "model": "x"}, "b": {"topic": "sea", "model": "human"}}, ("topic", "model"))
+    >>> metas = {"a": {"topic": "sea", "model": "x"}, "b": {"topic": "sea", "model": "human"}}
+    >>> settings_by_document(metas, ("topic", "model"))
     {'a': [('sea', 'x')], 'b': [('sea', 'x')]}
     """
     values = {id: tuple(str(meta.get(name, "")) for name in within) for id, meta in metas.items()}

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, ParameterError, did_you_mean, param
 from finecomb.core.practice import Exercise, Qualification, QualificationPart, Solution, Training
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, Mark
 from finecomb.core.span import TEXT
+from finecomb.core.study import Study
 
 _TOTAL_POINTS = 100.0
 _EXPLANATION_QUESTIONS = ("explanation", "reason", "why", "comment")
@@ -29,6 +30,34 @@ def exercise_from_gold(document: Document, gold: Annotation) -> Exercise:
         answers=gold.answers,
         units=tuple(units.get((part.start, part.end), {}) for part in document.segments) if units else (),
     )
+
+
+def exercises_from_study(study: Study, documents: Sequence[str], protocol: Protocol, gold: str = "") -> list[Exercise]:
+    """Return adjudicated texts as exercises, whose solution is the submitted work of `gold` with `protocol`.
+
+    Without `gold` it is the gold annotator's, or the only annotator's.
+    """
+    from finecomb.statistics.gold.gold_and_judges import find_gold_annotator
+
+    document_by_id = {document.id: document for document in study.iter_documents()}
+    exercises = []
+    for id in documents:
+        if id not in document_by_id:
+            raise FinecombError(f"no text is called {id!r}{did_you_mean(id, study.documents['id'].head(5000))}")
+        annotator = gold or find_gold_annotator(study)
+        wanted = (id, annotator, protocol.id, "submitted")
+        found = (one for one in study.iter_annotations() if _key_of(one) == wanted)
+        if (solution := next(found, None)) is None:
+            raise ParameterError(
+                f"{id}: has no annotation of {annotator!r}; adjudicate it first, or name others with {param('gold')}",
+                parameter="gold",
+            )
+        exercises.append(exercise_from_gold(document_by_id[id], solution))
+    return exercises
+
+
+def _key_of(annotation: Annotation) -> tuple[str, str, str, str]:
+    return annotation.document, annotation.annotator, annotation.protocol, annotation.status
 
 
 def _exercise_name(id: str) -> str:

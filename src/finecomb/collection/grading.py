@@ -9,7 +9,7 @@ from finecomb.collection import onboarding
 from finecomb.core.practice import Choice
 from finecomb.core.protocol import Protocol
 from finecomb.core.qualification import Grade, QualificationAnswers, grade
-from finecomb.core.records import Annotation, Annotator, Attempt, QualificationResult
+from finecomb.core.records import Annotation, Annotator, Attempt, QualificationRecord
 
 
 def attempt_grade(protocol: Protocol, annotations: Mapping[str, Annotation]) -> Grade:
@@ -37,7 +37,7 @@ def with_grade(protocol: Protocol, annotator: Annotator, result: Grade, round: i
     before = onboarding.qualification_result(protocol, annotator)
     earlier = [attempt for attempt in before.attempts if attempt.round != round] if before else []
     attempts = (*earlier, Attempt(round=round, score=result.score, parts=result.parts, when=when))
-    qualification = QualificationResult(
+    qualification = QualificationRecord(
         protocol=protocol.id,
         score=max(attempt.score for attempt in attempts),
         passed=result.passed or (before is not None and before.passed),

@@ -14,7 +14,7 @@ from finecomb.collection.annotator_meta import AnnotatorMeta, StepRecord, with_q
 from finecomb.collection.practice_rounds import practice_rounds, practised_condition
 from finecomb.core.practice import Choice, Exercise, QualificationPart
 from finecomb.core.protocol import Condition, Protocol
-from finecomb.core.records import Annotator, OnboardingPhase, QualificationResult, Settings
+from finecomb.core.records import Annotator, OnboardingPhase, QualificationRecord, Settings
 
 FinishedItems = Collection[tuple[str, int]]
 """Document and round of every exercise and question that was handed in (or set aside)."""
@@ -133,18 +133,18 @@ def _is_examples(stop: StepOrItem) -> bool:
 # --- the qualification -------------------------------------------------------------------------------------------
 
 
-def qualification_result(protocol: Protocol, annotator: Annotator) -> QualificationResult | None:
+def qualification_result(protocol: Protocol, annotator: Annotator) -> QualificationRecord | None:
     """The result of somebody in the qualification of exactly this protocol."""
     return next((result for result in _qualifications(annotator) if result.protocol == protocol.id), None)
 
 
-def with_qualification(annotator: Annotator, result: QualificationResult) -> Annotator:
+def with_qualification(annotator: Annotator, result: QualificationRecord) -> Annotator:
     """The annotator with a result; those under other protocols are kept in their `AnnotatorMeta`."""
     others = [other for other in _qualifications(annotator) if other.protocol != result.protocol]
     return with_qualifications(annotator, others).model_copy(update={"qualification": result})
 
 
-def _qualifications(annotator: Annotator) -> list[QualificationResult]:
+def _qualifications(annotator: Annotator) -> list[QualificationRecord]:
     latest = [annotator.qualification] if annotator.qualification else []
     return [*latest, *AnnotatorMeta.from_annotator(annotator).qualifications]
 

@@ -11,7 +11,7 @@ import csv
 import io
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Literal
@@ -148,6 +148,12 @@ def compute_earnings(study: Study, arrivals: Sequence[Arrival], protocol: Protoc
     return people
 
 
+def earnings_from_records(study: Study) -> list[Earnings]:
+    """Return what everybody earns by the records of a study alone, which hold no worker ids."""
+    protocol = study.protocols[study.settings.protocols[0]] if study.settings.protocols else study.protocol()
+    return compute_earnings(study, (), protocol)
+
+
 def _platform_batches(
     settings: Settings, arrivals: Sequence[Arrival], times: Sequence[float]
 ) -> tuple[FinishedBatch, ...]:
@@ -280,91 +286,108 @@ def top_up_bonus(bonus: Bonus, lacking: float) -> Bonus:
 
 # --- files -------------------------------------------------------------------------------------------------------
 
+PayRow = dict[str, object]
+"""A line of a file; amounts are floats to the cent, and other numbers as a spreadsheet shows them."""
 PAY_COLUMNS = ("worker", "session", "annotator", "status", "texts", "minutes", "pay", "bonus", "reason", "per_hour")
-
-
-def pay_csv(people: Iterable[Earnings]) -> str:
-    """One line for each person."""
-    rows = [
-        (
-            person.worker,
-            person.session,
-            person.annotator,
-            f"{person.stage}, excluded" if person.excluded else person.stage,
-            person.texts,
-            f"{person.minutes:.1f}",
-            format_amount(person.pay),
-            format_amount(person.bonus.amount),
-            person.bonus.reason,
-            "" if person.per_hour is None else format_amount(person.per_hour),
-        )
-        for person in people
-    ]
-    return _format_csv([PAY_COLUMNS, *rows])
-
-
 TASK_COLUMNS = ("platform", "place", "session", "worker", "annotator", "task", "texts", "for", "amount")
+PROLIFIC_COLUMNS = ("worker", "amount")
+MTURK_COLUMNS = ("WorkerId", "AssignmentId", "BonusAmount", "Reason")
 
 
-def tasks_csv(people: Iterable[Earnings]) -> str:
-    """The ledger: a line for each finished task on the platform, and one for what each person is owed beside."""
-    return _format_csv([TASK_COLUMNS, *(row for person in people for row in _ledger_rows(person))])
+def _person_rows(person: Earnings) -> Iterator[tuple[object, ...]]:
+    status = f"{person.stage}, excluded" if person.excluded else person.stage
+    rate = None if person.per_hour is None else round_amount(person.per_hour)
+    yield (
+        person.worker, person.session, person.annotator, status, person.texts, round(float(person.minutes), 1),
+        round_amount(person.pay), round_amount(person.bonus.amount), person.bonus.reason, rate,
+    )  # fmt: skip
 
 
-def _ledger_rows(person: Earnings) -> Iterable[tuple[object, ...]]:
+def _ledger_rows(person: Earnings) -> Iterator[tuple[object, ...]]:
+    """Yield each finished task on the platform, and what a person is owed for anything else."""
     who = (person.worker, person.annotator)
     per_text = (person.pay - person.base) / person.texts if person.texts else 0.0
     for task in person.tasks:
         source = task.source
-        amount = format_amount(per_text * task.texts)
+        amount = round_amount(per_text * task.texts)
         yield (source.platform, source.place, source.session, *who, task.number, task.texts, "texts", amount)
     head = (person.platform, person.place, person.session, *who, "")
     if person.unbatched_text_count:
-        yield (*head, person.unbatched_text_count, "texts", format_amount(per_text * person.unbatched_text_count))
+        yield (*head, person.unbatched_text_count, "texts", round_amount(per_text * person.unbatched_text_count))
     if person.base:
-        yield (*head, 0, "taking part", format_amount(person.base))
+        yield (*head, 0, "taking part", round_amount(person.base))
     if person.bonus.amount:
-        yield (*head, 0, person.bonus.reason or "bonus", format_amount(person.bonus.amount))
+        yield (*head, 0, person.bonus.reason or "bonus", round_amount(person.bonus.amount))
+
+
+def _prolific_rows(person: Earnings) -> Iterator[tuple[object, ...]]:
+    if person.bonus_owed > 0 and person.worker:
+        yield person.worker, round_amount(person.bonus_owed)
+
+
+def _mturk_rows(person: Earnings) -> Iterator[tuple[object, ...]]:
+    if person.bonus_owed > 0 and person.worker:
+        yield person.worker, person.session, round_amount(person.bonus_owed), person.bonus_reason
+
+
+_COLUMNS_AND_ROWS: dict[PayFileFormat, tuple[Sequence[str], Callable[[Earnings], Iterator[tuple[object, ...]]]]] = {
+    "pay": (PAY_COLUMNS, _person_rows),
+    "tasks": (TASK_COLUMNS, _ledger_rows),
+    "prolific": (PROLIFIC_COLUMNS, _prolific_rows),
+    "mturk": (MTURK_COLUMNS, _mturk_rows),
+}
+
+
+def pay_rows(form: PayFileFormat, people: Iterable[Earnings]) -> list[PayRow]:
+    """Return the lines of one of the files, with numbers as numbers."""
+    columns, rows_of = _COLUMNS_AND_ROWS[form]
+    return [dict(zip(columns, row, strict=True)) for person in people for row in rows_of(person)]
+
+
+def pay_csv(people: Iterable[Earnings]) -> str:
+    """One line for each person."""
+    return pay_file("pay", people)
+
+
+def tasks_csv(people: Iterable[Earnings]) -> str:
+    """The ledger: a line for each finished task on the platform, and one for what each person is owed beside."""
+    return pay_file("tasks", people)
 
 
 def prolific_bonus_csv(people: Iterable[Earnings]) -> str:
     """`PID,amount`, as Prolific's bulk bonus payments take them."""
-    return "".join(f"{person.worker},{format_amount(person.bonus_owed)}\n" for person in _bonus_recipients(people))
+    return pay_file("prolific", people)
 
 
 def mturk_bonus_csv(people: Iterable[Earnings]) -> str:
     """Worker, assignment, amount and reason, as MTurk's `SendBonus` asks for them."""
-    head = ("WorkerId", "AssignmentId", "BonusAmount", "Reason")
-    rows = [
-        (person.worker, person.session, format_amount(person.bonus_owed), person.bonus_reason)
-        for person in _bonus_recipients(people)
-    ]
-    return _format_csv([head, *rows])
+    return pay_file("mturk", people)
 
 
-def _bonus_recipients(people: Iterable[Earnings]) -> list[Earnings]:
-    return [person for person in people if person.bonus_owed > 0 and person.worker]
+def round_amount(amount: float) -> float:
+    """Return an amount to the cent, rounded half up."""
+    return float(format_amount(amount))
 
 
 def format_amount(amount: float) -> str:
     """To the cent, rounded half up.
 
-    >>> money(0.125), money(7)
+    >>> format_amount(0.125), format_amount(7)
     ('0.13', '7.00')
     """
     return str(Decimal(repr(amount)).quantize(Decimal("0.01"), ROUND_HALF_UP))
 
 
-def _format_csv(rows: Iterable[Sequence[object]]) -> str:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([escape_formula(str(cell)) for cell in row] for row in rows)
-    return out.getvalue()
+def _cell_text(column: str, value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.1f}" if column == "minutes" else f"{value:.2f}"
+    return "" if value is None else str(value)
 
 
 def escape_formula(cell: str) -> str:
     """A cell that no spreadsheet takes for a formula.
 
-    >>> safe("=1+1"), safe("-5"), safe("fine")
+    >>> escape_formula("=1+1"), escape_formula("-5"), escape_formula("fine")
     ("'=1+1", "'-5", 'fine')
     """
     return f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell
@@ -377,9 +400,14 @@ FILENAME_BY_FORMAT: dict[PayFileFormat, str] = {
     "mturk": "mturk-bonuses.csv",
 }
 """The files, by what they are called."""
-_FORMATTER_BY_FORMAT = {"pay": pay_csv, "tasks": tasks_csv, "prolific": prolific_bonus_csv, "mturk": mturk_bonus_csv}
 
 
 def pay_file(form: PayFileFormat, people: Iterable[Earnings]) -> str:
-    """One of the files."""
-    return _FORMATTER_BY_FORMAT[form](people)
+    """Return one of the files as text; that for Prolific has no header, as its form wants it."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    if form != "prolific":
+        writer.writerow(_COLUMNS_AND_ROWS[form][0])
+    for row in pay_rows(form, people):
+        writer.writerow([escape_formula(_cell_text(column, value)) for column, value in row.items()])
+    return out.getvalue()

@@ -289,6 +289,14 @@ def invite_researcher(store: Store, transaction: Transaction, by: str, id: str, 
     return token
 
 
+def renew_invitation(store: Store, transaction: Transaction, by: str, id: str) -> str:
+    """Return the token of a link by which a known researcher signs in again, in the role they have."""
+    roles = {person.id: person.role for person in researchers(store, transaction)}
+    if id not in roles:
+        raise FinecombError(f"no researcher is called {id!r}{did_you_mean(id, roles)}; an owner invites new ones")
+    return invite_researcher(store, transaction, by, id, roles[id])
+
+
 def set_role(store: Store, transaction: Transaction, by: str, id: str, role: Role) -> None:
     """Give a researcher another role; somebody has to stay owner."""
     _require_owner(store, transaction, id, role)

@@ -79,7 +79,7 @@ class Explanation:
 def fold_words(text: str) -> list[str]:
     """The words of a text without case and punctuation; `don't` becomes `do not`.
 
-    >>> folded("It doesn't rhyme, I think.")
+    >>> fold_words("It doesn't rhyme, I think.")
     ['it', 'does', 'not', 'rhyme', 'i', 'think']
     """
     plain = re.sub(r"n['’]t\b", " not", text)
@@ -161,7 +161,7 @@ def passage_ngrams(source: str) -> frozenset[tuple[str, ...]]:
 def copied_word_flags(answer_words: Sequence[str], runs: Collection[tuple[str, ...]]) -> list[bool]:
     """For each word of an answer, whether it is in a run of `RUN` words that is among `runs`.
 
-    >>> in_passages("he said the cat sat on it".split(), passages("The cat sat on the mat."))
+    >>> copied_word_flags("he said the cat sat on it".split(), passage_ngrams("The cat sat on the mat."))
     [False, False, True, True, True, True, False]
     """
     inside = [False] * len(answer_words)
@@ -206,8 +206,10 @@ def _author_side(title: Iterable[str]) -> str:
 def claimed_author(answer_words: Sequence[str]) -> str:
     """Whether somebody says in so many words that a human or a machine wrote it; empty when they say neither or both.
 
-    >>> claim(folded("This was clearly written by a machine.")), claim(folded("It sounds more human now."))
-    ('machine', '')
+    >>> claimed_author(fold_words("This was clearly written by a machine."))
+    'machine'
+    >>> claimed_author(fold_words("It sounds more human now."))
+    ''
     """
     claims = set()
     for at, word in enumerate(answer_words):

@@ -52,6 +52,28 @@ class FinecombError(Exception):
         return self.text(python_style)
 
 
+class ParameterNote(str):
+    """A note that names parameters: a string in Python's style, which other clients can write in theirs.
+
+    >>> note = ParameterNote(f"empty texts are kept; {param('empty', 'drop')} leaves them out")
+    >>> note, note.text(flag_style)
+    ('empty texts are kept; empty=drop leaves them out', 'empty texts are kept; --empty drop leaves them out')
+    """
+
+    marked: str
+    """The note with its parameters as `param` wrote them."""
+
+    def __new__(cls, marked: str) -> ParameterNote:
+        """Write the parameters in Python's style."""
+        note = super().__new__(cls, FinecombError(marked))
+        note.marked = marked
+        return note
+
+    def text(self, style: ParameterStyle) -> str:
+        """Return the note with its parameters written in a client's style."""
+        return FinecombError(self.marked).text(style)
+
+
 class ParameterError(FinecombError, ValueError):
     """A parameter whose value cannot be used.
 
@@ -170,7 +192,7 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
 def diff_excerpt(first: str, second: str, width: int = 60) -> tuple[str, str]:
     """Two different texts as Python would write them, cut to `width` characters around the first difference.
 
-    >>> apart("a b", "a\\u00a0b")
+    >>> diff_excerpt("a b", "a\\u00a0b")
     ("'a b'", "'a\\\\xa0b'")
     """
     pairs = zip(first, second, strict=False)

@@ -19,7 +19,7 @@ class Signature:
     def from_fields(cls, **fields: object) -> Signature:
         """From keywords, in their order; None is left out, the version is added.
 
-        >>> print(Signature.of(statistic="alpha", unit="token", seed=0))  # doctest: +ELLIPSIS
+        >>> print(Signature.from_fields(statistic="alpha", unit="token", seed=0))  # doctest: +ELLIPSIS
         statistic:alpha|unit:token|seed:0|version:...
         """
         named = [(name, str(value)) for name, value in fields.items() if value is not None]

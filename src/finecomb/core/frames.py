@@ -125,7 +125,7 @@ def _series(name: str, kind: pl.DataType | type[pl.DataType], values: Sequence[A
 def parse_json_object(cell: str | None) -> dict[str, Any]:
     """The object that a cell of a JSON column holds; empty for null.
 
-    >>> entries('{"model": "small", "top_p": 0.9}'), entries(None)
+    >>> parse_json_object('{"model": "small", "top_p": 0.9}'), parse_json_object(None)
     ({'model': 'small', 'top_p': 0.9}, {})
     """
     value: dict[str, Any] = from_json(cell) if cell else {}
@@ -275,6 +275,11 @@ def iter_annotations(annotations: pl.DataFrame, marks: pl.DataFrame, units: pl.D
     for row in annotations.iter_rows(named=True):
         contents = {"marks": marks_by.get(row["id"], ()), "units": units_by.get(row["id"], ())}
         yield Annotation.model_validate(_parse_row(row) | contents)
+
+
+def iter_marks(frame: pl.DataFrame) -> Iterator[Mark]:
+    """Records of a marks frame."""
+    return _from_rows(frame, _mark_from_row)
 
 
 def _group_by_annotation(frame: pl.DataFrame, make: Callable[[dict[str, Any]], Any]) -> dict[str, list[Any]]:

@@ -18,15 +18,23 @@ MOVED_MODULES = {
 """Old to new, the longer path before the package that it was in."""
 
 
-def current_path(module: str) -> str:
-    """Return the path at which a stored module path is imported today.
+RENAMED = {
+    "finecomb.annotators.coreference.resolver:sieve": "resolve_coreference",
+    "finecomb.corpora.critics.synthetic:Exact": "ExactCritic",
+}
+"""Functions and classes with a new name, under the new path of their module."""
 
-    >>> current_path("finecomb.critics.synthetic")
-    'finecomb.corpora.critics.synthetic'
-    >>> current_path("my_package.critics")
-    'my_package.critics'
+
+def current_location(module: str, name: str) -> tuple[str, str]:
+    """Return the module path and the name under which stored code is imported today.
+
+    >>> current_location("finecomb.critics.synthetic", "Exact")
+    ('finecomb.corpora.critics.synthetic', 'ExactCritic')
+    >>> current_location("my_package.critics", "Exact")
+    ('my_package.critics', 'Exact')
     """
     for old, new in MOVED_MODULES.items():
         if module == old or module.startswith(f"{old}."):
-            return new + module[len(old) :]
-    return module
+            module = new + module[len(old) :]
+            break
+    return module, RENAMED.get(f"{module}:{name}", name)

@@ -35,7 +35,7 @@ EXTRA_BY_MODULE = {
 def missing_package_error(user: str, module: str, extra: str = "") -> FinecombError:
     """The error for a module that is not there; `user` says who needs it, with the verb.
 
-    >>> print(missing_package("serving needs", "sqlalchemy"))
+    >>> print(missing_package_error("serving needs", "sqlalchemy"))
     serving needs the package sqlalchemy; pip install 'finecomb[server]'
     """
     name = module.partition(".")[0]

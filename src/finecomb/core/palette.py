@@ -130,7 +130,7 @@ def _keys(labels: Iterable[Label]) -> dict[str, str]:
 def assign_lanes(extents: Iterable[tuple[int, int]]) -> list[int]:
     """A lane for each interval, none of one lane overlapping: who begins first, then the longer, has the inner lane.
 
-    >>> lanes([(0, 9), (2, 5), (6, 8), (3, 12)])
+    >>> assign_lanes([(0, 9), (2, 5), (6, 8), (3, 12)])
     [0, 1, 1, 2]
     """
     intervals = list(extents)

@@ -87,7 +87,7 @@ def _check_quotes_found(marks: Iterable[Solution], text: str, context: Mapping[s
 def locate_quote(quote: str, text: str, nth: int = 1, part: str = TEXT) -> Span:
     """The nth occurrence of `quote` in `text`.
 
-    >>> locate("an", "banana", 2)
+    >>> locate_quote("an", "banana", 2)
     Span(start=3, end=5, part='text')
     """
     at = -1

@@ -119,9 +119,9 @@ class _Candidate:
 def place_quotes(quotes: Sequence[Quote], text: str, ordered: bool = True) -> list[Placement]:
     """The places of all quotes of one reply; `ordered` says that they are expected in the order of the text.
 
-    >>> [placement.span for placement in place([Quote("two"), Quote("two")], "one two and two")]
+    >>> [placement.span for placement in place_quotes([Quote("two"), Quote("two")], "one two and two")]
     [(4, 7), (12, 15)]
-    >>> place([Quote("two")], "one two and two")[0].why
+    >>> place_quotes([Quote("two")], "one two and two")[0].why
     'stands 2 times in the text, and nothing tells which is meant'
     """
     index = TextIndex(text)
@@ -486,7 +486,7 @@ def find_exact(quote: str, text: str) -> list[Range]:
 def find_at_or_only(quote: str, start: int, end: int, text: str) -> Range | None:
     """`(start, end)` when the text has the quote there, else the one place where it has it, else None.
 
-    >>> at_or_only("two", 4, 7, "one two three"), at_or_only("two", 5, 8, "one two three")
+    >>> find_at_or_only("two", 4, 7, "one two three"), find_at_or_only("two", 5, 8, "one two three")
     ((4, 7), (4, 7))
     """
     if 0 <= start <= end <= len(text) and text[start:end] == quote:
@@ -502,7 +502,8 @@ def find_nth(
 
     The last place where there are fewer; None where there is none.
 
-    >>> kth("two", "one two and two", 1), kth("two", "one two and two", 5), kth("three", "one two and two")
+    >>> text = "one two and two"
+    >>> find_nth("two", text, 1), find_nth("two", text, 5), find_nth("three", text)
     (((12, 15), 2), ((12, 15), 2), (None, 0))
     """
     starts = occurrences(quote, text, start, end)
@@ -515,7 +516,7 @@ def find_nth(
 def find_closest(quote: str, text: str, at: int) -> Range | None:
     """The place of a quote that begins nearest to `at`; None when it is not in the text.
 
-    >>> closest("two", "one two and two", 11), closest("three", "one two and two", 0)
+    >>> find_closest("two", "one two and two", 11), find_closest("three", "one two and two", 0)
     ((12, 15), None)
     """
     starts = occurrences(quote, text)
@@ -526,7 +527,7 @@ def find_closest(quote: str, text: str, at: int) -> Range | None:
 def find_preceding(quote: str, text: str, mark: Range | None) -> Range | None:
     """The last place of a quote that ends before a mark, else its first place other than the mark, else None.
 
-    >>> preceding("Ann", "Ann met Ann and Ann", (16, 19)), preceding("Ann", "Ann met Bob", (0, 3))
+    >>> find_preceding("Ann", "Ann met Ann and Ann", (16, 19)), find_preceding("Ann", "Ann met Bob", (0, 3))
     ((8, 11), (0, 3))
     """
     places = [(at, at + len(quote)) for at in occurrences(quote, text)]

@@ -368,7 +368,7 @@ class Attempt(Record):
     """When it was graded."""
 
 
-class QualificationResult(Record):
+class QualificationRecord(Record):
     """How an annotator did in a protocol's qualification."""
 
     protocol: Id
@@ -396,7 +396,7 @@ class Annotator(Record):
     """The factors of that cell by name, e.g. `domain`."""
     survey: Answers = Field(default_factory=dict)
     """Answers about themselves."""
-    qualification: QualificationResult | None = None
+    qualification: QualificationRecord | None = None
     """How they did in the qualification."""
     platform: Text = ""
     """Where they were recruited, e.g. `prolific`."""

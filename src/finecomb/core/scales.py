@@ -40,7 +40,7 @@ def option_values(question: Question) -> dict[str, bool | int | float | str]:
 def parse_number(text: str) -> int | float | None:
     """The number that a text writes in plain digits, or None.
 
-    >>> number_of("-3"), number_of("0.50"), number_of("1e5")
+    >>> parse_number("-3"), parse_number("0.50"), parse_number("1e5")
     (-3, 0.5, None)
     """
     if not re.fullmatch(r"-?[0-9]{1,15}(\.[0-9]{1,15})?", text):
@@ -61,7 +61,7 @@ def join_different_answers(answers: Sequence[Answer]) -> Answer:
 def format_answer(answer: Answer) -> str:
     """An answer in one line, as it is stored.
 
-    >>> joined(("plot", "style")), joined(3)
+    >>> format_answer(("plot", "style")), format_answer(3)
     ('plot, style', '3')
     """
     return ", ".join(answer) if isinstance(answer, tuple) else str(answer)

@@ -100,7 +100,7 @@ class Span:
 def merge_spans(spans: Iterable[Span]) -> tuple[Span, ...]:
     """The fewest spans that cover the same code points, in order; touching ones become one, omissions inside vanish.
 
-    >>> union([Span(3, 6), Span(0, 4), Span(8, 9)])
+    >>> merge_spans([Span(3, 6), Span(0, 4), Span(8, 9)])
     (Span(start=0, end=6, part='text'), Span(start=8, end=9, part='text'))
     """
     merged: list[Span] = []

@@ -8,7 +8,7 @@ import re
 def fold_spelling(spelling: str) -> str:
     """One form for the many spellings of a label: lower case, with hyphens.
 
-    >>> fold("Grammar_Usage"), fold("NOT CHECKABLE")
+    >>> fold_spelling("Grammar_Usage"), fold_spelling("NOT CHECKABLE")
     ('grammar-usage', 'not-checkable')
     """
     return re.sub(r"[\s_-]+", "-", spelling.strip().lower())

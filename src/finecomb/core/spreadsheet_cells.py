@@ -11,7 +11,7 @@ _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 def escape_cell(cell: str) -> str:
     """A cell with an apostrophe before what a spreadsheet would run; numbers stay numbers.
 
-    >>> escaped("=1+1"), escaped("-5"), escaped("- and"), escaped("'=x"), escaped("it's")
+    >>> escape_cell("=1+1"), escape_cell("-5"), escape_cell("- and"), escape_cell("'=x"), escape_cell("it's")
     ("'=1+1", '-5', "'- and", "''=x", "it's")
     """
     return f"'{cell}" if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
@@ -20,7 +20,7 @@ def escape_cell(cell: str) -> str:
 def unescape_cell(cell: str) -> str:
     """What `escaped` made a cell of.
 
-    >>> unescaped("'=1+1"), unescaped("''=x"), unescaped("-5"), unescaped("'tis")
+    >>> unescape_cell("'=1+1"), unescape_cell("''=x"), unescape_cell("-5"), unescape_cell("'tis")
     ('=1+1', "'=x", '-5', "'tis")
     """
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell

@@ -11,9 +11,9 @@ from typing import overload
 import polars as pl
 
 from finecomb.core import frames
-from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.errors import FinecombError, did_you_mean, param
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import Annotation, Annotator, Document, Note, Settings
+from finecomb.core.records import Annotation, Annotator, Document, Mark, Note, Settings
 from finecomb.core.stored_marks import StoredMarks
 
 StudyItem = Settings | Protocol | Document | Annotator | Annotation | Note
@@ -93,6 +93,13 @@ class Study:
         """Its annotations as records, marks and units inside."""
         return frames.iter_annotations(self.annotations, self.marks, self.units)
 
+    def iter_marks(self) -> Iterator[Mark]:
+        """Its marks as records, one at a time and without their annotations."""
+        return frames.iter_marks(self.marks)
+
+    def __iter__(self) -> Iterator[StudyItem]:
+        return self.items()
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Study):
             return NotImplemented
@@ -123,7 +130,7 @@ class Study:
             called = f" {name!r}{did_you_mean(name, self.protocols)}" if name else ""
             raise FinecombError(f"the study has no protocol{called}")
         listed = ", ".join(protocol.id for protocol in named)
-        raise FinecombError(f"the study has {len(named)} protocols ({listed}); say which one with --protocol")
+        raise FinecombError(f"the study has {len(named)} protocols ({listed}); say which one with {param('protocol')}")
 
     def filter_annotations(self, annotations: pl.Expr) -> Study:
         """The study with only those annotations, their marks and their units; documents and annotators stay."""
@@ -156,6 +163,73 @@ class Study:
         marks = self.raw_marks
         renamed = marks.with_labels(label) if isinstance(marks, StoredMarks) else marks.with_columns(label=label)
         return replace(self, marks=renamed)
+
+    def with_annotations(self, annotations: Study | Iterable[Annotation | Annotator]) -> Study:
+        """Return the study with more annotations of its texts, checked; annotators that it lacks are added.
+
+        Parameters
+        ----------
+        annotations : Study or iterable of Annotation and Annotator
+            A study brings its annotators and protocols along. An annotator of whom nothing is known becomes a person.
+
+        Raises
+        ------
+        StudyError
+            If an annotation does not fit: a text, label or protocol that is unknown, or an id that is taken.
+
+        Examples
+        --------
+        >>> import finecomb as fc
+        >>> study = fc.demo()
+        >>> study.where('annotator != "truth"').with_annotations(study.where("annotator=truth"))
+        Study('Saltby: the demo study': 16 documents, 96 annotations, 307 marks; scarecrow@2)
+        """
+        from finecomb.core.study_checks import check_items  # which imports this module
+
+        records = list(annotations.items() if isinstance(annotations, Study) else annotations)
+        added = [record for record in records if isinstance(record, Annotation)]
+        people = {record.id: record for record in records if isinstance(record, Annotator)}
+        protocols = {record.id: record for record in records if isinstance(record, Protocol)} | dict(self.protocols)
+        present = set(self.annotators["id"])
+        missing = [
+            people.get(id) or Annotator(id=id, kind="human")
+            for id in dict.fromkeys(annotation.annotator for annotation in added)
+            if id not in present
+        ]
+        used = tuple(dict.fromkeys([*self.settings.protocols, *(annotation.protocol for annotation in added)]))
+        settings = self.settings.model_copy(update={"protocols": used})
+        before: list[StudyItem] = [*self.iter_documents(), *self.iter_annotators(), *missing, *self.iter_annotations()]
+        items = check_items([settings, *protocols.values(), *before, *added])
+        return replace(Study.from_items(items, self.origin), notes=self.notes)
+
+    def where(self, *conditions: str) -> Study:
+        """Return the part of the study for which all conditions hold, without the texts and annotators that fell out.
+
+        Examples
+        --------
+        >>> import finecomb as fc
+        >>> fc.demo().where("model=human")
+        Study('Saltby: the demo study': 4 documents, 24 annotations, 10 marks; scarecrow@2)
+        """
+        subset = importlib.import_module("finecomb.statistics.selection.subset")  # a higher layer
+        condition = subset.join_conditions(conditions)
+        part: Study = subset.extract_substudy(self, condition) if condition else self
+        return part
+
+    def by(self, field: str) -> dict[str, Study]:
+        """Return the part of the study for each value of a field of its texts, annotators, annotations or marks.
+
+        What has no value of the field is in no part.
+
+        Examples
+        --------
+        >>> import finecomb as fc
+        >>> {model: len(part.documents) for model, part in fc.demo().by("model").items()}
+        {'comb-large': 4, 'comb-medium': 4, 'comb-small': 4, 'human': 4}
+        """
+        subset = importlib.import_module("finecomb.statistics.selection.subset")  # a higher layer
+        parts: dict[str, Study] = subset.split_study(self, field)
+        return parts
 
     def parts(self) -> Iterator[Study]:
         """The study in parts of `PART` documents, in their order, each with its annotations, marks and units."""

@@ -77,7 +77,7 @@ def _fold_character(character: str) -> str:
 def fold_text(text: str) -> str:
     """The folded form of `text` as a string.
 
-    >>> folded("He ’s  “IN”")
+    >>> fold_text("He ’s  “IN”")
     "he's''in''"
     """
     return "".join([_FOLDING_TABLE[character] for character in text])

@@ -26,7 +26,7 @@ _SPACED_QUOTE = re.compile(r'(?<!\S)"[ \t]+([^"\n]*?)[ \t]+"(?=[\s.,;:!?)]|$)')
 def detokenise(text: str) -> str:
     """The text without the blanks that a tokenizer put in; a text that has none of them stays as it is.
 
-    >>> detokenised("`` I do n't know , '' she said -LRB- twice -RRB- . It cost $ 3 @,@ 000 .")
+    >>> detokenise("`` I do n't know , '' she said -LRB- twice -RRB- . It cost $ 3 @,@ 000 .")
     '"I don\\'t know," she said (twice). It cost $3,000.'
     """
     text = _AT_SIGN_JOINER.sub(r"\1", text)

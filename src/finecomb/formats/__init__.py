@@ -5,16 +5,18 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from finecomb.collection.database.location import DATABASE_FILENAME
-from finecomb.core.errors import FinecombError, FormatError, Problem, StudyError, did_you_mean
+from finecomb.core.errors import FinecombError, FormatError, Problem, StudyError, did_you_mean, param
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotator, Settings
+from finecomb.core.stored_marks import StoredMarks
 from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check_items
 from finecomb.formats import database, folder, parquet_seal
@@ -78,7 +80,8 @@ def format_of(path: Path) -> Format:
     if path.is_dir() and not any(path.iterdir()):
         raise FormatError(f"{path}: is an empty folder; `finecomb new` makes a study from your texts")
     raise FormatError(
-        f"{path}: cannot tell its format; name it with --from ({', '.join(candidate.name for candidate in readable)})"
+        f"{path}: cannot tell its format; "
+        f"name it with {param('from_')} ({', '.join(candidate.name for candidate in readable)})"
     )
 
 
@@ -91,7 +94,7 @@ def format_for_writing(path: Path) -> Format:
     if len(fitting) == 1:
         return fitting[0]
     among = ", ".join(candidate.name for candidate in fitting or writable)
-    raise FormatError(f"{path}: say which format to write with --to ({among})")
+    raise FormatError(f"{path}: say which format to write with {param('to')} ({among})")
 
 
 def stream(path: Path, format: str = "", options: Options | None = None) -> Iterator[StudyItem]:
@@ -108,7 +111,7 @@ def _reject_unused_options(options: Options, *used_by: Format) -> None:
     understood = frozenset().union(*(format.options for format in used_by))
     for name in sorted(options.non_default_names() - understood):
         titles = " and ".join(dict.fromkeys(format.title for format in used_by))
-        raise FormatError(f"{Options.flag(name)} means nothing to {titles}; leave it out")
+        raise FormatError(f"{param(Options.parameter(name))} means nothing to {titles}; leave it out")
 
 
 ProgressWrapper = Callable[[Iterable[StudyItem]], Iterable[StudyItem]]
@@ -153,6 +156,22 @@ def locate_problems(problems: Iterable[Problem], path: Path) -> list[Problem]:
 def write(study: Study, path: str | Path, format: str = "", force: bool = False) -> list[str]:
     """Write a study in any format; returns what there is to say, such as what the format could not hold."""
     return save(study.items(), Path(path), format, force=force)
+
+
+def save_selection(
+    study: Study, path: Path, select: Callable[[Study], Study], columns: Sequence[str], force: bool = False
+) -> tuple[Study, list[str]]:
+    """Write the part of a study that `select` returns; returns the part and what there is to say.
+
+    Marks that are stored in Parquet go from file to file: of the part only `columns`, which `select` reads, are held.
+    """
+    stored = study.raw_marks
+    if path.name.endswith(".parquet") and isinstance(stored, StoredMarks):
+        part = select(replace(study, marks=stored.read_numbered(columns)))
+        save_study_part(part, path, stored.iter_batches(part.marks["id"]), force)
+        return part, []
+    part = select(study)
+    return part, save(part.items(), path, force=force)
 
 
 def save_study_part(part: Study, path: Path, marks: Iterable[pl.DataFrame], force: bool = False) -> None:

@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, param
 
 
 def reject_existing_path(path: Path, force: bool = False) -> None:
     """An error where something is there already, unless it may be replaced."""
     if path.exists() and not force:
-        raise FinecombError(f"{path}: exists already; choose another name or say --force to replace it")
+        raise FinecombError(f"{path}: exists already; choose another name or say {param('force')} to replace it")
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Literal
 
+from finecomb.core.errors import ParameterError, param
 from finecomb.core.protocol import Protocol
 from finecomb.core.study import StudyItem
 
@@ -29,14 +30,30 @@ class Options:
     """Who made the annotations, where the file does not say."""
 
     @staticmethod
-    def flag(name: str) -> str:
-        """What an option is called on the command line."""
-        return "--map" if name == "columns" else f"--{name}"
+    def parameter(name: str) -> str:
+        """Return the parameter of public functions that sets an option."""
+        return "map" if name == "columns" else name
 
     def non_default_names(self) -> set[str]:
         """Names of the options that were set."""
         default = Options()
         return {field.name for field in fields(self) if getattr(self, field.name) != getattr(default, field.name)}
+
+
+def parse_columns(pairs: Iterable[str]) -> dict[str, str]:
+    """Return names of columns from pairs OURS=THEIRS.
+
+    >>> parse_columns(["text=Body", "id=Key"])
+    {'text': 'Body', 'id': 'Key'}
+    """
+    columns = {}
+    for pair in pairs:
+        ours, equals, theirs = pair.partition("=")
+        if not equals or not ours or not theirs:
+            example = param("map", "text=Body")
+            raise ParameterError(f"{param('map', pair)}: expected OURS=THEIRS, e.g. {example}", parameter="map")
+        columns[ours] = theirs
+    return columns
 
 
 Reader = Callable[[Path, Options], Iterator[StudyItem]]

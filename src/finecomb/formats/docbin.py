@@ -93,7 +93,7 @@ def _build_doc(document: Document, annotation: Annotation | None, spacy: Any, vo
 def tokenise_at_spans(text: str, starts: set[int], ends: set[int]) -> tuple[list[str], list[bool]]:
     """Words, and whether a blank follows each, that make up `text` and begin and end where spans do.
 
-    >>> tokens("a cat.", {3}, {5})
+    >>> tokenise_at_spans("a cat.", {3}, {5})
     (['a', 'c', 'at', '.'], [True, False, False, False])
     """
     cuts = sorted({*starts, *ends, *(at for match in re.finditer(r"\w+|\W", text) for at in match.span())})

@@ -13,7 +13,7 @@ from typing import IO, Any
 import yaml
 from pydantic_core import to_json
 
-from finecomb.core.errors import FormatError, ProtocolError
+from finecomb.core.errors import FormatError, ProtocolError, param
 from finecomb.core.protocol import Label, Protocol
 from finecomb.core.question import Question
 from finecomb.core.quotes import find_closest
@@ -56,7 +56,7 @@ def read(path: Path, options: Options) -> Iterator[StudyItem]:
     protocol = options.protocol or _infer_protocol(config, file)
     wanted = _spans_by_output(file)
     outputs = _match_outputs(
-        wanted, _read_outputs(options.texts or _require_ancestor_folder(file, OUTPUTS, "--texts"), wanted)
+        wanted, _read_outputs(options.texts or _require_ancestor_folder(file, OUTPUTS, "texts"), wanted)
     )
     yield protocol
     inputs = _InputLoader(options.data or _find_ancestor_folder(file, INPUTS))
@@ -184,10 +184,10 @@ def _find_ancestor_folder(file: Path, name: str) -> Path | None:
     return next((parent / name for parent in file.resolve().parents if (parent / name).is_dir()), None)
 
 
-def _require_ancestor_folder(file: Path, name: str, option: str) -> Path:
+def _require_ancestor_folder(file: Path, name: str, parameter: str) -> Path:
     folder = _find_ancestor_folder(file, name)
     if folder is None:
-        raise FormatError(f"{file}: no folder {name!r} beside it or above it; name it with {option}")
+        raise FormatError(f"{file}: no folder {name!r} beside it or above it; name it with {param(parameter)}")
     return folder
 
 
@@ -218,7 +218,7 @@ def _match_outputs(
             if place.with_split(best) not in outputs:
                 raise FormatError(
                     f"{wanted[place].where}: no output of {place.setup!r} for example {place.index} of "
-                    f"{place.dataset}/{place.split}; name the folder of outputs with --texts"
+                    f"{place.dataset}/{place.split}; name the folder of outputs with {param('texts')}"
                 )
             matches[place] = outputs[place.with_split(best)]
     return matches

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from finecomb.core.errors import FormatError
+from finecomb.core.errors import FormatError, param
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Document, Note, Settings
@@ -70,7 +70,7 @@ def _is_number(value: Any) -> bool:
 def _infer_protocol(path: Path) -> Protocol:
     names = [name for name in _numeric_field_names(path) if not name.startswith(FLIP_PREFIX)]
     if "Factuality" not in names:
-        hint = f"; the metrics file is read with the judgements, as --data {path.name}" if names else ""
+        hint = f"; the metrics file is read with the judgements, as {param('data', path.name)}" if names else ""
         raise FormatError(f"{path}: no record has a number called 'Factuality'{hint}")
     questions = {_normalise_question_name(name): name.replace("_", " ") for name in names}
     return implied_protocol(

@@ -19,7 +19,7 @@ from typing import IO, Any
 import yaml
 
 from finecomb.annotators.detectors.boxscore.game_record import is_game
-from finecomb.core.errors import FormatError, did_you_mean, shorten
+from finecomb.core.errors import FormatError, did_you_mean, param, shorten
 from finecomb.core.protocol import Protocol
 from finecomb.core.record_links import links_of, with_links
 from finecomb.core.records import Annotation, Annotator, AnnotatorKind, Document, Mark, Note, Settings
@@ -96,7 +96,9 @@ def _has_markup_columns(names: Iterable[str]) -> bool:
 
 def _read_markup(files: list[Path], options: Options) -> Iterator[StudyItem]:
     if options.annotator and len(files) > 1:
-        raise FormatError(f"{files[0].parent}: has {len(files)} files of marks, but --annotator names the maker of one")
+        raise FormatError(
+            f"{files[0].parent}: has {len(files)} files of marks, but {param('annotator')} names the maker of one"
+        )
     protocol = options.protocol or load_shipped("accuracy")
     yield Settings(protocols=(protocol.id,))
     yield protocol
@@ -138,7 +140,9 @@ def _find_texts(path: Path) -> Path:
         if place.exists():
             return place
     looked = ", ".join(str(place) for place in places)
-    raise FormatError(f"{path}: its texts are not beside it (looked for {looked}); say where they are with --texts")
+    raise FormatError(
+        f"{path}: its texts are not beside it (looked for {looked}); say where they are with {param('texts')}"
+    )
 
 
 def _read_texts(source: Path) -> Iterator[Document]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from finecomb.core.errors import FormatError, did_you_mean
+from finecomb.core.errors import FormatError, did_you_mean, param
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Settings
 from finecomb.core.study import StudyItem
@@ -64,14 +64,14 @@ def _build_document(value: dict[str, Any], number: int, where: str, options: Opt
             ("context.", "meta.")
         ):
             raise FormatError(
-                f"{where}: --map {our}=...: not a field we "
+                f"{where}: {param('map', f'{our}=...')}: not a field we "
                 f"know{did_you_mean(our, [*_FIELDS, *_CONTEXTS, *META_SHORTHANDS])}"
             )
     named = {theirs.get(name, name): member for name, member in value.items()}
     if "text" not in named and "box_score" in named and isinstance(named.get("summary"), list):
         named["text"] = " ".join(map(str, named.pop("summary")))  # RotoWire keeps its text as a list of words
     if "text" not in named:
-        raise FormatError(f"{where}: no 'text'{did_you_mean('text', value)}; name it with --map text=NAME")
+        raise FormatError(f"{where}: no 'text'{did_you_mean('text', value)}; name it with {param('map', 'text=NAME')}")
     fields: dict[str, Any] = {name: named[name] for name in _FIELDS if named.get(name) is not None}
     fields["id"] = str(named.get("document", named.get("id", f"line-{number}")))
     context = dict(JsonObject(fields.get("context", {}), where).value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from finecomb.core.errors import FinecombError, did_you_mean, diff_excerpt
+from finecomb.core.errors import FinecombError, did_you_mean, diff_excerpt, param
 from finecomb.core.records import Annotation, Document
 from finecomb.core.study import Study, StudyItem
 
@@ -42,7 +42,7 @@ def merge_annotations(study: Study, others: Sequence[tuple[str, Study]]) -> Merg
             if moved.key in annotations:
                 raise FinecombError(
                     f"{name}: {moved.annotator!r} has an annotation on {moved.document!r} in the study already; "
-                    "leave one of them out, or name who made these with --annotator"
+                    f"leave one of them out, or name who made these with {param('annotator')}"
                 )
             annotations[moved.key] = moved
             ids.add(moved.id)

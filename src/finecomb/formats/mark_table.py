@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from finecomb.core.errors import FormatError, did_you_mean
+from finecomb.core.errors import FormatError, did_you_mean, param
 
 DOCUMENT_COLUMNS = ("document", "text")
 ANNOTATOR_COLUMNS = ("annotator", "kind", "condition", "platform")
@@ -80,7 +80,7 @@ def sort_columns(names: Iterable[str]) -> list[str]:
 def format_cell(value: Any) -> str:
     """A value of an answer or of meta as a cell: text as it is, the rest (and text that looks like it) as JSON.
 
-    >>> cell_of("gpt2"), cell_of(0.9), cell_of("0.9"), cell_of(["a"])
+    >>> format_cell("gpt2"), format_cell(0.9), format_cell("0.9"), format_cell(["a"])
     ('gpt2', '0.9', '"0.9"', '["a"]')
     """
     if isinstance(value, str) and value and isinstance(parse_cell(value), str) and parse_cell(value) == value:
@@ -91,7 +91,7 @@ def format_cell(value: Any) -> str:
 def parse_cell(cell: str) -> Any:
     """What a cell of an answer or of meta stands for: a number, true, false, a list, ... where it is JSON, else text.
 
-    >>> value_of("gpt2"), value_of("0.9"), value_of('"0.9"')
+    >>> parse_cell("gpt2"), parse_cell("0.9"), parse_cell('"0.9"')
     ('gpt2', 0.9, '0.9')
     """
     try:
@@ -112,7 +112,9 @@ def map_column_names(header: Iterable[str], columns: Mapping[str, str], path: Pa
             our = _standard_column_name(name)
             ours[name] = our if our not in ours.values() else OTHER_PREFIX + name.strip()
     if "text" not in ours.values():
-        raise FormatError(f"{path}:1: no column 'text'{did_you_mean('text', header)}; name it with --map text=NAME")
+        raise FormatError(
+            f"{path}:1: no column 'text'{did_you_mean('text', header)}; name it with {param('map', 'text=NAME')}"
+        )
     return ours
 
 
@@ -121,7 +123,7 @@ def _reject_unknown_columns(columns: Mapping[str, str], header: list[str], path:
         if our not in KNOWN_COLUMNS and not our.startswith(COLUMN_PREFIXES):
             names = [*KNOWN_COLUMNS, *META_SHORTHANDS, *(f"{family}NAME" for family in COLUMN_PREFIXES)]
             raise FormatError(
-                f"{path}: --map {our}={theirs}: {our!r} is not a column we know{did_you_mean(our, names)}"
+                f"{path}: {param('map', f'{our}={theirs}')}: {our!r} is not a column we know{did_you_mean(our, names)}"
             )
         if theirs not in header:
             raise FormatError(f"{path}:1: no column {theirs!r}{did_you_mean(theirs, header)}")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from finecomb import protocols
-from finecomb.core.errors import FormatError, ProtocolError, did_you_mean, shorten
+from finecomb.core.errors import FormatError, ProtocolError, did_you_mean, param, shorten
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
 from finecomb.core.quotes import find_nth
@@ -104,7 +104,7 @@ class _MarkTable:
             way = did_you_mean("document", header)
             raise FormatError(
                 f"{self.path}:1: no column 'document', though there is 'annotator'{way}; "
-                "name it with --map document=NAME"
+                f"name it with {param('map', 'document=NAME')}"
             )
         return ours
 
@@ -218,7 +218,7 @@ class _TableSummary:
             if column := next((name for name in _MARK_ROW_COLUMNS if name in cells), None):
                 raise FormatError(
                     f"{self.path}:{line}: has {column} {shorten(cells[column], 40)!r} but no annotator; "
-                    "add a column 'annotator' or say --annotator NAME"
+                    f"add a column 'annotator' or say {param('annotator', 'NAME')}"
                 )
             return None
         if "document" not in cells:
@@ -271,7 +271,9 @@ def _choose_protocol(name: str, used: _ProtocolUsage, path: Path, options: Optio
         try:
             return protocols.load_shipped(name)
         except ProtocolError as error:
-            raise FormatError(f"{path}: column 'protocol': {error}; name the file of yours with --protocol") from None
+            raise FormatError(
+                f"{path}: column 'protocol': {error}; name the file of yours with {param('protocol')}"
+            ) from None
     bare, _, version = name.partition("@")
     if version and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", version):
         raise FormatError(f"{path}: column 'protocol': {name!r} has a strange version; expected e.g. 'snac@2'")

@@ -11,7 +11,7 @@ import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
 from finecomb.core import frames
-from finecomb.core.errors import FormatError, shorten
+from finecomb.core.errors import FinecombError, FormatError, shorten
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotator, Note, Settings
 from finecomb.core.stored_marks import StoredMarks
@@ -74,6 +74,19 @@ def scan_study(path: Path) -> ScannedStudy:
     return ScannedStudy(
         path, folder.read_settings(path), {item.id: item for item in folder.read_protocols(path)}, tables
     )
+
+
+def scan_texts(path: Path) -> ScannedStudy | None:
+    """Return a study in Parquet that has texts only, so that it need not be read into memory; None for any other."""
+    if folder.is_study_folder(path) or not is_parquet_folder(path):
+        return None
+    scanned = scan_study(path)
+    if scanned.row_count("annotations"):
+        return None
+    twice = scanned.tables["documents"].select("id").filter(pl.col("id").is_duplicated()).head(1).collect()
+    if len(twice):
+        raise FinecombError(f"{path}: two documents have the id {twice['id'][0]!r}; ids are unique in a study")
+    return scanned
 
 
 def read_sealed_study(path: Path) -> Study:

@@ -325,7 +325,7 @@ def _assign_unique_names(spellings: Iterable[str]) -> dict[str, list[str]]:
 def normalise_question_name(name: str) -> str:
     """A question's name in our spelling: lower case with underscores.
 
-    >>> question_name("How severe?"), question_name("2nd look")
+    >>> normalise_question_name("How severe?"), normalise_question_name("2nd look")
     ('how_severe', 'q_2nd_look')
     """
     cleaned = re.sub(r"[^a-z0-9_]+", "_", name.lower()).strip("_")

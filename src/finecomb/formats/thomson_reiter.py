@@ -20,10 +20,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from finecomb.core.errors import FormatError, did_you_mean, shorten
+from finecomb.core.errors import FormatError, did_you_mean, param, shorten
 from finecomb.core.protocol import Protocol
 from finecomb.core.quotes import find_exact, find_most_similar
-from finecomb.core.records import Annotation, Annotator, Document, Mark, Note, QualificationResult, Settings
+from finecomb.core.records import Annotation, Annotator, Document, Mark, Note, QualificationRecord, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import StudyItem
 from finecomb.core.text_folding import FoldedText, Range, likeness
@@ -131,7 +131,7 @@ def _build_annotator(row: SheetRow, protocol: Protocol) -> Annotator:
     score = row["Bonus Score (% vs ours)"]
     qualification = None
     if row["Passed"] and re.fullmatch(r"-?\d{1,6}(\.\d{1,6})?", score):
-        qualification = QualificationResult(protocol=protocol.id, score=float(score), passed=row["Passed"] == "Y")
+        qualification = QualificationRecord(protocol=protocol.id, score=float(score), passed=row["Passed"] == "Y")
     meta = {"notes": row["Notes"], "errors_submitted": row["Experiment Errors Found"]}
     return build_record(
         Annotator,
@@ -162,9 +162,10 @@ def choose_ordered_locations(quotes: Sequence[tuple[str, Sequence[Range]]]) -> l
 
     Two equal quotes, one after the other, at one place count as a step back, too.
 
-    >>> [place.span for place in in_order([("b", [(2, 3)]), ("a", [(0, 1), (4, 5)]), ("a", [(0, 1), (4, 5)])])]
+    >>> quotes = [("b", [(2, 3)]), ("a", [(0, 1), (4, 5)]), ("a", [(0, 1), (4, 5)])]
+    >>> [place.span for place in choose_ordered_locations(quotes)]
     [(2, 3), (0, 1), (4, 5)]
-    >>> [place.alike for place in in_order([("a", [(0, 1), (4, 5)]), ("b", [(6, 7)])])]
+    >>> [place.alike for place in choose_ordered_locations([("a", [(0, 1), (4, 5)]), ("b", [(6, 7)])])]
     [2, 1]
     """
     ahead = _min_backward_steps(quotes)
@@ -268,7 +269,7 @@ def _filter_by_context(quote: str, context: str, places: list[Range], text: str)
     """The places that a context means: an ordinal, a phrase around the quote, or words on one side of it.
 
     >>> text = "63 percent from deep, and a paltry 63 percent from there"
-    >>> [_in_phrase("63", words, [(0, 2), (35, 37)], text) for words in ("first instance", "a paltry 63%")]
+    >>> [_filter_by_context("63", words, [(0, 2), (35, 37)], text) for words in ("first instance", "a paltry 63%")]
     [[(0, 2)], [(35, 37)]]
     """
     if len(places) < 2 or not context:
@@ -431,7 +432,9 @@ def _read_gold(
     """The gold standard has no texts: they, and the rows it was made from, are in the other workbook."""
     other = options.texts or path.with_name(WORKBOOK)
     if not other.is_file():
-        raise FormatError(f"{path}: its texts are in {WORKBOOK}, which is not beside it; say where it is with --texts")
+        raise FormatError(
+            f"{path}: its texts are in {WORKBOOK}, which is not beside it; say where it is with {param('texts')}"
+        )
     beside = _read_sheets(other)
     documents = {
         id: text_record

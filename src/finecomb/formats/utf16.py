@@ -16,7 +16,7 @@ class Utf16Offsets:
     def to_code_point(self, units: int) -> int | None:
         """The position of a unit; None within a surrogate pair and outside the text.
 
-        >>> Utf16("a😀b").code_points(3), Utf16("a😀b").code_points(2)
+        >>> Utf16Offsets("a😀b").to_code_point(3), Utf16Offsets("a😀b").to_code_point(2)
         (2, None)
         """
         at = bisect.bisect_left(self._starts, units)

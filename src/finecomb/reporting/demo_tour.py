@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import polars as pl
 from rich.console import Console
 from rich.text import Text
 
-from finecomb.annotators.simulated.demo_study import demo_study
 from finecomb.core.frames import meta_entry
-from finecomb.core.study import Study, StudyItem
+from finecomb.core.results import Result, ResultRow, Table
+from finecomb.core.study import Study
+from finecomb.reporting.shown_text import ShownText
 from finecomb.reporting.tables import Row, estimate_row, frame_rows, print_rows
-from finecomb.reporting.terminal_text import render_document
 from finecomb.statistics.agreement.agreement import agree
 from finecomb.statistics.measures.coverage import coverage
 from finecomb.statistics.measures.study_counts import group_counts
@@ -22,32 +22,44 @@ from finecomb.statistics.selection.view import ANY
 EXAMPLE_DOCUMENT_ID = "harbour-c"
 
 
-def demo_items(readers: int, seed: int) -> Iterator[StudyItem]:
-    """The records of the demo study."""
-    return demo_study(readers, seed)
+class DemoTour(Result):
+    """The demo study at a glance: one text, counts, coverage by system and agreement by label."""
+
+    title = "Saltby: the demo study"
+
+    def __init__(self, study: Study, notes: Iterable[str] = ()) -> None:
+        ids = study.documents["id"].to_list()
+        id = EXAMPLE_DOCUMENT_ID if EXAMPLE_DOCUMENT_ID in ids else ids[0]
+        truth = [annotation for annotation in study.annotations_on(id) if annotation.annotator == "truth"]
+        people = study.annotators.filter(pl.col("kind") == "human")["id"]
+        readers = study.submitted_work().filter_annotations(pl.col("annotator").is_in(people.implode()))
+        self.study, self.notes = study, tuple(notes)
+        self.example = ShownText(study.document(id), truth, study.protocols)
+        self.counts = Table(frame_rows(group_counts(readers, ["model"])), title="Marks of the simulated annotators")
+        self.coverage = Table(coverage_rows(readers), title="Span coverage by system")
+        self.agreement = Table(agreement_rows(readers), title="Agreement by label")
+
+    def rows(self) -> list[ResultRow]:
+        """Return the rows of the agreement by label."""
+        return self.agreement.rows()
 
 
-def print_tour(study: Study, folder: Path, console: Console) -> None:
-    """One text with its marks, counts, coverage by system and agreement by label."""
-    ids = study.documents["id"].to_list()
-    id = EXAMPLE_DOCUMENT_ID if EXAMPLE_DOCUMENT_ID in ids else ids[0]
-    people = study.annotators.filter(pl.col("kind") == "human")["id"]
-    readers = study.submitted_work().filter_annotations(pl.col("annotator").is_in(people.implode()))
+def print_tour(tour: DemoTour, folder: Path, console: Console) -> None:
+    """Print one text with its marks, counts, coverage by system and agreement by label."""
     _print_heading(console, "A text with the errors that its author put into it")
-    truth = [annotation for annotation in study.annotations_on(id) if annotation.annotator == "truth"]
-    console.print(render_document(study.document(id), truth, study.protocols, min(96, console.width)))
+    console.print(tour.example.render(console.width))
     _print_heading(console, "What the simulated readers marked")
-    print_rows(console, frame_rows(group_counts(readers, ["model"])), digits=2)
+    print_rows(console, tour.counts, digits=2)
     _print_heading(
         console, "How much of a text they marked: span coverage by system, with 95% intervals over documents"
     )
-    print_rows(console, coverage_rows(readers))
+    print_rows(console, tour.coverage)
     _print_heading(console, "How far they agree on words, label by label")
-    print_rows(console, agreement_rows(readers))
+    print_rows(console, tour.agreement)
     _print_heading(console, "Go on")
     for does in (
         f"stats {folder}",
-        f"show {folder} {id}",
+        f"show {folder} {tour.example.document.id}",
         f"gold {folder} -o gold",
         f"report {folder}",
         f"serve {folder} --open",

@@ -19,7 +19,7 @@ def score_rows(scores: Sequence[Score]) -> tuple[list[Row], str]:
     return [score.row() | {"signature": rest["signature"]} for score, rest in rows], shared
 
 
-def format_score_rows(scores: Sequence[Score], best: Collection[tuple[str, str]] = ()) -> list[Row]:
+def format_score_rows(scores: Sequence[Score], best: Collection[tuple[str, str]] = (), digits: int = 3) -> list[Row]:
     """Rows for people: `0.288 [0.253–0.322]`, or in words why there is no number; the rule stands in the signature.
 
     `best` are judge and ratio of what is best beyond chance over all labels.
@@ -29,7 +29,7 @@ def format_score_rows(scores: Sequence[Score], best: Collection[tuple[str, str]]
         flat = score.row()
         counts = {name: flat[name] for name in ("gold", "predicted", "matched")}
         right = {"right": flat["right"]} if any(row.matched != row.right for row in scores) else {}
-        ratios = {name: _format_estimate(getattr(score, name)) for name in RATIOS}
+        ratios = {name: _format_estimate(getattr(score, name), digits) for name in RATIOS}
         if score.columns.get("label") == ANY:
             ratios |= {name: BestText(ratios[name]) for name in RATIOS if (score.columns["judge"], name) in best}
         about = {name: value for name, value in score.columns.items() if name != "match"}
@@ -37,9 +37,9 @@ def format_score_rows(scores: Sequence[Score], best: Collection[tuple[str, str]]
     return rows
 
 
-def _format_estimate(estimate: Estimate) -> str:
+def _format_estimate(estimate: Estimate, digits: int) -> str:
     """With an interval that a narrow table does not break in two."""
-    return estimate.short().replace(", ", "–")
+    return estimate.short(digits).replace(", ", "–")
 
 
 def score_findings(scores: Sequence[Score]) -> list[Finding]:

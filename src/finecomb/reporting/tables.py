@@ -165,7 +165,7 @@ def _merge_interval(row: Row, digits: int) -> Row:
 def format_interval(value: float, low: object, high: object, digits: int = 3) -> str:
     """A number with its interval, or alone where it has none.
 
-    >>> number_text(0.5, 0.25, 0.75, 2), number_text(0.5, None, None), number_text(math.nan, None, None)
+    >>> format_interval(0.5, 0.25, 0.75, 2), format_interval(0.5, None, None), format_interval(math.nan, None, None)
     ('0.50 [0.25, 0.75]', '0.500', '–')
     """
     if math.isnan(value) or not isinstance(low, float) or not isinstance(high, float) or math.isnan(low):

@@ -98,7 +98,7 @@ class HeaderMiddleware:
 
         begun = False
 
-        async def strict(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal begun
             if message["type"] == "http.response.start":
                 begun = True
@@ -114,14 +114,14 @@ class HeaderMiddleware:
 
         try:
             self._check_host_and_path(scope)
-            await self.app(scope, _limit_body(scope, receive, limit), strict)
+            await self.app(scope, _limit_body(scope, receive, limit), send_with_headers)
         except ProblemError as error:
-            await error.response()(scope, receive, strict)
+            await error.response()(scope, receive, send_with_headers)
         except Exception:  # ours: answered here, since the connection would be cut if it got any further
             log.exception("%s %s failed", scope["method"], route_template(scope))
             if begun:
                 raise
-            await ProblemError("failed").response()(scope, receive, strict)
+            await ProblemError("failed").response()(scope, receive, send_with_headers)
 
     def _check_host_and_path(self, scope: Scope) -> None:
         """Refuse a host that is not ours, and a NUL, which no id has and PostgreSQL does not take."""

@@ -75,7 +75,7 @@ def configure_logging(format: LogFormat, stream: TextIO | None = None) -> None:
 def route_template(scope: Scope) -> str:
     """The address of a request with names in place of ids and tokens; empty where it leads nowhere.
 
-    >>> route_of({"path": "/api/join/Zm9v/decline", "endpoint": print, "path_params": {"token": "Zm9v"}})
+    >>> route_template({"path": "/api/join/Zm9v/decline", "endpoint": print, "path_params": {"token": "Zm9v"}})
     '/api/join/{token}/decline'
     """
     if "endpoint" not in scope:

@@ -238,14 +238,14 @@ class MeterMiddleware:
             return
         start, status = time.perf_counter(), 500
 
-        async def counted(message: Message) -> None:
+        async def send_and_record_status(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
 
         try:
-            await self.app(scope, receive, counted)
+            await self.app(scope, receive, send_and_record_status)
         finally:
             seconds = time.perf_counter() - start
             self.meter.count_request(request_kind(scope["method"], scope["path"]), status, seconds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,7 @@ from finecomb.collection import (
     annotator_storage,
     design_cells_storage,
     onboarding,
+    pay,
     researcher_actions_storage,
     task_storage,
 )
@@ -89,6 +91,42 @@ class Rehearsal:
     def is_filled(self) -> bool:
         """Whether every cell has all its people."""
         return all(state.is_full for state in self.states)
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return one row per cell of the design, or without one how many people ended how."""
+        if not self.states:
+            outcomes = Counter(visit.outcome for visit in self.visits)
+            return [{"outcome": outcome, "people": count} for outcome, count in outcomes.items()]
+        earned = {person.annotator: person.total for person in pay.earnings_from_records(self.study)}
+        cost: dict[str, float] = {}
+        for person in self.study.iter_annotators():
+            cost[person.cell] = cost.get(person.cell, 0.0) + earned.get(person.id, 0.0)
+        return [
+            {
+                "cell": state.cell.name,
+                "needed": state.cell.people,
+                "accepted": state.accepted,
+                "rejected": state.excluded,
+                "left": state.gone + state.working,
+                "pay": state.cell.pay,
+                "cost": round(cost.get(state.cell.name, 0.0), 2),
+            }
+            for state in self.states
+        ]
+
+    def notes(self) -> list[str]:
+        """Return in words how many people came, how many of them were rejected or left, and what they cost."""
+        money = self.study.settings.effective_currency
+        came = [visit for visit in self.visits if visit.annotator]
+        rejected = {visit.annotator for visit in came if visit.rejected}
+        cost = pay.cost(self.study.settings, pay.earnings_from_records(self.study))
+        rate = f", {money} {cost.per_hour:.2f} an hour (median)" if cost.per_hour is not None else ""
+        left = sum(visit.outcome == "left" for visit in came)
+        share = f" ({len(rejected) / len(came):.1%})" if came else ""
+        return [
+            f"{len(came):,} people came: {len(rejected):,} rejected{share}, {left:,} left before the end",
+            f"cost: {money} {cost.total:,.2f} with fees{rate}; rejected people are paid too",
+        ]
 
 
 def without_people(study: Study) -> Iterator[StudyItem]:

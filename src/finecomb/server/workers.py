@@ -8,13 +8,11 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, MutableSequence
-from contextlib import contextmanager
+from collections.abc import Collection, MutableSequence
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Event
 from pathlib import Path
-from typing import Any
 
 import uvicorn
 
@@ -154,20 +152,6 @@ class WorkerPool:
         for stop in stops:
             stop.join()
         self.workers = []
-
-
-@contextmanager
-def handle_signals(handlers: Mapping[str, Callable[[], None]]) -> Iterator[None]:
-    """Signals by name, e.g. `SIGHUP`, and what they ask for; those that a system does not have are left out."""
-    before: dict[Any, Any] = {}
-    for name, handler in handlers.items():
-        if (number := getattr(signal, name, None)) is not None:
-            before[number] = signal.signal(number, lambda *_, handler=handler: handler())
-    try:
-        yield
-    finally:
-        for number, earlier in before.items():
-            signal.signal(number, earlier)
 
 
 # --- inside a worker ---------------------------------------------------------------------------------------------

@@ -135,12 +135,12 @@ class Planner:
     def power(self, difference: float, documents: int, annotators: int, alpha: float = 0.05) -> float:
         """Chance that a t-test on document means finds a difference between two systems read by the same annotators."""
 
-        def found(studies: Studies) -> NDArray[np.float64]:
+        def is_significant(studies: Studies) -> NDArray[np.float64]:
             means = studies.mean(axis=2)
             first, second = means[:, :documents], means[:, documents:] + difference
             return (_two_sample_p(first, second) < alpha).astype(np.float64)
 
-        return float(self._simulate(found, 2 * documents, annotators).mean())
+        return float(self._simulate(is_significant, 2 * documents, annotators).mean())
 
 
 def _half_width(drawn: NDArray[np.float64]) -> NDArray[np.float64]:

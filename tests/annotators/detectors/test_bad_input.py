@@ -42,7 +42,7 @@ FEATURES_ALONE = CoherenceOptions(encoder="none", test_folds=0)
 @pytest.fixture
 def without_parser(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (embedded_detector, training_recipes, sentence_verdicts):
-        monkeypatch.setattr(module, "parse", toy_parse)
+        monkeypatch.setattr(module, "parse_narratives", toy_parse)
 
 
 def relabelled(study: Study, label: str, marks: int) -> list[Annotation]:
@@ -281,7 +281,7 @@ def test_fitted_detectors_read_100_000_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, options: SplitOptions
 ) -> None:
     for module in (embedded_detector, training_recipes, sentence_verdicts):
-        monkeypatch.setattr(module, "parse", wordy_parse)
+        monkeypatch.setattr(module, "parse_narratives", wordy_parse)
     folder = written(fitted(name, options), tmp_path / "m")
     detector = find_detector(name).make(load_shipped("snac"), SentenceDetectorOptions(folder, 0.0))
     sentences = [f"{NAMES[number % 10]}{number % 400} sees {'boats ' * 18}{number}." for number in range(WORDS // 20)]

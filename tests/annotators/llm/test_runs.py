@@ -202,7 +202,7 @@ def test_a_dead_endpoint_ends_the_run_and_says_why() -> None:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (ScriptedAnswer("bad key", 401), "answered 401: bad key; name the variable with the key: --key-env"),
+        (ScriptedAnswer("bad key", 401), "answered 401: bad key; name the variable with the key: key_env"),
         (ScriptedAnswer("no such model", 404), "it has no model 'm'"),
     ],
 )
@@ -218,7 +218,7 @@ def test_what_will_never_work_is_one_line(answer: ScriptedAnswer, message: str) 
         ({"base_url": ""}, "say where the model answers"),
         ({"base_url": "http://me:sk-1@x/v1"}, "put the key into an environment variable"),
         ({"base_url": "http://x/v1?key=sk-1"}, "put the key into an environment variable"),
-        ({"base_url": "http://x/v1", "budget": 1.0}, "--budget needs --price"),
+        ({"base_url": "http://x/v1", "budget": 1.0}, "budget needs price=IN,OUT"),
         ({"base_url": "http://x/v1", "key_env": "FINECOMB_NO_SUCH"}, "FINECOMB_NO_SUCH is not set"),
         ({"base_url": "http://x/v1", "context_tokens": 100}, "but 100 fit; ask part by part"),
         ({"base_url": "http://x/v1", "shots": 1}, "the study has 0 gold texts"),

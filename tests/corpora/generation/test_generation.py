@@ -228,7 +228,7 @@ def test_a_budget_is_never_passed_and_the_rest_comes_later(tmp_path: Path) -> No
     assert collect_run(planned(model=limits), tmp_path).documents == run.documents
     richer = generate(planned(model=limits | {"budget": 1.0}), tmp_path, Writer(good))
     assert len(richer.documents) == 3
-    with pytest.raises(FinecombError, match="--price"):
+    with pytest.raises(FinecombError, match="budget needs price=IN,OUT"):
         planned(model={"budget": 1.0})
 
 

@@ -64,8 +64,8 @@ def test_labels_are_drawn_where_nobody_used_any() -> None:
 
 
 def test_long_names_of_systems_take_the_width_of_a_phone() -> None:
-    assert 'class="mult long"' in render_single_figure(panels(panel("name", 0.2, name="metricsystem2")))
-    assert 'class="mult"' in render_single_figure(panels(panel("name", 0.2)))
+    assert 'class="label-panels long"' in render_single_figure(panels(panel("name", 0.2, name="metricsystem2")))
+    assert 'class="label-panels"' in render_single_figure(panels(panel("name", 0.2)))
 
 
 def test_rows_of_many_readers_stand_closer_together() -> None:

@@ -188,7 +188,7 @@ def test_ratings_need_their_answers_and_nothing_else(tmp_path: Path) -> None:
 
 def test_the_api_describes_itself() -> None:
     found = openapi.description()
-    assert {"Task", "Me", "NextResponse", "Saved", "ErrorResponse", "MarkChange", "MarkEntry"} <= set(
+    assert {"Task", "Me", "NextResponse", "SaveResponse", "ErrorResponse", "MarkChange", "MarkEntry"} <= set(
         found["components"]["schemas"]
     )
     assert not [name for name in found["components"]["schemas"] if "_" in name or "[" in name]

@@ -17,7 +17,7 @@ from finecomb.core.records import (
     Attempt,
     Document,
     Mark,
-    QualificationResult,
+    QualificationRecord,
     Recruitment,
 )
 from finecomb.core.span import Span
@@ -44,7 +44,7 @@ def test_attempts_are_shown_exercise_by_exercise() -> None:
         Annotation(id="1", document=f"{SCARECROW.id}/{exercise.name}", marks=(found, far), **tested),
         Annotation(id="2", document=f"{SCARECROW.id}/{choice.name}", answers={"answer": choice.answer}, **tested),
     ]
-    graded = QualificationResult(protocol=SCARECROW.id, score=60, passed=True, attempts=(Attempt(round=0, score=60),))
+    graded = QualificationRecord(protocol=SCARECROW.id, score=60, passed=True, attempts=(Attempt(round=0, score=60),))
     (attempt,) = practice_attempts(make_rating_study(*work, qualification=graded), "a")
     assert (attempt.phase, attempt.attempt, attempt.score, attempt.passed) == ("qualification", 1, 60, True)
     first, second = attempt.exercises

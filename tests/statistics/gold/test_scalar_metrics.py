@@ -51,5 +51,5 @@ def test_only_scores_without_marks_are_scalar() -> None:
 
 
 def test_gold_without_marks_needs_a_question() -> None:
-    with pytest.raises(FinecombError, match="gold has no marks to count; say what people answered with --question"):
+    with pytest.raises(FinecombError, match="gold has no marks to count; say what people answered with question"):
         scalar_metric_correlations(gold([0, 0, 0]), metric([1.0, 2.0, 3.0]))

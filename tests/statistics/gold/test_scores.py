@@ -84,14 +84,14 @@ def test_predictions_on_unknown_documents_and_other_texts_are_refused() -> None:
 
 def test_overlapping_marks_are_refused_by_the_tasks_rule_only() -> None:
     study = make_gold_study({"d": TEXT}, {("d", "gold"): [RED], ("d", "judge"): [(0, 7, "red"), (4, 13, "red")]})
-    with pytest.raises(FinecombError, match=r"'one two'.*'two three'.*overlap; .*use --match optimal"):
+    with pytest.raises(FinecombError, match=r"'one two'.*'two three'.*overlap; .*use match=optimal"):
         score(study, match="task")
     assert score_row(score(study, match="optimal", draws=0), "any").predicted == 2
 
 
 def test_who_is_gold_must_be_clear() -> None:
     nobody = make_gold_study({"d": TEXT}, {("d", "p"): [RED], ("d", "q"): [RED]})
-    with pytest.raises(FinecombError, match=r"no annotator of kind gold; say who is gold with --gold \(p, q\)"):
+    with pytest.raises(FinecombError, match=r"no annotator of kind gold; say who is gold with gold \(p, q\)"):
         score(nobody)
     found = score(nobody, gold_annotator="p", draws=0)
     assert [each.judge.name for each in found.judged] == ["q"]
@@ -204,7 +204,7 @@ def test_overlapping_marks_are_scored_unless_the_task_is_asked_for() -> None:
         {"d": TEXT}, {("d", "gold"): [(0, 3, "red")], ("d", "judge"): [(0, 7, "red"), (4, 13, "red")]}
     )
     assert score_row(score(study, draws=0), "any").matched == 1
-    with pytest.raises(FinecombError, match="use --match optimal"):
+    with pytest.raises(FinecombError, match="use match=optimal"):
         score(study, match="task", draws=0)
 
 

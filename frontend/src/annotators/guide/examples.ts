@@ -1,4 +1,4 @@
-import { lookOf } from "../../lib/label-looks";
+import { findLabelLook } from "../../lib/label-styles";
 import type { Drawing } from "../../lib/text/pieces";
 import type { Example, LabelLook } from "../../lib/api-types";
 
@@ -7,17 +7,17 @@ export const exampleDrawings = (example: Example, looks: readonly LabelLook[]): 
   example.marks
     .filter((mark) => mark.part === "text")
     .flatMap((mark, index): Drawing[] => {
-      const start = nth(example.text, mark.quote || mark.before, mark.nth);
+      const start = indexOfNth(example.text, mark.quote || mark.before, mark.nth);
       if (start < 0) return [];
-      const { slot, flag } = lookOf(looks, mark.label ?? null);
+      const { slot, flag } = findLabelLook(looks, mark.label ?? null);
       const span = { part: "text", start, end: start + mark.quote.length };
       return [{ id: String(index), spans: [span], slot, flag, kind: "mark", tone: "rest" }];
     });
 
 /** Where the nth occurrence begins; -1 when there are fewer. */
-export function nth(text: string, quote: string, count: number): number {
+export function indexOfNth(text: string, quote: string, count: number): number {
   let at = -1;
-  for (let found = 0; found < count; found++) {
+  for (let occurrence = 0; occurrence < count; occurrence++) {
     at = text.indexOf(quote, at + 1);
     if (at < 0) return -1;
   }

@@ -1,12 +1,14 @@
 import { describe, expect, test } from "vitest";
-import { blocks, runs } from "./markdown";
+import { parseBlocks, parseRuns } from "./markdown";
 
 describe("markdown", () => {
   test("headings, paragraphs, lists and tables", () => {
-    const found = blocks("## What\nYou **read** it.\n\n1. One\n2. Two\n   more\n\n| a | b |\n|---|---|\n| 1 | `2` |");
+    const found = parseBlocks(
+      "## What\nYou **read** it.\n\n1. One\n2. Two\n   more\n\n| a | b |\n|---|---|\n| 1 | `2` |",
+    );
     expect(found.map((block) => block.type)).toEqual(["heading", "paragraph", "list", "table"]);
     expect(found[2]).toMatchObject({
-      ordered: true,
+      isOrdered: true,
       items: [{ runs: [{ text: "One" }] }, { runs: [{ text: "Two more" }] }],
     });
     expect(found[3]).toMatchObject({
@@ -17,18 +19,18 @@ describe("markdown", () => {
     });
   });
   test("a list within a list", () => {
-    expect(blocks("1. One\n   - a\n     more\n   - b\n2. Two")).toMatchObject([
+    expect(parseBlocks("1. One\n   - a\n     more\n   - b\n2. Two")).toMatchObject([
       {
-        ordered: true,
+        isOrdered: true,
         items: [
-          { runs: [{ text: "One" }], inner: { ordered: false, items: [{ runs: [{ text: "a more" }] }, {}] } },
+          { runs: [{ text: "One" }], sublist: { isOrdered: false, items: [{ runs: [{ text: "a more" }] }, {}] } },
           { runs: [{ text: "Two" }] },
         ],
       },
     ]);
   });
   test("a quote, with a line of context above it", () => {
-    expect(blocks("> *Prompt*: A ferry.\n>\n> It leaves **60**.\n\nForty are gone.")).toMatchObject([
+    expect(parseBlocks("> *Prompt*: A ferry.\n>\n> It leaves **60**.\n\nForty are gone.")).toMatchObject([
       {
         type: "quote",
         paragraphs: [
@@ -40,6 +42,6 @@ describe("markdown", () => {
     ]);
   });
   test("what looks like HTML stays text", () => {
-    expect(runs("x<y and <b>bold</b>")).toEqual([{ text: "x<y and <b>bold</b>", style: "plain" }]);
+    expect(parseRuns("x<y and <b>bold</b>")).toEqual([{ text: "x<y and <b>bold</b>", style: "plain" }]);
   });
 });

@@ -1,6 +1,6 @@
 /** A short message at the foot of the page, with a way back where there is one. */
 export interface Toast {
-  readonly say: string;
+  readonly message: string;
   readonly undo: boolean;
 }
 
@@ -8,21 +8,21 @@ export interface Toast {
 export class Announcements {
   toast = $state.raw<Toast>();
   /** Said to screen readers: politely, and at once. */
-  spoken = $state("");
-  alerted = $state("");
+  politeMessage = $state("");
+  alertMessage = $state("");
   protected toastTimer: ReturnType<typeof setTimeout> | undefined;
 
-  say(words: string): void {
-    this.spoken = words;
+  announce(message: string): void {
+    this.politeMessage = message;
   }
 
-  alert(words: string): void {
-    this.alerted = words;
+  announceAlert(message: string): void {
+    this.alertMessage = message;
   }
 
-  notify(say: string, undo = false): void {
+  showToast(message: string, undo = false): void {
     clearTimeout(this.toastTimer);
-    this.toast = { say, undo };
+    this.toast = { message, undo };
     this.toastTimer = setTimeout(() => (this.toast = undefined), 8000);
   }
 }

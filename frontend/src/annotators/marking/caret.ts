@@ -1,13 +1,13 @@
-import { caretBox, offsetOf, placeAt, surfaceOf } from "./dom";
+import { caretBox, textOffset, positionAt, closestSurface } from "./text-dom";
 
 /** Words selected by hand: from where to where, the caret being at `focus`. */
-export interface Selected {
+export interface CaretSelection {
   readonly part: string;
   readonly anchor: number;
   readonly focus: number;
 }
 /** A place in one part of a text. */
-export interface Place {
+export interface TextPosition {
   readonly part: string;
   readonly offset: number;
 }
@@ -15,45 +15,53 @@ export interface Place {
 const surfaces = (): HTMLElement[] => [...document.querySelectorAll<HTMLElement>("[data-surface]")];
 
 /** From where to where a surface shows its part. */
-export const boundsOf = (surface: HTMLElement): [number, number] => [
+export const surfaceBounds = (surface: HTMLElement): [number, number] => [
   Number(surface.dataset.from),
   Number(surface.dataset.to),
 ];
 
 /** The surface that shows an offset of a part. */
 export const surfaceAt = (part: string, offset: number): HTMLElement | undefined => {
-  const own = surfaces().filter((surface) => surface.dataset.part === part);
-  return own.find((surface) => offset >= boundsOf(surface)[0] && offset <= boundsOf(surface)[1]) ?? own.at(-1);
+  const candidates = surfaces().filter((surface) => surface.dataset.part === part);
+  return (
+    candidates.find((surface) => offset >= surfaceBounds(surface)[0] && offset <= surfaceBounds(surface)[1]) ??
+    candidates.at(-1)
+  );
 };
 
 /** Where the caret goes when it leaves a surface. */
-export function neighbour(surface: HTMLElement | undefined, way: -1 | 1): Place | undefined {
+export function adjacentPosition(surface: HTMLElement | undefined, way: -1 | 1): TextPosition | undefined {
   const all = surfaces();
   const next = surface && all[all.indexOf(surface) + way];
-  return next && { part: next.dataset.part!, offset: boundsOf(next)[way < 0 ? 1 : 0] };
+  return next && { part: next.dataset.part!, offset: surfaceBounds(next)[way < 0 ? 1 : 0] };
 }
 
 /** Up, down, and the ends of a line: where the caret would be seen. */
-export function visualTarget(surface: HTMLElement | undefined, from: Place, by: "line" | "edge", way: -1 | 1): Place {
+export function visualPosition(
+  surface: HTMLElement | undefined,
+  from: TextPosition,
+  by: "line" | "edge",
+  way: -1 | 1,
+): TextPosition {
   const box = surface && caretBox(surface, from.offset);
   if (!surface || !box) return from;
   const corner = surface.getBoundingClientRect();
   const line = parseFloat(getComputedStyle(surface).lineHeight) || box.height * 1.6;
   const x = by === "edge" ? (way < 0 ? corner.left + 1 : corner.right - 1) : corner.left + box.left;
   const y = corner.top + box.top + box.height / 2 + (by === "line" ? way * line : 0);
-  if (y < corner.top || y > corner.bottom) return neighbour(surface, way) ?? from;
-  const place = placeAt(x, y);
-  return place?.surface === surface ? { part: from.part, offset: place.offset } : from;
+  if (y < corner.top || y > corner.bottom) return adjacentPosition(surface, way) ?? from;
+  const position = positionAt(x, y);
+  return position?.surface === surface ? { part: from.part, offset: position.offset } : from;
 }
 
 /** The words that the browser has selected, when they lie in one part. */
-export function browserSelection(): Selected | undefined {
+export function browserSelection(): CaretSelection | undefined {
   const selection = getSelection();
   if (!selection?.anchorNode || !selection.focusNode || selection.isCollapsed) return undefined;
-  const [from, to] = [surfaceOf(selection.anchorNode), surfaceOf(selection.focusNode)];
+  const [from, to] = [closestSurface(selection.anchorNode), closestSurface(selection.focusNode)];
   const part = from?.dataset.part;
-  const anchor = offsetOf(selection.anchorNode, selection.anchorOffset);
-  const focus = offsetOf(selection.focusNode, selection.focusOffset);
+  const anchor = textOffset(selection.anchorNode, selection.anchorOffset);
+  const focus = textOffset(selection.focusNode, selection.focusOffset);
   if (!part || part !== to?.dataset.part || anchor === undefined || focus === undefined) return undefined;
   return { part, anchor, focus };
 }

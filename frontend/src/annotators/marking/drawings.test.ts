@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { earlierDrawings, markDrawings, offerDrawings } from "./drawings";
+import { antecedentDrawings, markDrawings, offerDrawings } from "./drawings";
 import { task } from "../work/fixtures";
-import { sourcesOf, type Mark } from "../work/work";
+import { taskSources, type Mark } from "../work/work";
 
 const LOOKS = [
   { label: "word", title: "Word", slot: "A1", flag: "WO", key: "w" },
@@ -29,12 +29,12 @@ describe("what is drawn while marking", () => {
   });
   test("earlier words, and marks that are offered", () => {
     const spans = [{ part: "text", start: 1, end: 2 }];
-    expect(earlierDrawings("marks/a", mark(5), LOOKS, "repeats")).toEqual([]);
-    expect(earlierDrawings("marks/a", mark(5, spans), LOOKS, "repeats")).toMatchObject([
+    expect(antecedentDrawings("marks/a", mark(5), LOOKS, "repeats")).toEqual([]);
+    expect(antecedentDrawings("marks/a", mark(5, spans), LOOKS, "repeats")).toMatchObject([
       { kind: "antecedent", spans, flag: expect.stringMatching(/repeats this$/) },
     ]);
     const offered = [{ id: "o", spans: [[3, 6]] as [number, number][], quotes: ["one"], label: "name", answers: {} }];
-    expect(offerDrawings(offered, LOOKS, "o", sourcesOf(task("😀 one")))).toMatchObject([
+    expect(offerDrawings(offered, LOOKS, "o", taskSources(task("😀 one")))).toMatchObject([
       { id: "offer-o", flag: "NA?", tone: "chosen", spans: [{ start: 4, end: 7 }] },
     ]);
   });

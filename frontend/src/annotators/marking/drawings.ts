@@ -1,8 +1,8 @@
 import { t } from "../../lib/catalogue";
-import { lookOf } from "../../lib/label-looks";
+import { findLabelLook } from "../../lib/label-styles";
 import type { Drawing } from "../../lib/text/pieces";
-import type { LabelLook, Offered } from "../../lib/api-types";
-import { idOf, spanFromWire, type Mark, type MarkKey, type Sources } from "../work/work";
+import type { LabelLook, OfferedMark } from "../../lib/api-types";
+import { entryId, spanFromWire, type Mark, type MarkKey, type Sources } from "../work/work";
 
 /** Marks as they are drawn: those of earlier parts are faint; while earlier words are picked, all but the chosen one. */
 export const markDrawings = (
@@ -13,11 +13,11 @@ export const markDrawings = (
   picking: boolean,
 ): Drawing[] =>
   marks.map(([key, mark]): Drawing => {
-    const { slot, flag } = lookOf(looks, mark.label);
+    const { slot, flag } = findLabelLook(looks, mark.label);
     const isChosen = key === chosen;
     const isFaint = picking || (mark.spans[0]?.start ?? 0) < from;
     return {
-      id: idOf(key),
+      id: entryId(key),
       spans: mark.spans,
       slot,
       flag: picking && !isChosen ? "" : flag,
@@ -27,32 +27,34 @@ export const markDrawings = (
   });
 
 /** The earlier words that the chosen mark refers to. */
-export function earlierDrawings(key: MarkKey, mark: Mark, looks: readonly LabelLook[], verb: string): Drawing[] {
+export function antecedentDrawings(key: MarkKey, mark: Mark, looks: readonly LabelLook[], verb: string): Drawing[] {
   if (mark.antecedent.length === 0) return [];
-  const { slot, flag } = lookOf(looks, mark.label);
+  const { slot, flag } = findLabelLook(looks, mark.label);
   const says = t("refersToThis", { flag, verb });
-  return [{ id: `${idOf(key)}-earlier`, spans: mark.antecedent, slot, flag: says, kind: "antecedent", tone: "rest" }];
+  return [
+    { id: `${entryId(key)}-earlier`, spans: mark.antecedent, slot, flag: says, kind: "antecedent", tone: "rest" },
+  ];
 }
 
 /** The words of other readings of the chosen mark. */
 export const alternativeDrawings = (key: MarkKey, mark: Mark, looks: readonly LabelLook[]): Drawing[] =>
   (mark.alternatives ?? []).flatMap((members, at) =>
     members.map(({ spans, label }, number): Drawing => {
-      const { slot, flag } = lookOf(looks, label);
+      const { slot, flag } = findLabelLook(looks, label);
       const says = t("orFlag", { flag });
-      return { id: `${idOf(key)}-or-${at}-${number}`, spans, slot, flag: says, kind: "antecedent", tone: "rest" };
+      return { id: `${entryId(key)}-or-${at}-${number}`, spans, slot, flag: says, kind: "antecedent", tone: "rest" };
     }),
   );
 
 /** Marks that are offered and not decided yet. */
 export const offerDrawings = (
-  offers: readonly Offered[],
+  offers: readonly OfferedMark[],
   looks: readonly LabelLook[],
   chosen: string | undefined,
   sources: Sources,
 ): Drawing[] =>
   offers.map(({ id, spans, label }): Drawing => {
-    const { slot, flag } = lookOf(looks, label);
+    const { slot, flag } = findLabelLook(looks, label);
     const own = spans.map((span) => spanFromWire(span, sources));
     const tone = id === chosen ? "chosen" : "rest";
     return { id: `offer-${id}`, spans: own, slot, flag: `${flag}?`, kind: "offered", tone };

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { Guideline } from "../../lib/api-types";
 import { guide, task } from "../work/fixtures";
-import { expression, hint } from "./hints";
-import { sourcesOf, type Mark } from "../work/work";
+import { compileRulePattern, findHint } from "./hints";
+import { taskSources, type Mark } from "../work/work";
 
 const TEXT = "It was 30-20 on Saturday. It was Saturday.";
 
@@ -31,7 +31,7 @@ const RULES: Guideline[] = [
 
 const GUIDE = guide({ guidelines: RULES });
 
-const SOURCES = sourcesOf(task(TEXT));
+const SOURCES = taskSources(task(TEXT));
 
 describe("hints", () => {
   test.each([
@@ -48,7 +48,7 @@ describe("hints", () => {
       },
     ],
   ])("%s marked as %s", (words, name, change) => {
-    expect(hint(marked(words, name), GUIDE, SOURCES, [])?.change).toEqual(change);
+    expect(findHint(marked(words, name), GUIDE, SOURCES, [])?.change).toEqual(change);
   });
 
   test.each([
@@ -57,12 +57,12 @@ describe("hints", () => {
     ["was 30-20", "number", []], // only a whole quote
     ["Saturday", "word", ["weekday"]], // refused before
   ])("%s as %s with %j refused gives none", (words, name, refused) => {
-    expect(hint(marked(words, name), GUIDE, SOURCES, refused)).toBeUndefined();
+    expect(findHint(marked(words, name), GUIDE, SOURCES, refused)).toBeUndefined();
   });
 
   test("expressions are Python's, as far as browsers understand them", () => {
-    expect(expression("(?i)monday")?.test("MONDAY")).toBe(true);
-    expect(expression("(?P<n>[0-9]+)")?.exec("12")?.groups?.n).toBe("12");
-    expect(expression("(?>atomic)")).toBeUndefined();
+    expect(compileRulePattern("(?i)monday")?.test("MONDAY")).toBe(true);
+    expect(compileRulePattern("(?P<n>[0-9]+)")?.exec("12")?.groups?.n).toBe("12");
+    expect(compileRulePattern("(?>atomic)")).toBeUndefined();
   });
 });

@@ -1,6 +1,6 @@
 import type { Span } from "../../lib/text/pieces";
 import type { Guide, Guideline } from "../../lib/api-types";
-import { quoteOf, type Mark, type Sources } from "../work/work";
+import { quoteSpan, type Mark, type Sources } from "../work/work";
 
 /** A rule of the guide that a mark seems to go against, with the one change it offers. */
 export interface Hint {
@@ -10,37 +10,37 @@ export interface Hint {
 }
 
 /** The first rule that applies and was not refused before. */
-export function hint(mark: Mark, guide: Guide, sources: Sources, refused: readonly string[]): Hint | undefined {
+export function findHint(mark: Mark, guide: Guide, sources: Sources, refused: readonly string[]): Hint | undefined {
   for (const rule of guide.guidelines) {
-    if (refused.includes(rule.name) || !concerns(rule, mark)) continue;
-    const found = hintOf(rule, mark, sources);
-    if (found) return found;
+    if (refused.includes(rule.name) || !isRuleRelevant(rule, mark)) continue;
+    const match = hintFromRule(rule, mark, sources);
+    if (match) return match;
   }
   return undefined;
 }
 
-const concerns = (rule: Guideline, mark: Mark): boolean =>
+const isRuleRelevant = (rule: Guideline, mark: Mark): boolean =>
   mark.spans.length === 1 &&
   mark.label !== rule.to &&
   (rule.labels.length === 0 || rule.labels.includes(mark.label ?? ""));
 
-function hintOf(rule: Guideline, mark: Mark, sources: Sources): Hint | undefined {
+function hintFromRule(rule: Guideline, mark: Mark, sources: Sources): Hint | undefined {
   const [span] = mark.spans as [Span];
-  const match = expression(rule.quote)?.exec(quoteOf(span, sources));
+  const match = compileRulePattern(rule.quote)?.exec(quoteSpan(span, sources));
   if (!match) return undefined;
   if (rule.action === "relabel") return { name: rule.name, say: rule.say, change: { label: rule.to! } };
-  const spans = (match.indices ?? []).slice(1).flatMap((range) => (range ? [inside(span, range)] : []));
+  const spans = (match.indices ?? []).slice(1).flatMap((range) => (range ? [subspan(span, range)] : []));
   return spans.length > 1 ? { name: rule.name, say: rule.say, change: { spans } } : undefined;
 }
 
-const inside = (span: Span, [start, end]: [number, number]): Span => ({
+const subspan = (span: Span, [start, end]: [number, number]): Span => ({
   ...span,
   start: span.start + start,
   end: span.start + end,
 });
 
 /** A rule's expression as the whole quote must match it; undefined for what only Python understands. */
-export function expression(python: string): RegExp | undefined {
+export function compileRulePattern(python: string): RegExp | undefined {
   const flags = /^\(\?([ims]+)\)/.exec(python);
   const source = python
     .slice(flags?.[0].length ?? 0)

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { LabelLook } from "../../lib/api-types";
-import { globalCommand, textCommand, type Press } from "./keys";
+import { globalCommand, textCommand, type KeyPress } from "./keys";
 
-const press = (key: string, more: Partial<Press> = {}): Press => ({
+const press = (key: string, more: Partial<KeyPress> = {}): KeyPress => ({
   key,
   ctrlKey: false,
   metaKey: false,

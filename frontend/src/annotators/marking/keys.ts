@@ -18,7 +18,7 @@ export type Command =
     };
 
 /** The parts of a KeyboardEvent that matter. */
-export interface Press {
+export interface KeyPress {
   readonly key: string;
   readonly ctrlKey: boolean;
   readonly metaKey: boolean;
@@ -27,13 +27,13 @@ export interface Press {
   readonly isComposing: boolean;
 }
 
-const ARROWS: Record<string, { by: "character" | "line"; way: -1 | 1 }> = {
+const ARROW_KEYS: Record<string, { by: "character" | "line"; way: -1 | 1 }> = {
   ArrowLeft: { by: "character", way: -1 },
   ArrowRight: { by: "character", way: 1 },
   ArrowUp: { by: "line", way: -1 },
   ArrowDown: { by: "line", way: 1 },
 };
-const PLAIN: Record<string, Command> = {
+const PLAIN_KEYS: Record<string, Command> = {
   "[": { do: "resize", edge: "end", way: -1 },
   "]": { do: "resize", edge: "end", way: 1 },
   "{": { do: "resize", edge: "start", way: -1 },
@@ -49,7 +49,7 @@ const PLAIN: Record<string, Command> = {
 };
 
 /** Works wherever the focus is, but for fields, which have an undo of their own. */
-export function globalCommand(press: Press): Command | undefined {
+export function globalCommand(press: KeyPress): Command | undefined {
   const control = press.ctrlKey || press.metaKey;
   const key = press.key.toLowerCase();
   if (press.isComposing) return undefined;
@@ -62,16 +62,16 @@ export function globalCommand(press: Press): Command | undefined {
 }
 
 /** Works while the text has the focus. Letters and digits never act together with Ctrl or Alt, or while composing. */
-export function textCommand(press: Press, looks: readonly LabelLook[], rightToLeft = false): Command | undefined {
-  const everywhere = globalCommand(press);
-  if (everywhere || press.isComposing) return everywhere;
-  return moved(press, rightToLeft) ?? plain(press, looks);
+export function textCommand(press: KeyPress, looks: readonly LabelLook[], rightToLeft = false): Command | undefined {
+  const command = globalCommand(press);
+  if (command || press.isComposing) return command;
+  return moveCommand(press, rightToLeft) ?? plainCommand(press, looks);
 }
 
-function moved(press: Press, rightToLeft: boolean): Command | undefined {
+function moveCommand(press: KeyPress, rightToLeft: boolean): Command | undefined {
   const far = press.ctrlKey || press.metaKey || press.altKey;
   const extend = press.shiftKey;
-  const arrow = ARROWS[press.key];
+  const arrow = ARROW_KEYS[press.key];
   if (arrow?.by === "character") {
     const way = rightToLeft ? (-arrow.way as -1 | 1) : arrow.way;
     return { do: "move", by: far ? "word" : "character", way, extend };
@@ -82,10 +82,10 @@ function moved(press: Press, rightToLeft: boolean): Command | undefined {
   return undefined;
 }
 
-function plain(press: Press, looks: readonly LabelLook[]): Command | undefined {
+function plainCommand(press: KeyPress, looks: readonly LabelLook[]): Command | undefined {
   if (press.metaKey || press.ctrlKey !== press.altKey) return undefined; // both together are AltGr
-  const fixed = PLAIN[press.key];
-  if (fixed) return fixed;
+  const command = PLAIN_KEYS[press.key];
+  if (command) return command;
   if (press.ctrlKey) return undefined;
   if (press.key === "Tab") return { do: "cycle", way: press.shiftKey ? -1 : 1 };
   const look = looks.find(({ key }) => key !== "" && key === press.key.toLowerCase());

@@ -1,14 +1,14 @@
 import { t, type Key as Word } from "../../lib/catalogue";
 import type { Span } from "../../lib/text/pieces";
 import type { Question } from "../../lib/api-types";
-import { labelOf, questionsOf } from "../../lib/questions/questions";
-import type { Range } from "./snap";
+import { findLabel, markQuestions } from "../../lib/questions/questions";
+import type { Range } from "./text-segments";
 import {
   markKey,
-  quoteOf,
+  quoteSpan,
   spanFromWire,
-  union,
-  wordsOf,
+  mergeSpans,
+  quoteSpans,
   type DecisionKey,
   type Mark,
   type MarkKey,
@@ -24,93 +24,93 @@ export type Panel = "guide" | "settings" | "texts" | "cannot" | "list" | "palett
 export class MarkEdits extends TextSelection {
   panel = $state<Panel>();
   /** "No errors" was pressed once and waits for a second time. */
-  asking = $state<"no-errors" | "offers">();
+  pendingConfirmation = $state<"no-errors" | "offers">();
   /** Where the corrections of marks were found in the data. */
-  foundAt = $state.raw<Readonly<Record<string, string>>>({});
+  sourceByMark = $state.raw<Readonly<Record<string, string>>>({});
   /** Which other reading of the chosen mark is being made. */
-  protected reading = 0;
+  protected alternativeIndex = 0;
 
   /** Give the selected words a label, or the chosen mark another one. */
-  label(name: string): void {
-    if (this.session.readOnly || this.mode === "pick" || this.mode === "add") return;
-    if (this.mode === "gap") return this.makeGap(name);
-    if (this.mode === "otherwise") return this.addReading(name);
-    const label = labelOf(this.session.guide, name);
-    const spans = [...this.others, ...(this.span ? [this.rawSpan()!] : [])].map((span) =>
-      this.snapped(span, label?.snap ?? "word"),
+  applyLabel(name: string): void {
+    if (this.session.isReadOnly || this.mode === "pick" || this.mode === "add") return;
+    if (this.mode === "gap") return this.addGapMark(name);
+    if (this.mode === "otherwise") return this.addAlternative(name);
+    const label = findLabel(this.session.guide, name);
+    const spans = [...this.otherSpans, ...(this.span ? [this.unsnappedSelection()!] : [])].map((span) =>
+      this.snapSpan(span, label?.snap ?? "word"),
     );
-    if (spans.length > 0) return this.make(union(spans), name);
-    if (this.chosen && this.mark?.label !== name) {
-      this.relabel(this.chosen, name);
-      this.describe(this.chosen);
-    } else if (!this.chosen) this.say(t(this.isUnmarked() ? "notMarkedHere" : "selectFirst"));
+    if (spans.length > 0) return this.addMark(mergeSpans(spans), name);
+    if (this.chosenKey && this.chosenMark?.label !== name) {
+      this.relabelMark(this.chosenKey, name);
+      this.announceMark(this.chosenKey);
+    } else if (!this.chosenKey) this.announce(t(this.isMarkingForbidden() ? "notMarkedHere" : "selectFirst"));
   }
 
   /** Give a mark another label; it becomes as wide as that one asks for. */
-  relabel(key: MarkKey, name: string | null): void {
-    const snap = labelOf(this.session.guide, name)?.snap ?? "word";
-    const wide = (span: Span) => (span.start === span.end || name === null ? span : this.snapped(span, snap));
-    const spans = union((this.work[key]?.spans ?? []).map(wide));
+  relabelMark(key: MarkKey, name: string | null): void {
+    const snap = findLabel(this.session.guide, name)?.snap ?? "word";
+    const widenSpan = (span: Span) => (span.start === span.end || name === null ? span : this.snapSpan(span, snap));
+    const spans = mergeSpans((this.work[key]?.spans ?? []).map(widenSpan));
     this.session.dispatch({ type: "relabel", key, label: name, spans });
   }
 
-  protected makeGap(label: string): void {
+  protected addGapMark(label: string): void {
     const { part, focus } = this.selection!;
     this.mode = "read";
-    this.make([{ part, start: focus, end: focus }], label);
+    this.addMark([{ part, start: focus, end: focus }], label);
   }
 
-  protected make(spans: readonly Span[], label: string | null): void {
+  protected addMark(spans: readonly Span[], label: string | null): void {
     const id = newId();
     this.session.dispatch({ type: "mark", id, mark: { spans, label, answers: {}, antecedent: [], madeFrom: [] } });
     const last = spans.at(-1)!;
-    this.others = [];
+    this.otherSpans = [];
     this.selection = { part: last.part, anchor: last.end, focus: last.end };
-    this.chosen = markKey(id);
-    this.offer = undefined;
-    this.asking = undefined;
-    this.describe(this.chosen);
+    this.chosenKey = markKey(id);
+    this.chosenOffer = undefined;
+    this.pendingConfirmation = undefined;
+    this.announceMark(this.chosenKey);
   }
 
   /** Words are missing at the caret: the label that comes next goes there. */
-  gap(): void {
-    if (!this.selection || this.mode !== "read" || this.session.readOnly) return;
-    if (this.isUnmarked()) return this.notify(t("notMarkedHere"));
-    this.clear();
+  startGap(): void {
+    if (!this.selection || this.mode !== "read" || this.session.isReadOnly) return;
+    if (this.isMarkingForbidden()) return this.showToast(t("notMarkedHere"));
+    this.clearSelection();
     this.mode = "gap";
-    this.say(t("gapBanner"));
+    this.announce(t("gapBanner"));
   }
 
-  answer(question: Question, value: string | number | boolean | string[] | undefined): void {
-    if (this.chosen) this.session.dispatch({ type: "answer", key: this.chosen, question: question.name, value });
+  setAnswer(question: Question, value: string | number | boolean | string[] | undefined): void {
+    if (this.chosenKey) this.session.dispatch({ type: "answer", key: this.chosenKey, question: question.name, value });
   }
 
-  remove(key = this.chosen): void {
-    if (!key || this.session.readOnly) return;
+  removeMark(key = this.chosenKey): void {
+    if (!key || this.session.isReadOnly) return;
     this.session.dispatch({ type: "remove", key });
-    if (this.chosen === key) this.chosen = undefined;
+    if (this.chosenKey === key) this.chosenKey = undefined;
     this.mode = "read";
-    this.notify(t("markDeleted"), true);
-    this.say(t("deletedUndo"));
+    this.showToast(t("markDeleted"), true);
+    this.announce(t("deletedUndo"));
   }
 
-  resize(edge: "start" | "end", way: -1 | 1): void {
-    const mark = this.mark;
-    if (!this.chosen || !mark) return;
-    const at = this.spanAtCaret(mark);
+  resizeMark(edge: "start" | "end", way: -1 | 1): void {
+    const mark = this.chosenMark;
+    if (!this.chosenKey || !mark) return;
+    const at = this.spanIndexAtCaret(mark);
     const old = mark.spans[at]!;
-    const snap = labelOf(this.session.guide, mark.label)?.snap ?? "word";
-    const range = this.session.segments(old.part).moved(old, edge, way, snap);
-    this.setSpan(at, { ...old, ...this.within(range, old.part) });
+    const snap = findLabel(this.session.guide, mark.label)?.snap ?? "word";
+    const range = this.session.partSegments(old.part).moveEdge(old, edge, way, snap);
+    this.setSpan(at, { ...old, ...this.clampRange(range, old.part) });
   }
 
-  protected within({ start, end }: Range, part: string): Range {
-    return { start, end: Math.min(end, this.limit(part)) };
+  protected clampRange({ start, end }: Range, part: string): Range {
+    return { start, end: Math.min(end, this.partLimit(part)) };
   }
 
   /** Drag an edge of the chosen mark to an offset. */
-  drag(old: { start: number; end: number }, edge: "start" | "end", offset: number): void {
-    const mark = this.mark;
+  dragEdge(old: { start: number; end: number }, edge: "start" | "end", offset: number): void {
+    const mark = this.chosenMark;
     const at = mark?.spans.findIndex((span) => span.start === old.start && span.end === old.end) ?? -1;
     if (!mark || at < 0) return;
     const span = mark.spans[at]!;
@@ -118,11 +118,11 @@ export class MarkEdits extends TextSelection {
       edge === "start" ? [Math.min(offset, span.end - 1), span.end] : [span.start, Math.max(offset, span.start + 1)];
     this.setSpan(
       at,
-      this.snapped({ part: span.part, start: a, end: b }, labelOf(this.session.guide, mark.label)?.snap ?? "word"),
+      this.snapSpan({ part: span.part, start: a, end: b }, findLabel(this.session.guide, mark.label)?.snap ?? "word"),
     );
   }
 
-  protected spanAtCaret(mark: Mark): number {
+  protected spanIndexAtCaret(mark: Mark): number {
     const at = mark.spans.findIndex(
       ({ part, start, end }) =>
         part === this.selection?.part && start <= this.selection.focus && this.selection.focus <= end,
@@ -132,113 +132,120 @@ export class MarkEdits extends TextSelection {
 
   protected setSpan(at: number, span: Span): void {
     if (span.start >= span.end) return;
-    const spans = union(this.mark!.spans.map((each, index) => (index === at ? span : each)));
-    this.session.dispatch({ type: "resize", key: this.chosen!, spans });
-    this.say(wordsOf(spans, this.session.sources));
+    const spans = mergeSpans(this.chosenMark!.spans.map((each, index) => (index === at ? span : each)));
+    this.session.dispatch({ type: "resize", key: this.chosenKey!, spans });
+    this.announce(quoteSpans(spans, this.session.sources));
   }
 
   /** Ask for earlier words, or for more words. */
-  ask(mode: "pick" | "add"): void {
-    if (!this.mark || this.session.readOnly) return;
-    if (mode === "pick" && (labelOf(this.session.guide, this.mark.label)?.antecedent ?? "none") === "none") return;
-    this.clear();
+  startPicking(mode: "pick" | "add"): void {
+    if (!this.chosenMark || this.session.isReadOnly) return;
+    if (mode === "pick" && (findLabel(this.session.guide, this.chosenMark.label)?.antecedent ?? "none") === "none")
+      return;
+    this.clearSelection();
     this.mode = mode;
     this.panel = undefined;
-    this.say(mode === "pick" ? t("pickBanner", { verb: this.verb(this.mark?.label ?? null) }) : t("addBanner"));
+    this.announce(
+      mode === "pick" ? t("pickBanner", { verb: this.labelVerb(this.chosenMark?.label ?? null) }) : t("addBanner"),
+    );
     this.focusText();
   }
 
   /** Ask for another way to read the chosen mark: other words, each with its label. */
-  askOtherwise(): void {
-    if (!this.mark || this.session.readOnly) return;
-    this.clear();
+  startAlternative(): void {
+    if (!this.chosenMark || this.session.isReadOnly) return;
+    this.clearSelection();
     this.mode = "otherwise";
-    this.reading = this.mark.alternatives?.length ?? 0;
+    this.alternativeIndex = this.chosenMark.alternatives?.length ?? 0;
     this.panel = undefined;
-    this.say(t("otherwiseBanner"));
+    this.announce(t("otherwiseBanner"));
     this.focusText();
   }
 
   /** Selected words and their label become part of the other reading. */
-  protected addReading(label: string): void {
-    const mark = this.mark;
-    if (!this.span || !mark || !this.chosen) return this.say(t("selectFirst"));
-    const snap = labelOf(this.session.guide, label)?.snap ?? "word";
-    const spans = union([...this.others, this.rawSpan()!].map((span) => this.snapped(span, snap)));
+  protected addAlternative(label: string): void {
+    const mark = this.chosenMark;
+    if (!this.span || !mark || !this.chosenKey) return this.announce(t("selectFirst"));
+    const snap = findLabel(this.session.guide, label)?.snap ?? "word";
+    const spans = mergeSpans([...this.otherSpans, this.unsnappedSelection()!].map((span) => this.snapSpan(span, snap)));
     const sets = [...(mark.alternatives ?? [])];
-    sets[this.reading] = [...(sets[this.reading] ?? []), { spans, label }];
-    this.session.dispatch({ type: "alternatives", key: this.chosen, alternatives: sets });
-    this.clear();
-    this.say(t("readingAdded", { n: sets[this.reading]!.length }));
+    sets[this.alternativeIndex] = [...(sets[this.alternativeIndex] ?? []), { spans, label }];
+    this.session.dispatch({ type: "alternatives", key: this.chosenKey, alternatives: sets });
+    this.clearSelection();
+    this.announce(t("readingAdded", { n: sets[this.alternativeIndex]!.length }));
   }
 
-  removeReading(at: number): void {
-    if (!this.chosen || !this.mark) return;
-    const alternatives = (this.mark.alternatives ?? []).filter((_, index) => index !== at);
-    this.session.dispatch({ type: "alternatives", key: this.chosen, alternatives });
-    if (this.mode === "otherwise") this.cancel();
+  removeAlternative(at: number): void {
+    if (!this.chosenKey || !this.chosenMark) return;
+    const alternatives = (this.chosenMark.alternatives ?? []).filter((_, index) => index !== at);
+    this.session.dispatch({ type: "alternatives", key: this.chosenKey, alternatives });
+    if (this.mode === "otherwise") this.cancelMode();
   }
 
   /** Put a value of the data into the correction, and where it was found into the comment, where that is free. */
-  useValue(correction: Question, value: string, source: string): void {
-    const { chosen, mark } = this;
-    if (!chosen || !mark) return;
-    this.answer(correction, value);
-    const comment = questionsOf(this.session.guide, mark.label).find(({ name }) => name === "comment");
-    const free = !mark.answers.comment || mark.answers.comment === this.foundAt[chosen];
-    this.foundAt = { ...this.foundAt, [chosen]: source };
-    if (comment && free) this.answer(comment, source || undefined);
+  fillCorrection(correction: Question, value: string, source: string): void {
+    const { chosenKey, chosenMark } = this;
+    if (!chosenKey || !chosenMark) return;
+    this.setAnswer(correction, value);
+    const comment = markQuestions(this.session.guide, chosenMark.label).find(({ name }) => name === "comment");
+    const isCommentFree = !chosenMark.answers.comment || chosenMark.answers.comment === this.sourceByMark[chosenKey];
+    this.sourceByMark = { ...this.sourceByMark, [chosenKey]: source };
+    if (comment && isCommentFree) this.setAnswer(comment, source || undefined);
   }
 
   /** Leave out where the correction was found. */
-  leaveSource(): void {
-    const { chosen, mark } = this;
-    if (!chosen || !mark) return;
-    const comment = questionsOf(this.session.guide, mark.label).find(({ name }) => name === "comment");
-    if (comment && mark.answers.comment === this.foundAt[chosen]) this.answer(comment, undefined);
-    this.foundAt = Object.fromEntries(Object.entries(this.foundAt).filter(([key]) => key !== chosen));
+  removeSource(): void {
+    const { chosenKey, chosenMark } = this;
+    if (!chosenKey || !chosenMark) return;
+    const comment = markQuestions(this.session.guide, chosenMark.label).find(({ name }) => name === "comment");
+    if (comment && chosenMark.answers.comment === this.sourceByMark[chosenKey]) this.setAnswer(comment, undefined);
+    this.sourceByMark = Object.fromEntries(Object.entries(this.sourceByMark).filter(([key]) => key !== chosenKey));
   }
 
   /** Use the selected words for what was asked. */
-  use(): void {
-    if (this.mode === "otherwise") return this.cancel();
+  useSelection(): void {
+    if (this.mode === "otherwise") return this.cancelMode();
     const span = this.span;
-    if (!span || !this.chosen) return;
+    if (!span || !this.chosenKey) return;
     if (this.mode === "pick")
-      this.session.dispatch({ type: "antecedent", key: this.chosen, spans: union([...this.others, span]) });
+      this.session.dispatch({ type: "antecedent", key: this.chosenKey, spans: mergeSpans([...this.otherSpans, span]) });
     if (this.mode === "add") this.addWords();
-    this.cancel();
-    this.say(quoteOf(span, this.session.sources));
+    this.cancelMode();
+    this.announce(quoteSpan(span, this.session.sources));
   }
 
   protected addWords(): void {
-    const snap = labelOf(this.session.guide, this.mark!.label)?.snap ?? "word";
-    const spans = union([...this.mark!.spans, ...this.others, this.snapped(this.rawSpan()!, snap)]);
-    this.session.dispatch({ type: "resize", key: this.chosen!, spans });
-    this.say(t("spans", { n: spans.length }));
-    this.clear();
+    const snap = findLabel(this.session.guide, this.chosenMark!.label)?.snap ?? "word";
+    const spans = mergeSpans([
+      ...this.chosenMark!.spans,
+      ...this.otherSpans,
+      this.snapSpan(this.unsnappedSelection()!, snap),
+    ]);
+    this.session.dispatch({ type: "resize", key: this.chosenKey!, spans });
+    this.announce(t("spans", { n: spans.length }));
+    this.clearSelection();
   }
 
-  withoutAntecedent(): void {
-    if (this.chosen) this.session.dispatch({ type: "antecedent", key: this.chosen, spans: [] });
-    this.cancel();
+  removeAntecedent(): void {
+    if (this.chosenKey) this.session.dispatch({ type: "antecedent", key: this.chosenKey, spans: [] });
+    this.cancelMode();
   }
 
-  accept(id: string): void {
+  acceptOffer(id: string): void {
     const offered = this.offers.find((each) => each.id === id);
     if (!offered) return;
-    const own = newId();
+    const markId = newId();
     const spans = offered.spans.map((span) => spanFromWire(span, this.session.sources));
     const mark: Mark = { spans, label: offered.label, answers: offered.answers, antecedent: [], madeFrom: [id] };
-    this.session.dispatch({ type: "mark", id: own, mark, offer: `decisions/${id}` });
-    this.choose(markKey(own));
+    this.session.dispatch({ type: "mark", id: markId, mark, offer: `decisions/${id}` });
+    this.chooseMark(markKey(markId));
   }
 
-  reject(id: string): void {
+  rejectOffer(id: string): void {
     const key: DecisionKey = `decisions/${id}`;
     this.session.dispatch({ type: "reject", key });
-    this.offer = undefined;
-    this.notify(t((this.session.task?.round ?? 0) > 0 ? "othersLeft" : "suggestionRejected"), true);
+    this.chosenOffer = undefined;
+    this.showToast(t((this.session.task?.round ?? 0) > 0 ? "othersLeft" : "suggestionRejected"), true);
   }
 
   undo(redo = false): void {
@@ -247,8 +254,8 @@ export class MarkEdits extends TextSelection {
     if (!step) return;
     this.session.dispatch({ type: redo ? "redo" : "undo" });
     const name = t(`step.${step.name}` as Word);
-    this.say(t(redo ? "redone" : "undone", { name }));
+    this.announce(t(redo ? "redone" : "undone", { name }));
     this.toast = undefined;
-    if (this.chosen && !this.work[this.chosen]) this.chosen = undefined;
+    if (this.chosenKey && !this.work[this.chosenKey]) this.chosenKey = undefined;
   }
 }

@@ -17,7 +17,7 @@ describe("drafts of pages", () => {
     expect(new Drafts(device).write("a", "survey", draft)).toBe(true);
     expect(new Drafts(device).read("a", "survey")).toEqual(draft);
     expect([new Drafts(device).read("b", "survey"), new Drafts(device).read("a", "s")]).toEqual([undefined, undefined]);
-    new Drafts(device).strike("a", "survey");
+    new Drafts(device).remove("a", "survey");
     expect(new Drafts(device).read("a", "survey")).toBeUndefined();
   });
   test("stay in memory where the device has no room, and nothing breaks on what is not ours", () => {

@@ -12,15 +12,15 @@ const PREFIX = "finecomb/step/";
 
 /** Drafts of pages, one for each step of each person; in memory where the device keeps nothing. */
 export class Drafts {
-  private readonly passing = new Map<string, string>();
+  private readonly memory = new Map<string, string>();
 
   constructor(private readonly storage: Storage | undefined) {}
 
   read(annotator: string, step: string): Draft | undefined {
-    const name = nameOf(annotator, step);
-    const kept = this.passing.get(name) ?? this.storage?.getItem(name);
+    const name = storageKey(annotator, step);
+    const stored = this.memory.get(name) ?? this.storage?.getItem(name);
     try {
-      return kept ? (JSON.parse(kept) as Draft) : undefined;
+      return stored ? (JSON.parse(stored) as Draft) : undefined;
     } catch {
       return undefined; // written by something else
     }
@@ -28,21 +28,21 @@ export class Drafts {
 
   /** Whether it is kept beyond this page. */
   write(annotator: string, step: string, draft: Draft): boolean {
-    const [name, kept] = [nameOf(annotator, step), JSON.stringify(draft)];
-    this.passing.set(name, kept);
+    const [name, serialized] = [storageKey(annotator, step), JSON.stringify(draft)];
+    this.memory.set(name, serialized);
     try {
-      this.storage?.setItem(name, kept);
+      this.storage?.setItem(name, serialized);
     } catch {
       return false;
     }
     return this.storage !== undefined;
   }
 
-  strike(annotator: string, step: string): void {
-    const name = nameOf(annotator, step);
-    this.passing.delete(name);
+  remove(annotator: string, step: string): void {
+    const name = storageKey(annotator, step);
+    this.memory.delete(name);
     this.storage?.removeItem(name);
   }
 }
 
-const nameOf = (annotator: string, step: string): string => `${PREFIX}${annotator}/${step}`;
+const storageKey = (annotator: string, step: string): string => `${PREFIX}${annotator}/${step}`;

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test, vi } from "vitest";
-import { Refusal, Unreachable, type Api } from "../../lib/api";
+import { ServerError, UnreachableError, type Api } from "../../lib/api";
 import type { ErrorResponse } from "../../lib/api-types";
 import { page, question } from "../work/fixtures";
 import { Onboarding, type OnboardingHost } from "./onboarding.svelte";
@@ -17,20 +17,20 @@ const SURVEY = page("survey", { kind: "survey", phase: "survey", questions: [que
 class Server implements OnboardingHost {
   answers: (() => unknown)[] = [];
   readonly got: [string, { change: string; answers: unknown }][] = [];
-  readonly stepDone = vi.fn(() => Promise.resolve());
+  readonly onStepDone = vi.fn(() => Promise.resolve());
   readonly api = {
     put: (path: string, body: { change: string; answers: unknown }) => {
       this.got.push([path, body]);
       return Promise.resolve().then(this.answers.shift() ?? (() => ({ change: body.change, version: 1 })));
     },
   } as unknown as Api;
-  active = () => 7;
+  activeSeconds = () => 7;
 }
 const refuse = (code: ErrorResponse["code"]) => () => {
-  throw new Refusal({ code, say: "No.", missing: [] });
+  throw new ServerError({ code, say: "No.", missing: [] });
 };
 const gone = () => {
-  throw new Unreachable("away");
+  throw new UnreachableError("away");
 };
 
 let server: Server;
@@ -41,69 +41,73 @@ beforeEach(() => {
 });
 function at(survey = SURVEY): Onboarding {
   const onboarding = new Onboarding(server);
-  onboarding.show(survey, "a");
+  onboarding.showPage(survey, "a");
   return onboarding;
 }
 
 test("what is missing is led to, and nothing is sent", async () => {
   const onboarding = at();
-  onboarding.answer("age", "30");
-  await onboarding.done();
-  expect([onboarding.wanted, server.got.length]).toEqual(["sport", 0]);
-  onboarding.answer("sport", "chess");
-  expect(onboarding.wanted).toBeUndefined();
+  onboarding.setAnswer("age", "30");
+  await onboarding.finishPage();
+  expect([onboarding.highlightedQuestion, server.got.length]).toEqual(["sport", 0]);
+  onboarding.setAnswer("sport", "chess");
+  expect(onboarding.highlightedQuestion).toBeUndefined();
 });
 
 test("answers are kept on the device until the server has them, and then struck out", async () => {
-  at().answer("age", "30");
+  at().setAnswer("age", "30");
   const onboarding = at(); // after a reload
   expect(onboarding.draft).toMatchObject({ answers: { age: "30" }, active: 7 });
-  onboarding.answer("sport", "chess");
-  await onboarding.done();
+  onboarding.setAnswer("sport", "chess");
+  await onboarding.finishPage();
   expect(server.got[0]).toMatchObject(["/api/steps/survey", { answers: { age: "30", sport: "chess" } }]);
-  expect([server.stepDone.mock.calls.length, kept.size]).toEqual([1, 0]);
+  expect([server.onStepDone.mock.calls.length, kept.size]).toEqual([1, 0]);
 });
 
 test("a page that could not be sent is sent again, also by the next window, as the same change", async () => {
   server.answers = [gone];
   const onboarding = at(page("intro", { kind: "intro" }));
-  await onboarding.done();
-  expect([onboarding.sending, onboarding.retryAt !== undefined, server.stepDone.mock.calls.length]).toEqual([
+  await onboarding.finishPage();
+  expect([onboarding.isSending, onboarding.retryAt !== undefined, server.onStepDone.mock.calls.length]).toEqual([
     true,
     true,
     0,
   ]);
   const again = at(page("intro", { kind: "intro" }));
-  await again.resume();
+  await again.resumeSending();
   expect(new Set(server.got.map(([, { change }]) => change)).size).toBe(1);
-  expect(server.stepDone).toHaveBeenCalledOnce();
-  onboarding.show(page("other"), "a"); // lets go of the timer
+  expect(server.onStepDone).toHaveBeenCalledOnce();
+  onboarding.showPage(page("other"), "a"); // lets go of the timer
 });
 
 test("a page that was done elsewhere leads on; any other refusal is said and can be tried again", async () => {
   server.answers = [refuse("refused"), refuse("not-found")];
   const onboarding = at(page("intro", { kind: "intro" }));
-  await onboarding.done();
-  expect([onboarding.problem?.say, onboarding.sending, server.stepDone.mock.calls.length]).toEqual(["No.", false, 0]);
-  await onboarding.done();
-  expect([onboarding.problem, server.stepDone.mock.calls.length]).toEqual([undefined, 1]);
+  await onboarding.finishPage();
+  expect([onboarding.problem?.say, onboarding.isSending, server.onStepDone.mock.calls.length]).toEqual([
+    "No.",
+    false,
+    0,
+  ]);
+  await onboarding.finishPage();
+  expect([onboarding.problem, server.onStepDone.mock.calls.length]).toEqual([undefined, 1]);
 });
 
 test("a guess is sent before the answer comes, and a refused one is said", async () => {
   const answered = page("examples-1", { kind: "examples", is_open: true, guess: 4 });
   server.answers = [refuse("refused"), () => answered];
   const onboarding = at(page("examples-1", { kind: "examples" }));
-  await onboarding.guess(undefined);
+  await onboarding.sendGuess(undefined);
   expect([onboarding.problem?.say, onboarding.page?.is_open]).toEqual(["No.", false]);
-  await onboarding.guess(4);
+  await onboarding.sendGuess(4);
   expect([onboarding.problem, onboarding.page]).toEqual([undefined, answered]);
 });
 
 test("which solution is looked at is one person's own", () => {
-  new SolutionBookmark(device).set("a", "t1");
+  new SolutionBookmark(device).write("a", "t1");
   expect([
-    new SolutionBookmark(device).at("a"),
-    new SolutionBookmark(device).at("b"),
-    new SolutionBookmark(undefined).at("a"),
+    new SolutionBookmark(device).read("a"),
+    new SolutionBookmark(device).read("b"),
+    new SolutionBookmark(undefined).read("a"),
   ]).toEqual(["t1", undefined, undefined]);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { placeOf } from "./platforms";
+import { platformName } from "./platforms";
 
 test.each([
   ["https://app.prolific.com/submissions/complete?cc=X", "Prolific"],
@@ -9,5 +9,5 @@ test.each([
   ["javascript:alert(1)", undefined],
   ["", undefined],
 ])("%s leads to %s", (back, name) => {
-  expect(placeOf(back)).toBe(name);
+  expect(platformName(back)).toBe(name);
 });

@@ -6,7 +6,7 @@ const PLATFORMS: readonly (readonly [RegExp, string])[] = [
 ];
 
 /** What the place is called that somebody goes back to; its host where it has no name. Only web addresses count. */
-export function placeOf(back: Ending["back"]): string | undefined {
+export function platformName(back: Ending["back"]): string | undefined {
   if (!/^https?:\/\//.test(back)) return undefined;
   try {
     const { hostname } = new URL(back);

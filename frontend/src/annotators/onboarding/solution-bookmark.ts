@@ -2,19 +2,19 @@
 export class SolutionBookmark {
   constructor(private readonly storage: Storage | undefined) {}
 
-  at(annotator: string): string | undefined {
-    return this.storage?.getItem(nameOf(annotator)) ?? undefined;
+  read(annotator: string): string | undefined {
+    return this.storage?.getItem(storageKey(annotator)) ?? undefined;
   }
-  set(annotator: string, task: string): void {
+  write(annotator: string, task: string): void {
     try {
-      this.storage?.setItem(nameOf(annotator), task);
+      this.storage?.setItem(storageKey(annotator), task);
     } catch {
       // no room: a reload leads on to the next exercise
     }
   }
-  strike(annotator: string): void {
-    this.storage?.removeItem(nameOf(annotator));
+  remove(annotator: string): void {
+    this.storage?.removeItem(storageKey(annotator));
   }
 }
 
-const nameOf = (annotator: string): string => `finecomb/looking/${annotator}`;
+const storageKey = (annotator: string): string => `finecomb/looking/${annotator}`;

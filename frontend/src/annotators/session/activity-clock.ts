@@ -1,6 +1,6 @@
-import { left, seen, type Activity } from "../sync/activity";
+import { pauseActivity, recordActivity, type Activity } from "../sync/activity";
 
-const SIGNS = ["keydown", "pointerdown", "pointermove", "wheel", "scroll"] as const;
+const ACTIVITY_EVENTS = ["keydown", "pointerdown", "pointermove", "wheel", "scroll"] as const;
 
 /** Counts the seconds that somebody is active with what is shown. */
 export class ActivityClock {
@@ -12,27 +12,28 @@ export class ActivityClock {
   }
 
   /** Begin with the seconds spent before. */
-  begin(seconds: number): void {
+  start(seconds: number): void {
     this.activity = { seconds, last: Date.now() };
   }
 
   /** Active seconds so far, to a tenth; asking is a sign of life. */
   read(): number {
-    this.sign();
+    this.recordActivity();
     return Math.round(this.activity.seconds * 10) / 10;
   }
 
   /** Take keys, pointers and scrolling as signs of life; `onhide` is called when the page is hidden or comes back. */
   watch(onhide: () => void): void {
-    for (const type of SIGNS) addEventListener(type, () => this.sign(), { passive: true, capture: true });
+    for (const type of ACTIVITY_EVENTS)
+      addEventListener(type, () => this.recordActivity(), { passive: true, capture: true });
     document.addEventListener("visibilitychange", () => {
-      if (document.hidden) this.activity = left(this.activity, Date.now());
-      else this.sign();
+      if (document.hidden) this.activity = pauseActivity(this.activity, Date.now());
+      else this.recordActivity();
       onhide();
     });
   }
 
-  private sign(): void {
-    this.activity = seen(this.activity, Date.now());
+  private recordActivity(): void {
+    this.activity = recordActivity(this.activity, Date.now());
   }
 }

@@ -1,6 +1,6 @@
 import "fake-indexeddb/auto";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { Me, ErrorResponse, Saved, Task } from "../../lib/api-types";
+import type { Me, ErrorResponse, SaveResponse, Task } from "../../lib/api-types";
 import { guide, question, task } from "../work/fixtures";
 import { Session } from "./session.svelte";
 
@@ -43,7 +43,7 @@ class Server {
     if (this.refusal) return Response.json(this.refusal, { status: 422 });
     if (base > 0 && stored!.version !== base)
       return Response.json({ code: "conflict", say: "", missing: [], stored }, { status: 409 });
-    return Response.json({ change, version: base + 1 } satisfies Saved);
+    return Response.json({ change, version: base + 1 } satisfies SaveResponse);
   }
   private me(): Me {
     const tasks = [{ id: "t1", number: 1, status: "draft" as const }];
@@ -69,7 +69,7 @@ afterEach(() => {
 
 async function begun(): Promise<Session> {
   const session = new Session();
-  await session.begin();
+  await session.start();
   expect(session.page).toBe("task");
   return session;
 }
@@ -82,14 +82,14 @@ test("after a refusal, taking the change back shows what the server still has", 
   const session = await begun();
   server.refusal = { code: "refused", say: "no", missing: [], stored: null };
   say(session, "no");
-  await settled(() => expect(session.refused).toHaveLength(1));
+  await settled(() => expect(session.refusedChanges).toHaveLength(1));
   server.down = true; // what it has cannot be asked for now: the change stays
-  await session.takeStored("units/0-4", null);
-  expect([said(session), session.refused.length]).toEqual(["no", 1]);
+  await session.acceptStored("units/0-4", null);
+  expect([said(session), session.refusedChanges.length]).toEqual(["no", 1]);
   server.down = false;
-  await session.takeStored("units/0-4", null);
+  await session.acceptStored("units/0-4", null);
   expect(said(session)).toBe("yes");
-  await settled(() => expect(session.saving).toMatchObject({ state: "saved", unsent: 0 }));
+  await settled(() => expect(session.saving).toMatchObject({ state: "saved", unsentCount: 0 }));
 });
 
 test("what waits for its next attempt is sent as soon as the server answers anything", async () => {
@@ -97,26 +97,26 @@ test("what waits for its next attempt is sent as soon as the server answers anyt
   server.text = { ...server.text, parts: [...server.text.parts!, hidden] };
   const session = await begun();
   server.down = true;
-  session.judge("units/0-4");
+  session.judgePart("units/0-4");
   for (const tries of [1, 2, 3, 4, 5]) {
     await settled(() => expect(server.missed).toBe(tries));
-    if (tries < 5) session.retry();
+    if (tries < 5) session.retryNow();
   }
   await settled(() => expect(session.saving.retryAt).toBeGreaterThan(Date.now() + 10_000)); // longer than this test waits
   server.down = false;
-  void session.reach(1);
-  await settled(() => expect(session.saving).toMatchObject({ state: "saved", unsent: 0 }));
+  void session.awaitPart(1);
+  await settled(() => expect(session.saving).toMatchObject({ state: "saved", unsentCount: 0 }));
 });
 
 test("a change made on one version does not go over another that a reload brings", async () => {
   const session = await begun();
   server.refusal = { code: "paused", say: "", missing: [], stored: null };
   say(session, "mine");
-  await settled(() => expect(session.saving.unsent).toBe(1));
+  await settled(() => expect(session.saving.unsentCount).toBe(1));
   server.refusal = undefined;
   server.text = { ...server.text, units: [judged("theirs", 2)] };
-  await session.open("t1");
-  await settled(() => expect(session.refused).toMatchObject([{ problem: { code: "conflict" } }]));
+  await session.openTask("t1");
+  await settled(() => expect(session.refusedChanges).toMatchObject([{ problem: { code: "conflict" } }]));
   expect(new Set(server.bases)).toEqual(new Set([1]));
   expect(said(session)).toBe("mine");
 });
@@ -125,14 +125,14 @@ test("a change that arrives while the text is fetched is shown, though it is nei
   const session = await begun();
   server.down = true;
   say(session, "mine");
-  await settled(() => expect(session.saving.unsent).toBe(1));
+  await settled(() => expect(session.saving.unsentCount).toBe(1));
   server.down = false;
   const stale = server.text; // what the server has before the change arrives
   server.held = new Promise((resolve) => {
-    session.retry();
-    void settled(() => expect(session.saving.unsent).toBe(0)).then(() => resolve(stale));
+    session.retryNow();
+    void settled(() => expect(session.saving.unsentCount).toBe(0)).then(() => resolve(stale));
   });
-  await session.open("t1");
+  await session.openTask("t1");
   expect(said(session)).toBe("mine");
 });
 
@@ -143,10 +143,10 @@ test("what cannot be kept is not called saved before it is sent", async () => {
   });
   server.down = true;
   say(session, "no");
-  session.finish();
-  await settled(() => expect(session.saving).toMatchObject({ state: "queued", unsent: 2, lasting: false }));
+  session.submitTask();
+  await settled(() => expect(session.saving).toMatchObject({ state: "queued", unsentCount: 2, isPersistent: false }));
   server.down = false;
-  session.retry();
-  await settled(() => expect(session.saving).toMatchObject({ state: "saved", unsent: 0 }));
+  session.retryNow();
+  await settled(() => expect(session.saving).toMatchObject({ state: "saved", unsentCount: 0 }));
   expect(server.bases).toEqual([1, 0]);
 });

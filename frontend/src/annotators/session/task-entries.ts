@@ -2,7 +2,7 @@ import type { Entry, Task } from "../../lib/api-types";
 import type { Sources, UnitKey } from "../work/work";
 
 /** One part of a text that is judged part by part. */
-export interface PartPlace {
+export interface TaskPart {
   readonly key: UnitKey;
   readonly start: number;
   readonly end: number;
@@ -10,7 +10,7 @@ export interface PartPlace {
 }
 
 /** The parts of a text that is judged part by part, in offsets of the page. */
-export function partPlaces(task: Task, sources: Sources): PartPlace[] {
+export function taskParts(task: Task, sources: Sources): TaskPart[] {
   const { toUtf16 } = sources.text?.offsets ?? { toUtf16: (at: number) => at };
   return (task.parts ?? []).map(({ start, end, title }) => ({
     key: `units/${start}-${end}`,
@@ -21,17 +21,17 @@ export function partPlaces(task: Task, sources: Sources): PartPlace[] {
 }
 
 /** What the server has of a task, by key. */
-export const entriesOf = (task: Task): Map<string, Entry> => {
-  const keyed = (kind: string, entries: readonly Entry[]) =>
+export const taskEntries = (task: Task): Map<string, Entry> => {
+  const withKeys = (kind: string, entries: readonly Entry[]) =>
     entries.map((entry): [string, Entry] => [`${kind}/${entry.id}`, entry]);
   return new Map([
-    ...keyed("marks", task.marks),
-    ...keyed("units", task.units),
-    ...keyed("decisions", task.decisions),
+    ...withKeys("marks", task.marks),
+    ...withKeys("units", task.units),
+    ...withKeys("decisions", task.decisions),
     ...(task.answers ? [["answers", task.answers] as [string, Entry]] : []),
   ]);
 };
 
 /** The version the server has of each entry. */
-export const versionsOf = (task: Task): Record<string, number> =>
-  Object.fromEntries([...entriesOf(task)].map(([key, { version }]) => [key, version]));
+export const taskVersions = (task: Task): Record<string, number> =>
+  Object.fromEntries([...taskEntries(task)].map(([key, { version }]) => [key, version]));

@@ -1,40 +1,47 @@
 import type { Code, Guide, Me, Task } from "../../lib/api-types";
-import { missing, type Missing } from "../work/missing";
-import { guideOf } from "../onboarding/practice";
-import { Segmented, type Range } from "../marking/snap";
-import { type State } from "../work/update";
-import { marksOf, NOTHING_SAID, sourcesOf, type Sources } from "../work/work";
-import { type Refused, type Saving } from "../sync/sender";
+import { missingItems, type MissingItem } from "../work/missing-items";
+import { taskGuide } from "../onboarding/task-guide";
+import { TextSegments, type Range } from "../marking/text-segments";
+import { type WorkState } from "../work/update-work";
+import { sortedMarks, NO_ANSWERS, taskSources, type Sources } from "../work/work";
+import { type RefusedChange, type SavingStatus } from "../sync/sender";
 
-import { partPlaces, type PartPlace } from "./task-entries";
+import { taskParts, type TaskPart } from "./task-entries";
 
-const NONE: readonly Refused[] = [];
-const NOTHING: State = { work: {}, past: [], future: [] };
-const ALL_SAVED: Saving = { state: "saved", unsent: 0, retryAt: undefined, refused: [], halted: {}, lasting: true };
+const NO_REFUSALS: readonly RefusedChange[] = [];
+const EMPTY_STATE: WorkState = { work: {}, past: [], future: [] };
+const ALL_SAVED: SavingStatus = {
+  state: "saved",
+  unsentCount: 0,
+  retryAt: undefined,
+  refusedChanges: [],
+  haltCodeByTask: {},
+  isPersistent: true,
+};
 
 /** The text before an annotator, what they did with it so far, and how saving stands. */
 export class TaskState {
   me = $state.raw<Me>();
   task = $state.raw<Task>();
-  state = $state.raw<State>(NOTHING);
-  saving = $state.raw<Saving>(ALL_SAVED);
+  state = $state.raw<WorkState>(EMPTY_STATE);
+  saving = $state.raw<SavingStatus>(ALL_SAVED);
   refusedHints = $state.raw<readonly string[]>([]);
   /** The text was handed in here and waits for the server. */
-  handingIn = $state(false);
+  isSubmitting = $state(false);
   /** What the server missed when the text was to be handed in, as `kind/id: what`. */
-  declined = $state.raw<readonly string[]>();
-  partAt = $state(0);
+  missingOnServer = $state.raw<readonly string[]>();
+  partIndex = $state(0);
   /** The part that is waited for: the server sends it once those before it are saved. */
-  awaited = $state<number>();
+  awaitedPart = $state<number>();
   /** What is asked of the present text: by the protocol, or by a question of its own. */
-  readonly guide: Guide = $derived(guideOf(this.me!.guide, this.task));
-  readonly sources: Sources = $derived(this.task ? sourcesOf(this.task) : {});
-  readonly marks = $derived(marksOf(this.state.work));
-  readonly whole = $derived(this.state.work.answers ?? NOTHING_SAID);
-  readonly parts: readonly PartPlace[] = $derived(this.task ? partPlaces(this.task, this.sources) : []);
-  readonly missing: readonly Missing[] = $derived(
+  readonly guide: Guide = $derived(taskGuide(this.me!.guide, this.task));
+  readonly sources: Sources = $derived(this.task ? taskSources(this.task) : {});
+  readonly marks = $derived(sortedMarks(this.state.work));
+  readonly textAnswers = $derived(this.state.work.answers ?? NO_ANSWERS);
+  readonly parts: readonly TaskPart[] = $derived(this.task ? taskParts(this.task, this.sources) : []);
+  readonly missingItems: readonly MissingItem[] = $derived(
     this.me
-      ? missing(
+      ? missingItems(
           this.state.work,
           this.guide,
           this.parts.map((part) => part.key),
@@ -44,29 +51,29 @@ export class TaskState {
   /** The text is out of this annotator's hands. */
   readonly isOver = $derived(
     this.task?.status === "submitted" ||
-      this.halt === "lease-over" ||
-      this.halt === "not-found" ||
-      this.halt === "closed",
+      this.haltCode === "lease-over" ||
+      this.haltCode === "not-found" ||
+      this.haltCode === "closed",
   );
-  readonly readOnly = $derived(this.isOver || this.handingIn);
-  readonly refused: readonly Refused[] = $derived.by(() => {
-    const own = this.saving.refused.filter((each) => each.task === this.task?.id);
-    return own.length > 0 ? own : NONE; // the same each time, so that nothing is drawn again
+  readonly isReadOnly = $derived(this.isOver || this.isSubmitting);
+  readonly refusedChanges: readonly RefusedChange[] = $derived.by(() => {
+    const changes = this.saving.refusedChanges.filter((each) => each.task === this.task?.id);
+    return changes.length > 0 ? changes : NO_REFUSALS; // the same each time, so that nothing is drawn again
   });
-  protected readonly segmented = new Map<string, Segmented>();
+  protected readonly segmentsByPart = new Map<string, TextSegments>();
 
   /** Why the present text cannot be saved, if so. */
-  get halt(): Code | undefined {
-    return this.saving.halted[this.task?.id ?? ""] ?? this.saving.halted["*"];
+  get haltCode(): Code | undefined {
+    return this.saving.haltCodeByTask[this.task?.id ?? ""] ?? this.saving.haltCodeByTask["*"];
   }
 
   /** Words, sentences and characters of a part. */
-  segments(part: string): Segmented {
-    const found =
-      this.segmented.get(part) ??
-      new Segmented(this.sources[part]?.text ?? "", this.guide.language, this.sentences(part));
-    this.segmented.set(part, found);
-    return found;
+  partSegments(part: string): TextSegments {
+    const segments =
+      this.segmentsByPart.get(part) ??
+      new TextSegments(this.sources[part]?.text ?? "", this.guide.language, this.sentences(part));
+    this.segmentsByPart.set(part, segments);
+    return segments;
   }
 
   /** The sentences that the server goes by. */
@@ -76,7 +83,7 @@ export class TaskState {
   }
 
   /** Whether words of a part may be marked. */
-  mayMark(part: string): boolean {
+  canMark(part: string): boolean {
     return this.guide.marks_on?.includes(part) ?? true;
   }
 

@@ -4,13 +4,16 @@ export interface Activity {
   /** The last sign of life in milliseconds; undefined while the page is hidden. */
   readonly last: number | undefined;
 }
-export const IDLE_AFTER = 60_000;
+export const MAX_IDLE_MS = 60_000;
 
 /** A sign of life: a key, a pointer, a scroll. */
-export const seen = ({ seconds, last }: Activity, now: number): Activity => ({
-  seconds: seconds + (last === undefined ? 0 : Math.max(0, Math.min(now - last, IDLE_AFTER)) / 1000),
+export const recordActivity = ({ seconds, last }: Activity, now: number): Activity => ({
+  seconds: seconds + (last === undefined ? 0 : Math.max(0, Math.min(now - last, MAX_IDLE_MS)) / 1000),
   last: now,
 });
 
 /** The page was hidden or left. */
-export const left = (activity: Activity, now: number): Activity => ({ ...seen(activity, now), last: undefined });
+export const pauseActivity = (activity: Activity, now: number): Activity => ({
+  ...recordActivity(activity, now),
+  last: undefined,
+});

@@ -17,23 +17,23 @@ const CHANGE: JournalEntry = { task: "t", key: "marks/m", body: null, active: 1,
 
 test("what was noted is there for the next page until it is struck out", () => {
   const memory = new Memory() as unknown as Storage;
-  const strike = new Journal(memory).note(CHANGE);
-  new Journal(memory).note({ ...CHANGE, change: "c2" });
-  expect(new Journal(memory).left().map(([noted]) => noted.change)).toEqual(["c1", "c2"]);
+  const strike = new Journal(memory).add(CHANGE);
+  new Journal(memory).add({ ...CHANGE, change: "c2" });
+  expect(new Journal(memory).pendingEntries().map(([noted]) => noted.change)).toEqual(["c1", "c2"]);
   strike();
-  const [[noted, done]] = new Journal(memory).left() as [[JournalEntry, () => void]];
+  const [[noted, done]] = new Journal(memory).pendingEntries() as [[JournalEntry, () => void]];
   expect(noted).toEqual({ ...CHANGE, change: "c2" });
   done();
-  expect(new Journal(memory).left()).toEqual([]);
+  expect(new Journal(memory).pendingEntries()).toEqual([]);
 });
 
 test("what another tab strikes out between listing and reading is gone", () => {
   const memory = new Memory() as unknown as Storage;
-  new Journal(memory).note(CHANGE);
-  new Journal(memory).note({ ...CHANGE, change: "c2", at: 2 });
+  new Journal(memory).add(CHANGE);
+  new Journal(memory).add({ ...CHANGE, change: "c2", at: 2 });
   const read = memory.getItem.bind(memory);
   memory.getItem = (name) => (name.endsWith("c1") ? null : read(name));
-  expect(new Journal(memory).left().map(([noted]) => noted.change)).toEqual(["c2"]);
+  expect(new Journal(memory).pendingEntries().map(([noted]) => noted.change)).toEqual(["c2"]);
 });
 
 test("a device without room, or without storage, is no obstacle", () => {
@@ -43,7 +43,7 @@ test("a device without room, or without storage, is no obstacle", () => {
     },
     removeItem: () => undefined,
   } as unknown as Storage;
-  expect(() => new Journal(full).note(CHANGE)()).not.toThrow();
-  expect(() => new Journal(undefined).note(CHANGE)()).not.toThrow();
-  expect(new Journal(undefined).left()).toEqual([]);
+  expect(() => new Journal(full).add(CHANGE)()).not.toThrow();
+  expect(() => new Journal(undefined).add(CHANGE)()).not.toThrow();
+  expect(new Journal(undefined).pendingEntries()).toEqual([]);
 });

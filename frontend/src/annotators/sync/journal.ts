@@ -15,10 +15,10 @@ export class Journal {
   constructor(private readonly storage: Storage | undefined) {}
 
   /** Note a change; the function returned strikes it out. */
-  note(noted: JournalEntry): () => void {
-    const name = `${this.prefix}${noted.at}-${noted.change}`;
+  add(entry: JournalEntry): () => void {
+    const name = `${this.prefix}${entry.at}-${entry.change}`;
     try {
-      this.storage?.setItem(name, JSON.stringify(noted));
+      this.storage?.setItem(name, JSON.stringify(entry));
     } catch {
       // no room: the store will say so
     }
@@ -26,13 +26,13 @@ export class Journal {
   }
 
   /** What was noted and never struck out, in the order of noting, with the way to do so. */
-  left(): [JournalEntry, () => void][] {
+  pendingEntries(): [JournalEntry, () => void][] {
     const names = Object.keys(this.storage ?? {})
       .filter((name) => name.startsWith(this.prefix))
       .sort();
     return names.flatMap((name): [JournalEntry, () => void][] => {
-      const noted = this.storage!.getItem(name); // null when another tab has struck it out meanwhile
-      return noted === null ? [] : [[JSON.parse(noted) as JournalEntry, () => this.storage!.removeItem(name)]];
+      const stored = this.storage!.getItem(name); // null when another tab has struck it out meanwhile
+      return stored === null ? [] : [[JSON.parse(stored) as JournalEntry, () => this.storage!.removeItem(name)]];
     });
   }
 }

@@ -1,17 +1,17 @@
 import { describe, expect, test } from "vitest";
 import type { ErrorResponse, UnitBody } from "../../lib/api-types";
 import {
-  attempt,
-  drop,
-  EMPTY,
+  startNextAttempt,
+  dropChange,
+  EMPTY_OUTBOX,
   enqueue,
-  insist,
-  known,
-  recover,
-  refuse,
-  settle,
-  take,
-  unsent,
+  resendRefused,
+  mergeVersions,
+  recoverChange,
+  markRefused,
+  confirmSaved,
+  dropRefused,
+  unsentBodies,
   type Change,
   type Outbox,
 } from "./outbox";
@@ -36,119 +36,123 @@ const bodies = (outbox: Outbox) =>
   outbox.changes.map(({ key, body, change, state }) => [key, (body as UnitBody | null)?.seconds, change, state]);
 
 test("later changes of an entry take the place of one that was not sent", () => {
-  expect(bodies(add(add(EMPTY, "units/a", 1, "c1"), "units/a", 2, "c2"))).toEqual([["units/a", 2, "c1", "waiting"]]);
+  expect(bodies(add(add(EMPTY_OUTBOX, "units/a", 1, "c1"), "units/a", 2, "c2"))).toEqual([
+    ["units/a", 2, "c1", "waiting"],
+  ]);
 });
 
 test("an attempted change is never altered; later ones wait behind it and become one", () => {
-  const [tried, sent] = attempt(add(EMPTY, "units/a", 1, "c1"));
+  const [tried, sent] = startNextAttempt(add(EMPTY_OUTBOX, "units/a", 1, "c1"));
   expect(sent).toMatchObject({ change: "c1", base: 0, state: "tried" });
   const later = add(add(tried, "units/a", 2, "c2"), "units/a", 3, "c3");
   expect(bodies(later)).toEqual([
     ["units/a", 1, "c1", "tried"],
     ["units/a", 3, "c2", "waiting"],
   ]);
-  expect(attempt(later)[1]).toBe(later.changes[0]); // the same again, with the same id
+  expect(startNextAttempt(later)[1]).toBe(later.changes[0]); // the same again, with the same id
 });
 
 test("what is sent next builds on the version that came back", () => {
-  const [tried] = attempt(add(EMPTY, "units/a", 1, "c1"));
-  const done = settle(add(tried, "units/a", 2, "c2"), { change: "c1", version: 5 });
-  expect(attempt(done)[1]).toMatchObject({ change: "c2", base: 5 });
-  expect(settle(done, { change: "c1", version: 5 })).toBe(done); // answered twice
+  const [tried] = startNextAttempt(add(EMPTY_OUTBOX, "units/a", 1, "c1"));
+  const done = confirmSaved(add(tried, "units/a", 2, "c2"), { change: "c1", version: 5 });
+  expect(startNextAttempt(done)[1]).toMatchObject({ change: "c2", base: 5 });
+  expect(confirmSaved(done, { change: "c1", version: 5 })).toBe(done); // answered twice
 });
 
 test("deleting what the server never saw needs no change", () => {
-  expect(add(add(EMPTY, "units/a", 1, "c1"), "units/a", null, "c2").changes).toEqual([]);
-  const seen = known(EMPTY, { "units/a": 2 });
-  expect(attempt(add(seen, "units/a", null, "c2"))[1]).toMatchObject({ body: null, base: 2 });
+  expect(add(add(EMPTY_OUTBOX, "units/a", 1, "c1"), "units/a", null, "c2").changes).toEqual([]);
+  const seen = mergeVersions(EMPTY_OUTBOX, { "units/a": 2 });
+  expect(startNextAttempt(add(seen, "units/a", null, "c2"))[1]).toMatchObject({ body: null, base: 2 });
 });
 
 test("handing in waits for everything else, refused changes too", () => {
-  const both = add(add(EMPTY, "finish", null, "f"), "units/a", 1, "c1");
-  const [tried, first] = attempt(both);
+  const both = add(add(EMPTY_OUTBOX, "finish", null, "f"), "units/a", 1, "c1");
+  const [tried, first] = startNextAttempt(both);
   expect(first?.key).toBe("units/a");
-  expect(attempt(settle(tried, { change: "c1", version: 1 }))[1]?.key).toBe("finish");
-  expect(attempt(refuse(tried, "c1", problem("refused")))[1]).toBeUndefined();
+  expect(startNextAttempt(confirmSaved(tried, { change: "c1", version: 1 }))[1]?.key).toBe("finish");
+  expect(startNextAttempt(markRefused(tried, "c1", problem("refused")))[1]).toBeUndefined();
 });
 
 describe("refusals", () => {
-  const [tried] = attempt(add(known(EMPTY, { "units/a": 1 }), "units/a", 1, "c1"));
+  const [tried] = startNextAttempt(add(mergeVersions(EMPTY_OUTBOX, { "units/a": 1 }), "units/a", 1, "c1"));
 
   test("a refused change stays until it is changed, dropped or sent again", () => {
-    const refused = refuse(tried, "c1", problem("refused"));
+    const refused = markRefused(tried, "c1", problem("refused"));
     expect(bodies(refused)).toEqual([["units/a", 1, "c1", "refused"]]);
-    expect(attempt(refused)[1]).toBeUndefined();
+    expect(startNextAttempt(refused)[1]).toBeUndefined();
     expect(bodies(add(refused, "units/a", 2, "c2"))).toEqual([["units/a", 2, "c2", "waiting"]]);
-    expect(drop(refused, "units/a").changes).toEqual([]);
-    expect(bodies(insist(refused, "units/a", "c3"))).toEqual([["units/a", 1, "c3", "waiting"]]);
+    expect(dropChange(refused, "units/a").changes).toEqual([]);
+    expect(bodies(resendRefused(refused, "units/a", "c3"))).toEqual([["units/a", 1, "c3", "waiting"]]);
   });
   test("a later change goes on in place of a refused one", () => {
-    expect(bodies(refuse(add(tried, "units/a", 2, "c2"), "c1", problem("refused")))).toEqual([
+    expect(bodies(markRefused(add(tried, "units/a", 2, "c2"), "c1", problem("refused")))).toEqual([
       ["units/a", 2, "c2", "waiting"],
     ]);
   });
   test("but not over a conflict, which somebody has to see", () => {
-    const conflict = refuse(add(tried, "units/a", 2, "c2"), "c1", problem("conflict", 7));
+    const conflict = markRefused(add(tried, "units/a", 2, "c2"), "c1", problem("conflict", 7));
     expect(bodies(conflict)).toEqual([["units/a", 2, "c2", "refused"]]);
-    expect(attempt(insist(conflict, "units/a", "c3"))[1]).toMatchObject({ change: "c3", base: 7 });
+    expect(startNextAttempt(resendRefused(conflict, "units/a", "c3"))[1]).toMatchObject({ change: "c3", base: 7 });
   });
 });
 
 describe("a change is one of the version that was seen when it was made", () => {
-  const v1 = known(EMPTY, { "units/a": 1 });
+  const v1 = mergeVersions(EMPTY_OUTBOX, { "units/a": 1 });
 
   test("also when a newer one is heard of before it is sent", () => {
-    const heard = known(add(v1, "units/a", 1, "c1"), { "units/a": 2 });
-    expect(attempt(heard)[1]).toMatchObject({ change: "c1", base: 1 });
-    expect(attempt(add(heard, "units/a", 2, "c2"))[1]).toMatchObject({ base: 1 }); // still on top of the first change
+    const heard = mergeVersions(add(v1, "units/a", 1, "c1"), { "units/a": 2 });
+    expect(startNextAttempt(heard)[1]).toMatchObject({ change: "c1", base: 1 });
+    expect(startNextAttempt(add(heard, "units/a", 2, "c2"))[1]).toMatchObject({ base: 1 }); // still on top of the first change
   });
   test("or while an earlier change is on its way, which it builds on", () => {
-    const [tried] = attempt(add(v1, "units/a", 1, "c1"));
-    const heard = known(add(tried, "units/a", 2, "c2"), { "units/a": 3 });
-    const done = settle(heard, { change: "c1", version: 2 });
-    expect(attempt(done)[1]).toMatchObject({ change: "c2", base: 2 });
-    expect(attempt(refuse(heard, "c1", problem("refused")))[1]).toMatchObject({ change: "c2", base: 1 });
+    const [tried] = startNextAttempt(add(v1, "units/a", 1, "c1"));
+    const heard = mergeVersions(add(tried, "units/a", 2, "c2"), { "units/a": 3 });
+    const done = confirmSaved(heard, { change: "c1", version: 2 });
+    expect(startNextAttempt(done)[1]).toMatchObject({ change: "c2", base: 2 });
+    expect(startNextAttempt(markRefused(heard, "c1", problem("refused")))[1]).toMatchObject({ change: "c2", base: 1 });
   });
   test("and after one that was answered late", () => {
-    const [tried] = attempt(add(v1, "units/a", 1, "c1"));
-    const done = settle(known(tried, { "units/a": 3 }), { change: "c1", version: 2 });
-    expect(attempt(add(done, "units/a", 2, "c2"))[1]).toMatchObject({ base: 2 });
+    const [tried] = startNextAttempt(add(v1, "units/a", 1, "c1"));
+    const done = confirmSaved(mergeVersions(tried, { "units/a": 3 }), { change: "c1", version: 2 });
+    expect(startNextAttempt(add(done, "units/a", 2, "c2"))[1]).toMatchObject({ base: 2 });
   });
   test("and after a conflict, until somebody decided", () => {
-    const conflict = refuse(attempt(add(v1, "units/a", 1, "c1"))[0], "c1", problem("conflict", 2));
-    expect(attempt(add(conflict, "units/a", 2, "c2"))[1]).toMatchObject({ base: 1 });
-    const heard = known(conflict, { "units/a": 3 });
-    expect(attempt(insist(heard, "units/a", "c3"))[1]).toMatchObject({ base: 2 }); // 3 was not shown
-    const [taken, was] = take(heard, "units/a", 2);
+    const conflict = markRefused(startNextAttempt(add(v1, "units/a", 1, "c1"))[0], "c1", problem("conflict", 2));
+    expect(startNextAttempt(add(conflict, "units/a", 2, "c2"))[1]).toMatchObject({ base: 1 });
+    const heard = mergeVersions(conflict, { "units/a": 3 });
+    expect(startNextAttempt(resendRefused(heard, "units/a", "c3"))[1]).toMatchObject({ base: 2 }); // 3 was not shown
+    const [taken, was] = dropRefused(heard, "units/a", 2);
     expect([taken.changes, taken.versions, was]).toEqual([[], { "units/a": 2 }, true]);
   });
 });
 
 test("what the server has does not take the place of a change made since the refusal", () => {
-  const waiting = add(EMPTY, "units/a", 1, "c1");
-  expect(take(waiting, "units/a", 2)).toEqual([waiting, false]);
+  const waiting = add(EMPTY_OUTBOX, "units/a", 1, "c1");
+  expect(dropRefused(waiting, "units/a", 2)).toEqual([waiting, false]);
 });
 
 test("a noted change is recovered once, and never over a later one", () => {
   const note = made("units/a", 1, "c1", 10);
-  const recovered = recover(EMPTY, note);
+  const recovered = recoverChange(EMPTY_OUTBOX, note);
   expect(bodies(recovered)).toEqual([["units/a", 1, "c1", "waiting"]]);
-  expect(recover(recovered, note)).toBe(recovered);
-  const later = enqueue(EMPTY, made("units/a", 2, "c2", 20));
-  expect(recover(later, note)).toBe(later);
-  const sent = settle(attempt(later)[0], { change: "c2", version: 1 });
-  expect(recover(sent, note)).toBe(sent);
-  expect(bodies(recover(sent, made("units/a", 3, "c3", 30)))).toEqual([["units/a", 3, "c3", "waiting"]]);
+  expect(recoverChange(recovered, note)).toBe(recovered);
+  const later = enqueue(EMPTY_OUTBOX, made("units/a", 2, "c2", 20));
+  expect(recoverChange(later, note)).toBe(later);
+  const sent = confirmSaved(startNextAttempt(later)[0], { change: "c2", version: 1 });
+  expect(recoverChange(sent, note)).toBe(sent);
+  expect(bodies(recoverChange(sent, made("units/a", 3, "c3", 30)))).toEqual([["units/a", 3, "c3", "waiting"]]);
 });
 
 test("versions only grow", () => {
-  expect(known(known(EMPTY, { "units/a": 4 }), { "units/a": 2 }).versions).toEqual({ "units/a": 4 });
+  expect(mergeVersions(mergeVersions(EMPTY_OUTBOX, { "units/a": 4 }), { "units/a": 2 }).versions).toEqual({
+    "units/a": 4,
+  });
 });
 
 test("what is not on the server yet, latest last", () => {
-  const [tried] = attempt(add(EMPTY, "units/a", 1, "c1"));
+  const [tried] = startNextAttempt(add(EMPTY_OUTBOX, "units/a", 1, "c1"));
   const all = add(add(add(tried, "units/a", 2, "c2"), "units/b", 3, "c3"), "finish", null, "f");
-  expect([...unsent(all)]).toEqual([
+  expect([...unsentBodies(all)]).toEqual([
     ["units/a", body(2)],
     ["units/b", body(3)],
   ]);

@@ -1,9 +1,9 @@
-import type { Body, ErrorResponse, Saved } from "../../lib/api-types";
-import type { Key } from "../work/work";
+import type { Body, ErrorResponse, SaveResponse } from "../../lib/api-types";
+import type { EntryKey } from "../work/work";
 
 /** A change as somebody made it. */
 export interface Change {
-  readonly key: Key | "finish";
+  readonly key: EntryKey | "finish";
   readonly body: Body | null;
   /** Its id: the same however often it is sent. */
   readonly change: string;
@@ -25,7 +25,7 @@ export interface Outbox {
   readonly versions: Readonly<Record<string, number>>;
   readonly latest: Readonly<Record<string, number>>;
 }
-export const EMPTY: Outbox = { changes: [], versions: {}, latest: {} };
+export const EMPTY_OUTBOX: Outbox = { changes: [], versions: {}, latest: {} };
 
 /**
  * Add a change. It takes the place of an earlier one of the same entry that was not sent yet, or was refused, and
@@ -45,44 +45,44 @@ export function enqueue(outbox: Outbox, { key, body, change, active, at }: Chang
 }
 
 /** Add a change that an earlier page noted, unless it was added before or the entry was changed again since. */
-export const recover = (outbox: Outbox, noted: Change): Outbox =>
-  noted.at <= (outbox.latest[noted.key] ?? 0) ? outbox : enqueue(outbox, noted);
+export const recoverChange = (outbox: Outbox, change: Change): Outbox =>
+  change.at <= (outbox.latest[change.key] ?? 0) ? outbox : enqueue(outbox, change);
 
 /** The change to send now, marked as tried. Handing in waits until nothing else is left, refused changes included. */
-export function attempt(outbox: Outbox): [Outbox, QueuedChange | undefined] {
+export function startNextAttempt(outbox: Outbox): [Outbox, QueuedChange | undefined] {
   const next = outbox.changes.find(
     (each) => each.state !== "refused" && (each.key !== "finish" || outbox.changes.length === 1),
   );
   if (!next || next.state === "tried") return [outbox, next];
   const tried: QueuedChange = { ...next, state: "tried" };
-  return [replace(outbox, next, tried), tried];
+  return [replaceChange(outbox, next, tried), tried];
 }
 
 /** The server has it on disk. A later change of the same entry was made on top of it. */
-export const settle = (outbox: Outbox, { change, version }: Saved): Outbox => {
+export const confirmSaved = (outbox: Outbox, { change, version }: SaveResponse): Outbox => {
   const done = outbox.changes.find((each) => each.change === change);
   if (!done) return outbox;
   const rest = outbox.changes.filter((each) => each !== done);
   const changes = rest.map((each) => (each.key === done.key ? { ...each, base: version } : each));
-  return shown({ ...outbox, changes }, done.key, version);
+  return withVersion({ ...outbox, changes }, done.key, version);
 };
 
 /**
  * The server refused it. A later change of the same entry goes on in its place, but not over a conflict: nobody's
  * change is overwritten unseen.
  */
-export function refuse(outbox: Outbox, change: string, problem: ErrorResponse): Outbox {
+export function markRefused(outbox: Outbox, change: string, problem: ErrorResponse): Outbox {
   const refused = outbox.changes.find((each) => each.change === change);
   if (!refused) return outbox;
   const later = outbox.changes.find((each) => each.key === refused.key && each !== refused);
   const stored = problem.code === "conflict" ? { [refused.key]: problem.stored?.version ?? 0 } : {};
-  const rest = known({ ...outbox, changes: outbox.changes.filter((each) => each !== later) }, stored);
-  if (!later) return replace(rest, refused, { ...refused, state: "refused", problem });
-  return replace(rest, refused, problem.code === "conflict" ? { ...later, state: "refused", problem } : later);
+  const rest = mergeVersions({ ...outbox, changes: outbox.changes.filter((each) => each !== later) }, stored);
+  if (!later) return replaceChange(rest, refused, { ...refused, state: "refused", problem });
+  return replaceChange(rest, refused, problem.code === "conflict" ? { ...later, state: "refused", problem } : later);
 }
 
 /** Send a refused change after all, as a new one; after a conflict on top of what the server had. */
-export const insist = (outbox: Outbox, key: string, change: string): Outbox => ({
+export const resendRefused = (outbox: Outbox, key: string, change: string): Outbox => ({
   ...outbox,
   changes: outbox.changes.map((each) => {
     if (each.key !== key || each.state !== "refused") return each;
@@ -93,26 +93,26 @@ export const insist = (outbox: Outbox, key: string, change: string): Outbox => (
 });
 
 /** Forget a change. */
-export const drop = (outbox: Outbox, key: string): Outbox => ({
+export const dropChange = (outbox: Outbox, key: string): Outbox => ({
   ...outbox,
   changes: outbox.changes.filter((each) => each.key !== key),
 });
 
 /** Forget a refused change for what the server has; not when it was changed again meanwhile. */
-export function take(outbox: Outbox, key: string, version: number | undefined): [Outbox, boolean] {
+export function dropRefused(outbox: Outbox, key: string, version: number | undefined): [Outbox, boolean] {
   if (!outbox.changes.some((each) => each.key === key && each.state === "refused")) return [outbox, false];
-  const rest = drop(outbox, key);
-  return [version === undefined ? rest : shown(rest, key, version), true];
+  const rest = dropChange(outbox, key);
+  return [version === undefined ? rest : withVersion(rest, key, version), true];
 }
 
 /** The page shows that version of an entry from now on, whatever else the server has. */
-const shown = (outbox: Outbox, key: string, version: number): Outbox => ({
+const withVersion = (outbox: Outbox, key: string, version: number): Outbox => ({
   ...outbox,
   versions: { ...outbox.versions, [key]: version },
 });
 
 /** Take note of versions that the server has; they only grow. Changes made before stay changes of what was seen then. */
-export const known = (outbox: Outbox, versions: Readonly<Record<string, number>>): Outbox => ({
+export const mergeVersions = (outbox: Outbox, versions: Readonly<Record<string, number>>): Outbox => ({
   ...outbox,
   versions: {
     ...outbox.versions,
@@ -123,10 +123,10 @@ export const known = (outbox: Outbox, versions: Readonly<Record<string, number>>
 });
 
 /** The latest body of every entry that is not on the server yet. */
-export const unsent = (outbox: Outbox): Map<Key, Body | null> =>
+export const unsentBodies = (outbox: Outbox): Map<EntryKey, Body | null> =>
   new Map(outbox.changes.flatMap((each) => (each.key === "finish" ? [] : [[each.key, each.body] as const])));
 
-const replace = (outbox: Outbox, old: QueuedChange, now: QueuedChange): Outbox => ({
+const replaceChange = (outbox: Outbox, old: QueuedChange, replacement: QueuedChange): Outbox => ({
   ...outbox,
-  changes: outbox.changes.map((each) => (each === old ? now : each)),
+  changes: outbox.changes.map((each) => (each === old ? replacement : each)),
 });

@@ -1,14 +1,14 @@
 import "fake-indexeddb/auto";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { Refusal, Unreachable } from "../../lib/api";
+import { ServerError, UnreachableError } from "../../lib/api";
 import type { ErrorResponse, UnitBody } from "../../lib/api-types";
 import { Journal } from "./journal";
-import { pause, Sender, type Saving } from "./sender";
+import { retryDelay, Sender, type SavingStatus } from "./sender";
 import { openStore, type Store } from "./store";
 
 const body = (seconds: number): UnitBody => ({ answers: {}, seconds });
 const refusal = (code: ErrorResponse["code"], more: Partial<ErrorResponse> = {}) =>
-  new Refusal({ code, say: code, missing: [], ...more });
+  new ServerError({ code, say: code, missing: [], ...more });
 
 /** A server that keeps versions, can be down, and can refuse. */
 class Server {
@@ -30,21 +30,21 @@ class Server {
       this.entries.set(path, { version: base + 1, body });
       this.answered.set(change, base + 1);
     }
-    if (this.mute) return Promise.reject(new Unreachable("gone"));
+    if (this.mute) return Promise.reject(new UnreachableError("gone"));
     return Promise.resolve({ change, version: this.answered.get(change)! } as T);
   };
 }
 
 let number = 0;
 async function desk(server = new Server(), name = `test-${number++}`, store?: Store, journal?: Journal) {
-  let told: Saving | undefined;
+  let told: SavingStatus | undefined;
   const events: string[] = [];
   let id = 0;
   const listener = {
-    setSaving: (saving: Saving) => (told = saving),
-    saved: () => undefined,
-    finished: (task: string) => void events.push(`finished ${task}`),
-    incomplete: (task: string) => void events.push(`incomplete ${task}`),
+    setSaving: (saving: SavingStatus) => (told = saving),
+    onSaved: () => undefined,
+    onFinished: (task: string) => void events.push(`finished ${task}`),
+    onIncomplete: (task: string) => void events.push(`incomplete ${task}`),
   };
   const refresh = vi.fn(() => Promise.resolve());
   const sender = new Sender(
@@ -64,7 +64,7 @@ const settled = async (check: () => void) => vi.waitFor(check, { timeout: 2000, 
 
 test("a change arrives, and only then is everything saved", async () => {
   const { server, sender, saving } = await desk();
-  const done = sender.save("t", "units/a", body(1), 1);
+  const done = sender.saveChange("t", "units/a", body(1), 1);
   await settled(() => expect(saving().state).toBe("saved"));
   await done;
   expect(server.entries.get("/api/tasks/t/units/a")).toEqual({ version: 1, body: body(1) });
@@ -72,20 +72,20 @@ test("a change arrives, and only then is everything saved", async () => {
 
 test("a dead server is tried again with growing pauses and the same change", async () => {
   const { server, sender, saving } = await desk();
-  server.fault = () => new Unreachable("dead");
-  await sender.save("t", "units/a", body(1), 1);
+  server.fault = () => new UnreachableError("dead");
+  await sender.saveChange("t", "units/a", body(1), 1);
   await settled(() => expect(saving().state).toBe("queued"));
-  await sender.save("t", "units/a", body(2), 1); // tries at once, too
+  await sender.saveChange("t", "units/a", body(2), 1); // tries at once, too
   await settled(() => expect(saving().retryAt).toBeDefined());
   while (saving().state === "queued") await vi.advanceTimersByTimeAsync(1000);
   expect(saving().state).toBe("unreachable");
   vi.stubGlobal("navigator", { onLine: false });
-  await sender.tell();
+  await sender.reportStatus();
   expect(saving().state).toBe("offline"); // the browser knows that it has no network
   vi.unstubAllGlobals();
   server.fault = () => undefined;
   await vi.advanceTimersByTimeAsync(70_000);
-  await settled(() => expect(saving()).toMatchObject({ state: "saved", unsent: 0 }));
+  await settled(() => expect(saving()).toMatchObject({ state: "saved", unsentCount: 0 }));
   expect(server.entries.get("/api/tasks/t/units/a")).toEqual({ version: 2, body: body(2) });
   expect(new Set(server.log).size).toBe(2); // two changes, however often they were sent
 });
@@ -93,30 +93,30 @@ test("a dead server is tried again with growing pauses and the same change", asy
 test("an answer that got lost does not make a change count twice", async () => {
   const { server, sender, saving } = await desk();
   server.mute = true;
-  await sender.save("t", "units/a", body(1), 1);
+  await sender.saveChange("t", "units/a", body(1), 1);
   await settled(() => expect(saving().state).toBe("queued"));
   server.mute = false;
-  await sender.save("t", "units/a", body(2), 1);
+  await sender.saveChange("t", "units/a", body(2), 1);
   await settled(() => expect(saving().state).toBe("saved"));
   expect(server.entries.get("/api/tasks/t/units/a")).toEqual({ version: 2, body: body(2) });
 });
 
 test("another page takes over what this one could not send", async () => {
   const first = await desk();
-  first.server.fault = () => new Unreachable("dead");
-  await first.sender.save("t", "units/a", body(1), 1);
-  await settled(() => expect(first.saving().unsent).toBe(1));
+  first.server.fault = () => new UnreachableError("dead");
+  await first.sender.saveChange("t", "units/a", body(1), 1);
+  await settled(() => expect(first.saving().unsentCount).toBe(1));
   first.server.fault = () => undefined;
   const second = await desk(first.server, first.name);
-  second.sender.go();
-  await settled(() => expect(second.saving()).toMatchObject({ state: "saved", unsent: 0 }));
+  second.sender.sendNow();
+  await settled(() => expect(second.saving()).toMatchObject({ state: "saved", unsentCount: 0 }));
   expect(first.server.entries.get("/api/tasks/t/units/a")).toEqual({ version: 1, body: body(1) });
 });
 
 test("many changes at once all arrive, the last of each entry being what stays", async () => {
   const { server, sender, saving } = await desk();
-  await Promise.all(Array.from({ length: 60 }, (_, at) => sender.save("t", `units/${at % 7}`, body(at), 1)));
-  await settled(() => expect(saving()).toMatchObject({ state: "saved", unsent: 0 }));
+  await Promise.all(Array.from({ length: 60 }, (_, at) => sender.saveChange("t", `units/${at % 7}`, body(at), 1)));
+  await settled(() => expect(saving()).toMatchObject({ state: "saved", unsentCount: 0 }));
   for (let key = 0; key < 7; key++) {
     const last = 59 - ((59 - key) % 7);
     expect(server.entries.get(`/api/tasks/t/units/${key}`)?.body).toEqual(body(last));
@@ -125,11 +125,11 @@ test("many changes at once all arrive, the last of each entry being what stays",
 
 test("handing in comes last, and is told", async () => {
   const { server, sender, events } = await desk();
-  server.fault = () => new Unreachable("dead");
-  await sender.save("t", "finish", null, 1);
-  await sender.save("t", "units/a", body(1), 1);
+  server.fault = () => new UnreachableError("dead");
+  await sender.saveChange("t", "finish", null, 1);
+  await sender.saveChange("t", "units/a", body(1), 1);
   server.fault = () => undefined;
-  sender.go();
+  sender.sendNow();
   await settled(() => expect(events).toEqual(["finished t"]));
   expect(server.log.at(-1)).toMatch(/^finish/);
 });
@@ -138,36 +138,36 @@ describe("what the server says", () => {
   test("a refused change stays, with the reason, and can be sent again or dropped", async () => {
     const { server, sender, saving } = await desk();
     server.fault = () => refusal("refused");
-    await sender.save("t", "units/a", body(1), 1);
+    await sender.saveChange("t", "units/a", body(1), 1);
     await settled(() => expect(saving().state).toBe("refused"));
-    expect(saving().refused).toMatchObject([{ task: "t", key: "units/a", problem: { code: "refused" } }]);
+    expect(saving().refusedChanges).toMatchObject([{ task: "t", key: "units/a", problem: { code: "refused" } }]);
     server.fault = () => undefined;
-    await sender.insist("t", "units/a");
+    await sender.resendRefused("t", "units/a");
     await settled(() => expect(saving().state).toBe("saved"));
   });
   test("a lease that is over stops the task only", async () => {
     const { server, sender, saving } = await desk();
     server.fault = () => refusal("lease-over");
-    await sender.save("t", "units/a", body(1), 1);
-    await settled(() => expect(saving().halted).toEqual({ t: "lease-over" }));
-    expect(saving()).toMatchObject({ state: "queued", unsent: 1 });
-    await sender.abandon("t");
-    await settled(() => expect(saving()).toMatchObject({ state: "saved", halted: {} }));
+    await sender.saveChange("t", "units/a", body(1), 1);
+    await settled(() => expect(saving().haltCodeByTask).toEqual({ t: "lease-over" }));
+    expect(saving()).toMatchObject({ state: "queued", unsentCount: 1 });
+    await sender.abandonTask("t");
+    await settled(() => expect(saving()).toMatchObject({ state: "saved", haltCodeByTask: {} }));
   });
   test("signed out: kept, signed in again, sent", async () => {
     const { server, sender, saving, refresh } = await desk();
     server.fault = () => refusal("signed-out");
-    await sender.save("t", "units/a", body(1), 1);
-    await settled(() => expect(saving().halted).toEqual({ "*": "signed-out" }));
+    await sender.saveChange("t", "units/a", body(1), 1);
+    await settled(() => expect(saving().haltCodeByTask).toEqual({ "*": "signed-out" }));
     expect(refresh).toHaveBeenCalled();
     server.fault = () => undefined;
     await vi.advanceTimersByTimeAsync(2000);
-    await settled(() => expect(saving()).toMatchObject({ state: "saved", halted: {} }));
+    await settled(() => expect(saving()).toMatchObject({ state: "saved", haltCodeByTask: {} }));
   });
   test("an old token is renewed once; then it is a refusal", async () => {
     const { server, sender, saving, refresh } = await desk();
     server.fault = () => refusal("not-allowed");
-    await sender.save("t", "units/a", body(1), 1);
+    await sender.saveChange("t", "units/a", body(1), 1);
     await settled(() => expect(refresh).toHaveBeenCalledTimes(1));
     await vi.advanceTimersByTimeAsync(2000);
     await settled(() => expect(saving().state).toBe("refused"));
@@ -175,36 +175,36 @@ describe("what the server says", () => {
   test("something is missing: handing in is taken back", async () => {
     const { server, sender, events, saving } = await desk();
     server.fault = () => refusal("incomplete", { missing: ["marks/m: severity"] });
-    await sender.save("t", "finish", null, 1);
+    await sender.saveChange("t", "finish", null, 1);
     await settled(() => expect(events).toEqual(["incomplete t"]));
-    await settled(() => expect(saving().unsent).toBe(0));
+    await settled(() => expect(saving().unsentCount).toBe(0));
   });
 });
 
 describe("nothing on this device is passed over", () => {
   test("a change of a task nobody mentioned is sent", async () => {
     const { server, sender, saving } = await desk();
-    await sender.save("elsewhere", "units/a", body(1), 1);
-    await settled(() => expect(saving()).toMatchObject({ state: "saved", unsent: 0 }));
+    await sender.saveChange("elsewhere", "units/a", body(1), 1);
+    await settled(() => expect(saving()).toMatchObject({ state: "saved", unsentCount: 0 }));
     expect(server.entries.get("/api/tasks/elsewhere/units/a")?.body).toEqual(body(1));
   });
   test("one of somebody else stays, and is not called saved; one's own go on", async () => {
     const { server, sender, saving } = await desk();
     server.fault = (path) => (path.includes("/theirs/") ? refusal("not-found") : undefined);
-    await sender.save("theirs", "units/a", body(1), 1);
-    await sender.save("z-own", "units/a", body(2), 1);
+    await sender.saveChange("theirs", "units/a", body(1), 1);
+    await sender.saveChange("z-own", "units/a", body(2), 1);
     await settled(() =>
-      expect(saving()).toMatchObject({ state: "queued", unsent: 1, halted: { theirs: "not-found" } }),
+      expect(saving()).toMatchObject({ state: "queued", unsentCount: 1, haltCodeByTask: { theirs: "not-found" } }),
     );
     expect([...server.entries.keys()]).toEqual(["/api/tasks/z-own/units/a"]);
   });
   test("one that cannot be kept at all is not called saved either", async () => {
     const quiet = vi.spyOn(console, "error").mockImplementation(() => undefined);
     const store = await openStore(`broken-${number++}`);
-    store.change = () => Promise.reject(new Error("broken"));
+    store.updateOutbox = () => Promise.reject(new Error("broken"));
     const { sender, saving } = await desk(new Server(), "broken", store);
-    await sender.save("t", "units/a", body(1), 1);
-    await settled(() => expect(saving()).toMatchObject({ state: "queued", unsent: 1, lasting: false }));
+    await sender.saveChange("t", "units/a", body(1), 1);
+    await settled(() => expect(saving()).toMatchObject({ state: "queued", unsentCount: 1, isPersistent: false }));
     expect(quiet).toHaveBeenCalled();
     quiet.mockRestore();
   });
@@ -212,11 +212,11 @@ describe("nothing on this device is passed over", () => {
     const quiet = vi.spyOn(console, "error").mockImplementation(() => undefined);
     const { server, sender, saving } = await desk();
     server.fault = () => new TypeError("a mistake");
-    await sender.save("t", "units/a", body(1), 1);
-    await settled(() => expect(saving()).toMatchObject({ state: "queued", unsent: 1 }));
+    await sender.saveChange("t", "units/a", body(1), 1);
+    await settled(() => expect(saving()).toMatchObject({ state: "queued", unsentCount: 1 }));
     server.fault = () => undefined;
     await vi.advanceTimersByTimeAsync(2000);
-    await settled(() => expect(saving()).toMatchObject({ state: "saved", unsent: 0 }));
+    await settled(() => expect(saving()).toMatchObject({ state: "saved", unsentCount: 0 }));
     quiet.mockRestore();
   });
   test("what an earlier page noted is taken up, unless it was changed again since", async () => {
@@ -231,13 +231,13 @@ describe("nothing on this device is passed over", () => {
     }) as unknown as Storage;
     const journal = new Journal(storage);
     const { server, sender, saving } = await desk(new Server(), undefined, undefined, journal);
-    await sender.save("t", "units/a", body(2), 1);
+    await sender.saveChange("t", "units/a", body(2), 1);
     await settled(() => expect(saving().state).toBe("saved"));
     const noted = { task: "t", body: body(1), active: 1 } as const;
-    journal.note({ ...noted, key: "units/a", change: "old", at: Date.now() - 1000 });
-    journal.note({ ...noted, key: "units/b", change: "new", at: Date.now() - 1000 });
-    await sender.recover();
-    sender.go();
+    journal.add({ ...noted, key: "units/a", change: "old", at: Date.now() - 1000 });
+    journal.add({ ...noted, key: "units/b", change: "new", at: Date.now() - 1000 });
+    await sender.recoverJournal();
+    sender.sendNow();
     await settled(() => expect(server.entries.get("/api/tasks/t/units/b")?.body).toEqual(body(1)));
     expect(server.entries.get("/api/tasks/t/units/a")?.body).toEqual(body(2));
     expect(notes).toEqual({});
@@ -245,6 +245,6 @@ describe("nothing on this device is passed over", () => {
 });
 
 test("pauses grow to a minute and are not the same for everybody", () => {
-  expect([1, 2, 3, 10].map((failures) => pause(failures, 0.5))).toEqual([1000, 2000, 4000, 60_000]);
-  expect(pause(3, 0)).toBeLessThan(pause(3, 1));
+  expect([1, 2, 3, 10].map((failures) => retryDelay(failures, 0.5))).toEqual([1000, 2000, 4000, 60_000]);
+  expect(retryDelay(3, 0)).toBeLessThan(retryDelay(3, 1));
 });

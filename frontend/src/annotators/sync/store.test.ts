@@ -1,16 +1,18 @@
 import "fake-indexeddb/auto";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { EMPTY, enqueue, type Outbox } from "./outbox";
-import { openStore, type Local, type Store } from "./store";
+import { EMPTY_OUTBOX, enqueue, type Outbox } from "./outbox";
+import { openStore, type LocalTaskState, type Store } from "./store";
 
-const LOCAL: Local = { past: [], future: [], refusedHints: ["marks/m/rule"], active: 3 };
+const LOCAL: LocalTaskState = { past: [], future: [], refusedHints: ["marks/m/rule"], active: 3 };
 const add = (store: Store, task: string, key: `units/${string}`) =>
-  store.change(task, (outbox) => {
+  store.updateOutbox(task, (outbox) => {
     const body = { answers: {}, seconds: 1 };
     return [enqueue(outbox, { key, body, active: 0, change: `c-${key}`, at: 1 }), key];
   });
 const kept = async (store: Store) =>
-  Object.fromEntries([...(await store.outboxes())].map(([task, { changes }]) => [task, changes.map(({ key }) => key)]));
+  Object.fromEntries(
+    [...(await store.readOutboxes())].map(([task, { changes }]) => [task, changes.map(({ key }) => key)]),
+  );
 
 /** From now on the device has no room: every put aborts, as a full disk makes it do. */
 function fill() {
@@ -35,11 +37,11 @@ test("what is kept is there for the next page", async () => {
   const at = name();
   const store = await openStore(at);
   expect(await Promise.all([add(store, "t", "units/a"), add(store, "t", "units/b")])).toEqual(["units/a", "units/b"]);
-  await store.keep("t", LOCAL);
+  await store.saveLocalState("t", LOCAL);
   const next = await openStore(at);
   expect(await kept(next)).toEqual({ t: ["units/a", "units/b"] });
-  expect(await next.local("t")).toEqual(LOCAL);
-  expect(next.lasting).toBe(true);
+  expect(await next.readLocalState("t")).toEqual(LOCAL);
+  expect(next.isPersistent).toBe(true);
 });
 
 describe.each([
@@ -53,17 +55,17 @@ describe.each([
     fail();
     const added = await Promise.all((["units/b", "units/c", "units/d"] as const).map((key) => add(store, "t", key)));
     expect(added).toEqual(["units/b", "units/c", "units/d"]);
-    expect(store.lasting).toBe(false);
+    expect(store.isPersistent).toBe(false);
     expect(await kept(store)).toEqual({ t: ["units/a", "units/b", "units/c", "units/d"], other: ["units/z"] });
   });
   test("is no obstacle to what is kept besides", async () => {
     const store = await openStore(name());
-    await store.keep("t", LOCAL);
+    await store.saveLocalState("t", LOCAL);
     fail();
-    await store.keep("u", { ...LOCAL, active: 4 });
-    expect(store.lasting).toBe(false);
-    expect(await store.local("t")).toEqual(LOCAL);
-    expect(await store.local("u")).toMatchObject({ active: 4 });
+    await store.saveLocalState("u", { ...LOCAL, active: 4 });
+    expect(store.isPersistent).toBe(false);
+    expect(await store.readLocalState("t")).toEqual(LOCAL);
+    expect(await store.readLocalState("u")).toMatchObject({ active: 4 });
   });
 });
 
@@ -93,8 +95,8 @@ test("what another page left is known after a mere look", async () => {
   const at = name();
   await add(await openStore(at), "t", "units/a");
   const store = await openStore(at);
-  await store.outboxes();
+  await store.readOutboxes();
   lose();
   expect(await kept(store)).toEqual({ t: ["units/a"] });
-  expect(await store.change("u", (outbox: Outbox) => [outbox, outbox])).toEqual(EMPTY);
+  expect(await store.updateOutbox("u", (outbox: Outbox) => [outbox, outbox])).toEqual(EMPTY_OUTBOX);
 });

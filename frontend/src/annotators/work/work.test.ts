@@ -2,13 +2,13 @@ import { describe, expect, test } from "vitest";
 import type { MarkBody } from "../../lib/api-types";
 import { guide, question, task } from "./fixtures";
 import {
-  difference,
-  fromWire,
-  marksOf,
-  patched,
-  sourcesOf,
-  toWire,
-  union,
+  diffWork,
+  entryFromWire,
+  sortedMarks,
+  applyPatch,
+  taskSources,
+  entryToWire,
+  mergeSpans,
   workFromWire,
   type Mark,
   type Patch,
@@ -34,12 +34,12 @@ const mark = (...ranges: [number, number][]): Mark => ({
 });
 
 describe("the seam between code points and UTF-16", () => {
-  const sources = sourcesOf(task(TEXT, { context: { prompt: "😀 first" } }));
+  const sources = taskSources(task(TEXT, { context: { prompt: "😀 first" } }));
 
   test("a mark comes back as it went, with the quotes of its text", () => {
-    const found = fromWire("marks/m", body(), sources) as Mark;
+    const found = entryFromWire("marks/m", body(), sources) as Mark;
     expect(TEXT.slice(found.spans[0]!.start, found.spans[0]!.end)).toBe("family");
-    expect(toWire("marks/m", found, sources, guide())).toEqual(body());
+    expect(entryToWire("marks/m", found, sources, guide())).toEqual(body());
   });
 
   test("also on a context, with earlier words there", () => {
@@ -48,23 +48,23 @@ describe("the seam between code points and UTF-16", () => {
       quotes: ["first"],
       antecedent: { spans: [["prompt", 0, 1]], quotes: ["😀"] },
     });
-    expect(toWire("marks/m", fromWire("marks/m", sent, sources), sources, guide())).toEqual(sent);
+    expect(entryToWire("marks/m", entryFromWire("marks/m", sent, sources), sources, guide())).toEqual(sent);
   });
 
   test("with other readings of the same mistake", () => {
     const reading = [{ spans: [[2, 3]] as [number, number][], quotes: ["👩"], label: "number" }];
     const sent = body({ alternatives: [reading] });
-    expect(toWire("marks/m", fromWire("marks/m", sent, sources), sources, guide())).toEqual(sent);
+    expect(entryToWire("marks/m", entryFromWire("marks/m", sent, sources), sources, guide())).toEqual(sent);
   });
 
   test("offset 0 is a place, and an empty span an omission", () => {
     const sent = body({ spans: [[0, 0]], quotes: [""] });
-    expect(toWire("marks/m", fromWire("marks/m", sent, sources), sources, guide())).toEqual(sent);
+    expect(entryToWire("marks/m", entryFromWire("marks/m", sent, sources), sources, guide())).toEqual(sent);
   });
 
   test("deleted is null", () => {
-    expect(fromWire("marks/m", null, sources)).toBeUndefined();
-    expect(toWire("marks/m", undefined, sources, guide())).toBeNull();
+    expect(entryFromWire("marks/m", null, sources)).toBeUndefined();
+    expect(entryToWire("marks/m", undefined, sources, guide())).toBeNull();
   });
 
   test("only answers to what is asked are sent, and no empty ones", () => {
@@ -76,9 +76,9 @@ describe("the seam between code points and UTF-16", () => {
       ],
     });
     const answered = { ...mark([0, 1]), answers: { severity: "good", why: "typed before", comment: " ", other: "x" } };
-    expect(toWire("marks/m", answered, sources, asking)).toMatchObject({ answers: { severity: "good" } });
+    expect(entryToWire("marks/m", answered, sources, asking)).toMatchObject({ answers: { severity: "good" } });
     const whole = { answers: { cannot_judge: "cut off", other: "x" }, noErrors: true };
-    expect(toWire("answers", whole, sources, asking)).toEqual({
+    expect(entryToWire("answers", whole, sources, asking)).toEqual({
       answers: { cannot_judge: "cut off" },
       no_errors: true,
     });
@@ -93,14 +93,14 @@ test("a task is read into entries", () => {
       answers: { id: "text", version: 1, body: { answers: { a: 1 }, no_errors: false } },
       decisions: [{ id: "o", version: 1, body: { decision: "rejected", mark: null } }],
     }),
-    sourcesOf(task(TEXT)),
+    taskSources(task(TEXT)),
   );
   expect(Object.keys(found).sort()).toEqual(["answers", "decisions/o", "marks/m", "units/0-5"]);
 });
 
 test("marks are in the order of the text, those on contexts first", () => {
   const onPrompt = { ...mark([9, 10]), spans: [{ part: "prompt", start: 9, end: 10 }] };
-  const found = marksOf({
+  const found = sortedMarks({
     "marks/b": mark([5, 9]),
     "marks/a": mark([5, 7]),
     "marks/c": mark([0, 2]),
@@ -112,13 +112,13 @@ test("marks are in the order of the text, those on contexts first", () => {
 test("a patch leads from one work to another, and its reverse back", () => {
   const from = { "marks/a": mark([0, 1]), "marks/b": mark([1, 2]) };
   const to = { "marks/b": from["marks/b"], "marks/c": mark([2, 3]) };
-  const patch: Patch = difference(from, to);
+  const patch: Patch = diffWork(from, to);
   expect(Object.keys(patch).sort()).toEqual(["marks/a", "marks/c"]);
-  expect(patched(from, patch)).toEqual(to);
-  expect(patched(to, difference(to, from))).toEqual(from);
+  expect(applyPatch(from, patch)).toEqual(to);
+  expect(applyPatch(to, diffWork(to, from))).toEqual(from);
 });
 
 test("union joins what touches, and orders the rest", () => {
   const span = (start: number, end: number) => ({ part: "text", start, end });
-  expect(union([span(8, 9), span(3, 6), span(0, 4)])).toEqual([span(0, 6), span(8, 9)]);
+  expect(mergeSpans([span(8, 9), span(3, 6), span(0, 4)])).toEqual([span(0, 6), span(8, 9)]);
 });

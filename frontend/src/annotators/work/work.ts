@@ -1,4 +1,4 @@
-import { offsets, type Offsets } from "../../lib/text/offsets";
+import { createOffsetConverter, type OffsetConverter } from "../../lib/text/offsets";
 import type { Span } from "../../lib/text/pieces";
 import type {
   AnswersBody,
@@ -11,7 +11,7 @@ import type {
   UnitBody,
   WireSpan,
 } from "../../lib/api-types";
-import { asked, questionsOf } from "../../lib/questions/questions";
+import { applicableAnswers, markQuestions } from "../../lib/questions/questions";
 
 /** One mark of another way to read an error. */
 export interface AlternativeMark {
@@ -29,17 +29,17 @@ export interface Mark {
   readonly alternatives?: readonly (readonly AlternativeMark[])[];
 }
 /** A part that was judged. */
-export interface Judged {
+export interface PartJudgement {
   readonly answers: Answers;
   readonly seconds: number;
 }
 /** What was said about the whole text. */
-export interface Whole {
+export interface TextAnswers {
   readonly answers: Answers;
   readonly noErrors: boolean;
 }
 /** What was decided about an offered mark. */
-export interface Decision {
+export interface OfferDecision {
   readonly decision: SuggestionBody["decision"];
   readonly mark: string | null;
 }
@@ -48,57 +48,57 @@ export type MarkKey = `marks/${string}`;
 export type UnitKey = `units/${string}`;
 export type DecisionKey = `decisions/${string}`;
 /** Names an entry of a task, and is the end of its address on the server. */
-export type Key = MarkKey | UnitKey | DecisionKey | "answers";
+export type EntryKey = MarkKey | UnitKey | DecisionKey | "answers";
 
 /** Everything an annotator did in one task, by entry. */
 export interface Work {
   readonly [key: MarkKey]: Mark;
-  readonly [key: UnitKey]: Judged;
-  readonly [key: DecisionKey]: Decision;
-  readonly answers?: Whole;
+  readonly [key: UnitKey]: PartJudgement;
+  readonly [key: DecisionKey]: OfferDecision;
+  readonly answers?: TextAnswers;
 }
 /** Entries to set; undefined removes. */
-export type Patch = { readonly [key in Key]?: Mark | Judged | Decision | Whole | undefined };
+export type Patch = { readonly [key in EntryKey]?: Mark | PartJudgement | OfferDecision | TextAnswers | undefined };
 
-export const NOTHING_SAID: Whole = { answers: {}, noErrors: false };
+export const NO_ANSWERS: TextAnswers = { answers: {}, noErrors: false };
 export const markKey = (id: string): MarkKey => `marks/${id}`;
-export const idOf = (key: MarkKey | DecisionKey): string => key.slice(key.indexOf("/") + 1);
+export const entryId = (key: MarkKey | DecisionKey): string => key.slice(key.indexOf("/") + 1);
 const isMarkKey = (key: string): key is MarkKey => key.startsWith("marks/");
 
-const PAIRS = new WeakMap<Mark, [MarkKey, Mark]>();
+const KEYED_MARKS = new WeakMap<Mark, [MarkKey, Mark]>();
 
 /** A mark with its key; the same object again for the same mark, so that a list of many draws only what changed. */
-function pair(key: MarkKey, mark: Mark): [MarkKey, Mark] {
-  const known = PAIRS.get(mark);
-  if (known?.[0] === key) return known;
-  const made: [MarkKey, Mark] = [key, mark];
-  PAIRS.set(mark, made);
-  return made;
+function keyedMark(key: MarkKey, mark: Mark): [MarkKey, Mark] {
+  const cached = KEYED_MARKS.get(mark);
+  if (cached?.[0] === key) return cached;
+  const entry: [MarkKey, Mark] = [key, mark];
+  KEYED_MARKS.set(mark, entry);
+  return entry;
 }
 
 /** Marks with their keys in the order of the text; those on contexts come first, as contexts do on the page. */
-export function marksOf(work: Work): [MarkKey, Mark][] {
+export function sortedMarks(work: Work): [MarkKey, Mark][] {
   const marks = Object.keys(work)
     .filter(isMarkKey)
-    .map((key) => pair(key, work[key]!));
-  const place = ([, { spans }]: [MarkKey, Mark]) => spans[0]!;
-  return marks.sort((a, b) => inTextOrder(place(a), place(b)) || (a[0] < b[0] ? -1 : 1));
+    .map((key) => keyedMark(key, work[key]!));
+  const firstSpan = ([, { spans }]: [MarkKey, Mark]) => spans[0]!;
+  return marks.sort((a, b) => compareSpans(firstSpan(a), firstSpan(b)) || (a[0] < b[0] ? -1 : 1));
 }
 
-const inTextOrder = (a: Span, b: Span): number =>
+const compareSpans = (a: Span, b: Span): number =>
   Number(a.part === "text") - Number(b.part === "text") ||
   (a.part < b.part ? -1 : a.part > b.part ? 1 : a.start - b.start || a.end - b.end);
 
 /** Spans in text order, touching ones joined: what a mark of several selections covers. */
-export function union(spans: readonly Span[]): Span[] {
-  const joined: Span[] = [];
-  for (const span of [...spans].sort(inTextOrder)) {
-    const last = joined.at(-1);
+export function mergeSpans(spans: readonly Span[]): Span[] {
+  const merged: Span[] = [];
+  for (const span of [...spans].sort(compareSpans)) {
+    const last = merged.at(-1);
     if (last?.part === span.part && span.start <= last.end)
-      joined[joined.length - 1] = { ...last, end: Math.max(last.end, span.end) };
-    else joined.push(span);
+      merged[merged.length - 1] = { ...last, end: Math.max(last.end, span.end) };
+    else merged.push(span);
   }
-  return joined;
+  return merged;
 }
 
 // --- the seam: wire offsets count code points, ours count UTF-16 units -----------------------------------------------
@@ -106,24 +106,24 @@ export function union(spans: readonly Span[]): Span[] {
 /** A text that spans lie in, with the conversion of its offsets. */
 export interface Source {
   readonly text: string;
-  readonly offsets: Offsets;
+  readonly offsets: OffsetConverter;
 }
 export type Sources = Readonly<Record<string, Source>>;
 
-export const sourcesOf = (task: Pick<Task, "text" | "context">): Sources =>
+export const taskSources = (task: Pick<Task, "text" | "context">): Sources =>
   Object.fromEntries(
     Object.entries({ ...task.context, text: task.text }).map(([part, text]) => [
       part,
-      { text, offsets: offsets(text) },
+      { text, offsets: createOffsetConverter(text) },
     ]),
   );
 
-export const quoteOf = (span: Span, sources: Sources): string =>
+export const quoteSpan = (span: Span, sources: Sources): string =>
   sources[span.part]?.text.slice(span.start, span.end) ?? "";
 
 /** The words of a mark as one string. */
-export const wordsOf = (spans: readonly Span[], sources: Sources): string =>
-  spans.map((span) => quoteOf(span, sources)).join(" … ");
+export const quoteSpans = (spans: readonly Span[], sources: Sources): string =>
+  spans.map((span) => quoteSpan(span, sources)).join(" … ");
 
 /** A span from the wire. */
 export function spanFromWire(span: WireSpan, sources: Sources): Span {
@@ -140,17 +140,20 @@ function spanToWire({ part, start, end }: Span, sources: Sources): WireSpan {
 
 /** What the server keeps of a task, as work. */
 export function workFromWire(task: Task, sources: Sources): Work {
-  const entries: [Key, Body | null][] = [
-    ...task.marks.map(({ id, body }): [Key, Body | null] => [markKey(id), body]),
-    ...task.units.map(({ id, body }): [Key, Body | null] => [`units/${id}`, body]),
-    ...task.decisions.map(({ id, body }): [Key, Body | null] => [`decisions/${id}`, body]),
-    ...(task.answers ? [["answers", task.answers.body] as [Key, Body | null]] : []),
+  const entries: [EntryKey, Body | null][] = [
+    ...task.marks.map(({ id, body }): [EntryKey, Body | null] => [markKey(id), body]),
+    ...task.units.map(({ id, body }): [EntryKey, Body | null] => [`units/${id}`, body]),
+    ...task.decisions.map(({ id, body }): [EntryKey, Body | null] => [`decisions/${id}`, body]),
+    ...(task.answers ? [["answers", task.answers.body] as [EntryKey, Body | null]] : []),
   ];
-  return patched({}, Object.fromEntries(entries.map(([key, body]) => [key, fromWire(key, body, sources)])) as Patch);
+  return applyPatch(
+    {},
+    Object.fromEntries(entries.map(([key, body]) => [key, entryFromWire(key, body, sources)])) as Patch,
+  );
 }
 
 /** One entry from the wire; undefined when it was deleted. */
-export function fromWire(key: Key, body: Body | null, sources: Sources): Patch[Key] {
+export function entryFromWire(key: EntryKey, body: Body | null, sources: Sources): Patch[EntryKey] {
   if (body === null) return undefined;
   if (key.startsWith("marks/")) return markFromWire(body as MarkBody, sources);
   if (key.startsWith("units/")) return { answers: (body as UnitBody).answers, seconds: (body as UnitBody).seconds };
@@ -175,35 +178,38 @@ const markFromWire = (body: MarkBody, sources: Sources): Mark => ({
 });
 
 /** One entry for the wire: with its quotes, and with answers to what is asked only. */
-export function toWire(key: Key, entry: Patch[Key], sources: Sources, guide: Guide): Body | null {
+export function entryToWire(key: EntryKey, entry: Patch[EntryKey], sources: Sources, guide: Guide): Body | null {
   if (entry === undefined) return null;
   if (key.startsWith("marks/")) return markToWire(entry as Mark, sources, guide);
   if (key.startsWith("units/"))
-    return { answers: asked((entry as Judged).answers, guide.unit_questions), seconds: (entry as Judged).seconds };
-  if (key.startsWith("decisions/")) return entry as Decision;
-  const { answers, noErrors } = entry as Whole;
-  return { answers: asked(answers, guide.document_questions), no_errors: noErrors };
+    return {
+      answers: applicableAnswers((entry as PartJudgement).answers, guide.unit_questions),
+      seconds: (entry as PartJudgement).seconds,
+    };
+  if (key.startsWith("decisions/")) return entry as OfferDecision;
+  const { answers, noErrors } = entry as TextAnswers;
+  return { answers: applicableAnswers(answers, guide.document_questions), no_errors: noErrors };
 }
 
 function markToWire(mark: Mark, sources: Sources, guide: Guide): MarkBody {
-  const quoted = (spans: readonly Span[]) => ({
+  const toQuotedSpans = (spans: readonly Span[]) => ({
     spans: spans.map((span) => spanToWire(span, sources)),
-    quotes: spans.map((span) => quoteOf(span, sources)),
+    quotes: spans.map((span) => quoteSpan(span, sources)),
   });
   return {
-    ...quoted(mark.spans),
+    ...toQuotedSpans(mark.spans),
     label: mark.label,
-    answers: asked(mark.answers, questionsOf(guide, mark.label)),
-    antecedent: mark.antecedent.length > 0 ? quoted(mark.antecedent) : null,
+    answers: applicableAnswers(mark.answers, markQuestions(guide, mark.label)),
+    antecedent: mark.antecedent.length > 0 ? toQuotedSpans(mark.antecedent) : null,
     made_from: [...mark.madeFrom],
     alternatives: (mark.alternatives ?? []).map((members) =>
-      members.map(({ spans, label }) => ({ ...quoted(spans), label })),
+      members.map(({ spans, label }) => ({ ...toQuotedSpans(spans), label })),
     ),
   };
 }
 
 /** `work` with the entries of `patch` in place. */
-export function patched(work: Work, patch: Patch): Work {
+export function applyPatch(work: Work, patch: Patch): Work {
   const result: Record<string, unknown> = { ...work };
   for (const [key, entry] of Object.entries(patch)) {
     if (entry === undefined) delete result[key];
@@ -213,7 +219,7 @@ export function patched(work: Work, patch: Patch): Work {
 }
 
 /** The patch that leads from one work to another; entries are compared by identity, since they never change. */
-export function difference(from: Work, to: Work): Patch {
-  const keys = new Set([...Object.keys(from), ...Object.keys(to)]) as Set<Key>;
+export function diffWork(from: Work, to: Work): Patch {
+  const keys = new Set([...Object.keys(from), ...Object.keys(to)]) as Set<EntryKey>;
   return Object.fromEntries([...keys].filter((key) => from[key] !== to[key]).map((key) => [key, to[key]])) as Patch;
 }

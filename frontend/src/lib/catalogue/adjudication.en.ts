@@ -1,4 +1,4 @@
-import { translator } from "./translator";
+import { createTranslator } from "./translator";
 
 /** Every word on the pages about gold and the second pass that does not come from the study. */
 export const adjudicate = {
@@ -149,4 +149,4 @@ export const adjudicate = {
   "agreement-difference": "Difference",
 } as const;
 
-export const t = translator<typeof adjudicate>(adjudicate);
+export const t = createTranslator<typeof adjudicate>(adjudicate);

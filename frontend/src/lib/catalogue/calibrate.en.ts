@@ -1,4 +1,4 @@
-import { translator } from "./translator";
+import { createTranslator } from "./translator";
 
 /** Every word on the page about a judge that does not come from the study. `n` chooses the plural form. */
 const calibrate = {
@@ -107,5 +107,5 @@ const calibrate = {
   "texts-behind": "texts behind this",
 } as const;
 
-export const t = translator<typeof calibrate>(calibrate);
+export const t = createTranslator<typeof calibrate>(calibrate);
 export default calibrate;

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { t } from ".";
-import { translator, type Message } from "./translator";
+import { createTranslator, type Message } from "./translator";
 import en from "./annotators.en";
-import { LANGUAGES, spoken, type Language } from "./language";
+import { LANGUAGES, resolveLanguage, type Language } from "./language";
 import { questions } from "./questions.en";
 
 test("plural forms and values", () => {
@@ -12,7 +12,7 @@ test("plural forms and values", () => {
 });
 
 test("numbers are written as the locale does", () => {
-  expect(translator({ n: "{n}" }, "de")("n", { n: 12345 })).toBe("12.345");
+  expect(createTranslator({ n: "{n}" }, "de")("n", { n: 12345 })).toBe("12.345");
 });
 
 test("both forms of a message ask for the same values", () => {
@@ -65,11 +65,16 @@ test("German speaks to adults: Sie, German quotes, a capital after a colon that 
 
 test("a language is found by its code or by its first part; the rest is English", () => {
   expect(LANGUAGES).toContain("de");
-  expect([spoken("de"), spoken("de-AT"), spoken("xx"), spoken("")]).toEqual(["de", "de", "en", "en"]);
+  expect([resolveLanguage("de"), resolveLanguage("de-AT"), resolveLanguage("xx"), resolveLanguage("")]).toEqual([
+    "de",
+    "de",
+    "en",
+    "en",
+  ]);
 });
 
 test("what a language lacks is said in English", () => {
-  const say = translator({ a: "one", b: { one: "{n} thing", other: "{n} things" } });
+  const say = createTranslator({ a: "one", b: { one: "{n} thing", other: "{n} things" } });
   say.speak({ b: { few: "{n} veci", other: "{n} vecí" } }, "sk");
   expect([say("a"), say("b", { n: 2 }), say("b", { n: 9 })]).toEqual(["one", "2 veci", "9 vecí"]);
 });

@@ -1,5 +1,5 @@
 import en from "./annotators.en";
-import { translator } from "./translator";
+import { createTranslator } from "./translator";
 
 export type Key = keyof typeof en;
-export const t = translator<typeof en>(en);
+export const t = createTranslator<typeof en>(en);

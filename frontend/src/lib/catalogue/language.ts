@@ -11,20 +11,20 @@ export interface Language {
   readonly questions: Readonly<Partial<Record<keyof typeof english, Message>>>;
 }
 
-const FILES = import.meta.glob<Language>("./languages/*.ts", { import: "default" });
-const codeOf = (path: string) => /([\w-]+)\.ts$/.exec(path)![1]!;
+const LANGUAGE_FILES = import.meta.glob<Language>("./languages/*.ts", { import: "default" });
+const languageCode = (path: string) => /([\w-]+)\.ts$/.exec(path)![1]!;
 
 /** Codes of all languages that the pages speak. */
-export const LANGUAGES: readonly string[] = ["en", ...Object.keys(FILES).map(codeOf)].sort();
+export const LANGUAGES: readonly string[] = ["en", ...Object.keys(LANGUAGE_FILES).map(languageCode)].sort();
 
 /** The code of the language to speak for one such as `de-AT`; English where there is none. */
-export const spoken = (wanted: string): string =>
+export const resolveLanguage = (wanted: string): string =>
   LANGUAGES.find((code) => code === wanted) ?? LANGUAGES.find((code) => code === wanted.split("-")[0]) ?? "en";
 
 /** Speak a language on this page, once its file is there. */
-export async function speak(wanted: string): Promise<void> {
-  const code = spoken(wanted);
-  const load = FILES[`./languages/${code}.ts`];
+export async function loadLanguage(wanted: string): Promise<void> {
+  const code = resolveLanguage(wanted);
+  const load = LANGUAGE_FILES[`./languages/${code}.ts`];
   const language = await load?.().catch(() => undefined); // without its file the page speaks English
   document.documentElement.lang = language ? code : "en";
   if (!language) return;

@@ -1,4 +1,4 @@
-import { translator } from "./translator";
+import { createTranslator } from "./translator";
 
 /** The words around a question that do not come from the protocol, for annotators and researchers alike. */
 export const questions = {
@@ -17,4 +17,4 @@ export const questions = {
   takeOffSource: "Leave out where it was found: {source}",
 } as const;
 
-export const t = translator<typeof questions>(questions);
+export const t = createTranslator<typeof questions>(questions);

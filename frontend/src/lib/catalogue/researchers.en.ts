@@ -1,4 +1,4 @@
-import { translator } from "./translator";
+import { createTranslator } from "./translator";
 
 /** Every word on the researcher's pages that does not come from the study. `n` chooses the plural form. */
 const admin = {
@@ -71,13 +71,13 @@ const admin = {
   "since-people": { one: "{n} new person", other: "{n} new people" },
   "since-agreement": "agreement was {was}, is {now}",
   "progress-model": "Progress by model",
-  "tooth-full": { one: "a tooth is full at {n} annotator", other: "a tooth is full at {n} annotators" },
-  "tooth-each": "Documents, one tooth each",
-  "tooth-several": { one: "Documents, {n} to a tooth", other: "Documents, {n} to a tooth" },
+  "bar-full": { one: "a tooth is full at {n} annotator", other: "a tooth is full at {n} annotators" },
+  "bar-each": "Documents, one tooth each",
+  "bar-several": { one: "Documents, {n} to a tooth", other: "Documents, {n} to a tooth" },
   done: "Done",
   "marks-100": "Marks per 100 words",
   "no-model": "All texts",
-  "teeth-say": "{done} of {of} annotations",
+  "progress-bars-say": "{done} of {of} annotations",
   "agreement-label": "Agreement by label",
   "stop-when": "Stop when it is enough",
   "stop-when-says": "Intervals that may be watched: stop as soon as one is narrow enough",
@@ -499,5 +499,5 @@ const admin = {
 } as const;
 
 export type AdminKey = keyof typeof admin;
-export const t = translator<typeof admin>(admin);
+export const t = createTranslator<typeof admin>(admin);
 export default admin;

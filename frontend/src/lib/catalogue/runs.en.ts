@@ -1,4 +1,4 @@
-import { translator } from "./translator";
+import { createTranslator } from "./translator";
 
 /** Every word on the pages about language models that does not come from the study. `n` chooses the plural form. */
 const runs = {
@@ -8,7 +8,7 @@ const runs = {
   none: "No language model has read these texts yet.",
   "none-way": "Start a run beside this, or with finecomb annotate on the command line.",
   run: "Run",
-  teeth: "Texts, one tooth each",
+  bars: "Texts, one tooth each",
   "came-back": "What came back",
   quotes: "Quotes",
   "cost-budget": "Cost, budget",
@@ -133,6 +133,6 @@ const runs = {
   added: "{name} can be asked now.",
 } as const;
 
-export const t = translator<typeof runs>(runs);
+export const t = createTranslator<typeof runs>(runs);
 export type RunKey = keyof typeof runs;
 export default runs;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { question } from "../../annotators/work/fixtures";
-import { chosen, isPlaced, keyed, OPTION_KEYS, placed } from "./options";
-import { choicesOf } from "./scales";
+import { answerAfterChoice, isNamedByPosition, keyboardQuestion, OPTION_KEYS, renameByPosition } from "./options";
+import { questionChoices } from "./scales";
 
 describe("keys of options", () => {
   const option = (value: string | number) => ({ value, title: "", gloss: "", group: "", aliases: [] });
@@ -17,33 +17,33 @@ describe("keys of options", () => {
     [[question("first", { scale: "yes-no" }), rating], { first: true }, undefined, "first", "rating"],
     [[free], {}, "why", undefined, undefined],
   ])("%#", (questions, answers, focused, last, name) => {
-    expect(keyed(questions, answers as never, focused, last)?.name).toBe(name);
+    expect(keyboardQuestion(questions, answers as never, focused, last)?.name).toBe(name);
   });
   test("one of several is taken and taken back", () => {
-    expect(chosen(codes, undefined, codes.options[0]!)).toEqual(["a"]);
-    expect(chosen(codes, ["a", "b"], codes.options[0]!)).toEqual(["b"]);
-    expect(chosen(codes, ["a"], codes.options[0]!)).toBeUndefined();
-    expect(chosen(rating, 1, rating.options[1]!)).toBe(2);
+    expect(answerAfterChoice(codes, undefined, codes.options[0]!)).toEqual(["a"]);
+    expect(answerAfterChoice(codes, ["a", "b"], codes.options[0]!)).toEqual(["b"]);
+    expect(answerAfterChoice(codes, ["a"], codes.options[0]!)).toBeUndefined();
+    expect(answerAfterChoice(rating, 1, rating.options[1]!)).toBe(2);
   });
   test("yes and no can be chosen by key, and eleven codes have eleven keys", () => {
-    expect(choicesOf(question("q", { scale: "yes-no" })).map(({ value }) => value)).toEqual([true, false]);
+    expect(questionChoices(question("q", { scale: "yes-no" })).map(({ value }) => value)).toEqual([true, false]);
     expect(new Set(OPTION_KEYS.slice(0, 11)).size).toBe(11);
   });
   test("the texts of a pair are called by their places, in options and in conditions", () => {
     const titled = ["a", "b", "neither"].map((value) => ({ ...option(value), title: value.toUpperCase() }));
-    const prefer = placed(question("prefer", { scale: "nominal", options: titled }));
+    const prefer = renameByPosition(question("prefer", { scale: "nominal", options: titled }));
     expect(prefer.options.map(({ title, value }) => [title, value])).toEqual([
       ["A", "first"],
       ["B", "second"],
       ["NEITHER", "neither"],
     ]);
-    const asked = placed(question("why", { when: { question: "prefer", among: ["a", "b", "neither"] } }));
+    const asked = renameByPosition(question("why", { when: { question: "prefer", among: ["a", "b", "neither"] } }));
     expect(asked.when?.among).toEqual(["first", "second", "neither"]);
     expect(
       [
         { first: "x", second: "y" },
         { a: "x", b: "y" },
-      ].map(isPlaced),
+      ].map(isNamedByPosition),
     ).toEqual([true, false]);
   });
 });

@@ -1,22 +1,22 @@
 import type { Answer, Answers, Question } from "../api-types";
 import { t } from "../catalogue/questions.en";
-import { isGiven } from "./questions";
-import { hasChoices, hasOneChoice, scaleOf, type Choice } from "./scales";
+import { isAnswered } from "./questions";
+import { hasChoices, isSingleChoice, questionScale, type Choice } from "./scales";
 
 /** Keys of options, in order: digits first, then letters. */
 export const OPTION_KEYS: readonly string[] = [..."1234567890abcdefghijklmnopqrstuvwxyz"];
 
-const PLACES: Readonly<Record<string, string>> = { a: "first", b: "second" };
+const PAIR_POSITIONS: Readonly<Record<string, string>> = { a: "first", b: "second" };
 
 /** The texts of a pair under the names that the server gives them: by their place on the screen. */
-export const isPlaced = (context: Readonly<Record<string, unknown>>): boolean =>
+export const isNamedByPosition = (context: Readonly<Record<string, unknown>>): boolean =>
   "first" in context && "second" in context;
 
 /** The question about a pair whose texts are called by their places; its letters go from left to right. */
-export function placed(question: Question): Question {
-  const place = <V>(value: V): V => (typeof value === "string" ? ((PLACES[value] ?? value) as V) : value);
-  const options = question.options.map((option) => ({ ...option, value: place(option.value) }));
-  const when = question.when ? { ...question.when, among: question.when.among.map(place) } : null;
+export function renameByPosition(question: Question): Question {
+  const renameValue = <V>(value: V): V => (typeof value === "string" ? ((PAIR_POSITIONS[value] ?? value) as V) : value);
+  const options = question.options.map((option) => ({ ...option, value: renameValue(option.value) }));
+  const when = question.when ? { ...question.when, among: question.when.among.map(renameValue) } : null;
   return { ...question, options, when };
 }
 
@@ -24,23 +24,28 @@ export function placed(question: Question): Question {
  * The question that keys answer at the moment: the one with the focus, else the first that waits for one choice, else
  * the one that was answered last. Where nothing asks for one choice, the first that asks for several.
  */
-export function keyed(
+export function keyboardQuestion(
   questions: readonly Question[],
   answers: Answers,
   focused: string | undefined,
   last: string | undefined,
 ): Question | undefined {
-  const named = (name: string | undefined) => questions.find((each) => each.name === name && hasChoices(each));
-  const single = questions.filter(hasOneChoice);
-  const waiting = single.find((each) => !isGiven(answers[each.name]));
+  const findChoiceQuestion = (name: string | undefined) =>
+    questions.find((each) => each.name === name && hasChoices(each));
+  const single = questions.filter(isSingleChoice);
+  const waiting = single.find((each) => !isAnswered(answers[each.name]));
   return (
-    named(focused) ?? waiting ?? single.find((each) => each.name === last) ?? single[0] ?? questions.find(hasChoices)
+    findChoiceQuestion(focused) ??
+    waiting ??
+    single.find((each) => each.name === last) ??
+    single[0] ??
+    questions.find(hasChoices)
   );
 }
 
 /** The answer after an option was chosen, or chosen once more among several. */
-export function chosen(question: Question, value: Answer | undefined, option: Choice): Answer | undefined {
-  if (!scaleOf(question).many) return option.value;
+export function answerAfterChoice(question: Question, value: Answer | undefined, option: Choice): Answer | undefined {
+  if (!questionScale(question).allowsSeveral) return option.value;
   const before = Array.isArray(value) ? value : [];
   const name = String(option.value);
   const after = before.includes(name) ? before.filter((each) => each !== name) : [...before, name];
@@ -48,9 +53,9 @@ export function chosen(question: Question, value: Answer | undefined, option: Ch
 }
 
 /** An answer as people read it; empty where there is none. */
-export function answerWords(question: Pick<Question, "options">, answer: Answer | undefined): string {
-  if (answer === undefined || !isGiven(answer)) return "";
-  if (Array.isArray(answer)) return answer.map((each) => answerWords(question, each)).join(", ");
+export function answerText(question: Pick<Question, "options">, answer: Answer | undefined): string {
+  if (answer === undefined || !isAnswered(answer)) return "";
+  if (Array.isArray(answer)) return answer.map((each) => answerText(question, each)).join(", ");
   const option = question.options.find(({ value }) => value === answer);
   if (option) return option.title || String(option.value);
   return typeof answer === "boolean" ? t(answer ? "yes" : "no") : String(answer);

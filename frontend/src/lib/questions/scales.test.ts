@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { question } from "../../annotators/work/fixtures";
-import { choicesOf, hasOneChoice, numberIn, rangeInWords, scaleOf } from "./scales";
+import { questionChoices, isSingleChoice, parseNumber, rangeText, questionScale } from "./scales";
 
 const options = ["a", "b"].map((value) => ({ value, title: "", gloss: "", group: "", aliases: [] }));
 
@@ -14,8 +14,8 @@ test.each([
   ["rewrite", "text", false],
 ] as const)("%s is answered with %s", (scale, field, one) => {
   const asked = question("q", { scale, options: field === "options" && scale !== "yes-no" ? options : [] });
-  expect([scaleOf(asked).field, hasOneChoice(asked)]).toEqual([field, one]);
-  expect(choicesOf(asked).length).toBe(field === "options" ? 2 : 0);
+  expect([questionScale(asked).field, isSingleChoice(asked)]).toEqual([field, one]);
+  expect(questionChoices(asked).length).toBe(field === "options" ? 2 : 0);
 });
 
 test.each([
@@ -27,11 +27,11 @@ test.each([
   ["many", undefined],
   ["1e999", undefined],
 ])("%j on a scale from 1 to 5 is %j", (text, number) => {
-  expect(numberIn({ low: 1, high: 5 }, text)).toBe(number);
+  expect(parseNumber({ low: 1, high: 5 }, text)).toBe(number);
 });
 
 test("a range is told in words", () => {
-  expect(rangeInWords({ low: 1, high: 5 })).toBe("from 1 to 5");
-  expect(rangeInWords({ low: 0, high: null })).toBe("of 0 or more");
-  expect(rangeInWords({ low: null, high: null })).toBe("");
+  expect(rangeText({ low: 1, high: 5 })).toBe("from 1 to 5");
+  expect(rangeText({ low: 0, high: null })).toBe("of 0 or more");
+  expect(rangeText({ low: null, high: null })).toBe("");
 });

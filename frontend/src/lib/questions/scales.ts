@@ -9,33 +9,33 @@ export interface Scale {
   /** What an answer is given with. */
   readonly field: "options" | "number" | "text";
   /** Several options may be chosen. */
-  readonly many: boolean;
+  readonly allowsSeveral: boolean;
   /** The field begins with the text under judgement, and may be emptied. */
-  readonly rewrites: boolean;
+  readonly isRewrite: boolean;
   /** There is room for its options as cards under a text. */
-  readonly cards: boolean;
+  readonly hasCards: boolean;
   /** Lines that a field for a long answer begins with. */
   readonly rows: number;
 }
 
-const OPTIONS: Scale = { field: "options", many: false, rewrites: false, cards: true, rows: 3 };
-const TEXT: Scale = { ...OPTIONS, field: "text" };
+const OPTIONS_SCALE: Scale = { field: "options", allowsSeveral: false, isRewrite: false, hasCards: true, rows: 3 };
+const TEXT_SCALE: Scale = { ...OPTIONS_SCALE, field: "text" };
 
 /** Every scale by its name: whatever depends on a scale asks this table. */
 const SCALES: Readonly<Record<Question["scale"], Scale>> = {
-  nominal: OPTIONS,
-  ordinal: OPTIONS,
-  "yes-no": OPTIONS,
-  several: { ...OPTIONS, many: true, cards: false },
-  number: { ...TEXT, field: "number", cards: false },
-  text: TEXT,
-  rewrite: { ...TEXT, rewrites: true, rows: 8 },
+  nominal: OPTIONS_SCALE,
+  ordinal: OPTIONS_SCALE,
+  "yes-no": OPTIONS_SCALE,
+  several: { ...OPTIONS_SCALE, allowsSeveral: true, hasCards: false },
+  number: { ...TEXT_SCALE, field: "number", hasCards: false },
+  text: TEXT_SCALE,
+  rewrite: { ...TEXT_SCALE, isRewrite: true, rows: 8 },
 };
 
-export const scaleOf = ({ scale }: Pick<Question, "scale">): Scale => SCALES[scale];
+export const questionScale = ({ scale }: Pick<Question, "scale">): Scale => SCALES[scale];
 
 /** What can be chosen; yes and no are options, too. */
-export const choicesOf = ({ scale, options }: Pick<Question, "scale" | "options">): readonly Choice[] =>
+export const questionChoices = ({ scale, options }: Pick<Question, "scale" | "options">): readonly Choice[] =>
   scale === "yes-no"
     ? [
         { value: true, title: t("yes"), gloss: "", group: "" },
@@ -44,15 +44,16 @@ export const choicesOf = ({ scale, options }: Pick<Question, "scale" | "options"
     : options;
 
 /** Whether there is something to choose among. */
-export const hasChoices = (question: Question): boolean => choicesOf(question).length > 0;
+export const hasChoices = (question: Question): boolean => questionChoices(question).length > 0;
 
 /** Whether exactly one option is the answer. */
-export const hasOneChoice = (question: Question): boolean => hasChoices(question) && !scaleOf(question).many;
+export const isSingleChoice = (question: Question): boolean =>
+  hasChoices(question) && !questionScale(question).allowsSeveral;
 
 type Range = Pick<Question, "low" | "high">;
 
 /** The number that was typed: null when the field is empty, undefined when it is no answer to the question. */
-export function numberIn({ low, high }: Range, text: string): number | null | undefined {
+export function parseNumber({ low, high }: Range, text: string): number | null | undefined {
   const typed = text.trim().replace(/^(-?\d*),(\d+)$/, "$1.$2");
   if (typed === "") return null;
   const number = Number(typed);
@@ -61,9 +62,10 @@ export function numberIn({ low, high }: Range, text: string): number | null | un
 }
 
 /** The numbers that answer a question, in words; empty where any number does. */
-export function rangeInWords({ low, high }: Range): string {
-  const [least, most] = [low ?? undefined, high ?? undefined];
-  if (least !== undefined && most !== undefined) return t("fromTo", { low: String(least), high: String(most) });
-  if (least !== undefined) return t("atLeast", { low: String(least) });
-  return most !== undefined ? t("atMost", { high: String(most) }) : "";
+export function rangeText({ low, high }: Range): string {
+  const [minimum, maximum] = [low ?? undefined, high ?? undefined];
+  if (minimum !== undefined && maximum !== undefined)
+    return t("fromTo", { low: String(minimum), high: String(maximum) });
+  if (minimum !== undefined) return t("atLeast", { low: String(minimum) });
+  return maximum !== undefined ? t("atMost", { high: String(maximum) }) : "";
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { direction } from "./direction";
+import { textDirection } from "./direction";
 
 test.each([
   ["The ferry", "ltr"],
@@ -10,5 +10,5 @@ test.each([
   ["…", "ltr"],
   ["", "ltr"],
 ])("%s runs %s", (text, expected) => {
-  expect(direction(text)).toBe(expected);
+  expect(textDirection(text)).toBe(expected);
 });

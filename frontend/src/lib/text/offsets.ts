@@ -1,15 +1,15 @@
 /** Offsets on the wire count code points, as Python does; the page counts UTF-16 units. This is where they meet. */
-export interface Offsets {
+export interface OffsetConverter {
   toCodePoints(utf16: number): number;
   toUtf16(codePoints: number): number;
 }
 
-const SAME: Offsets = { toCodePoints: (utf16) => utf16, toUtf16: (codePoints) => codePoints };
+const IDENTITY: OffsetConverter = { toCodePoints: (utf16) => utf16, toUtf16: (codePoints) => codePoints };
 
 /** Conversion for one text: an index is made once, each call is a binary search. */
-export function offsets(text: string): Offsets {
+export function createOffsetConverter(text: string): OffsetConverter {
   const pairs = surrogatePairs(text); // in UTF-16 units, sorted
-  if (pairs.length === 0) return SAME;
+  if (pairs.length === 0) return IDENTITY;
   return {
     toCodePoints: (utf16) => utf16 - countBelow(pairs, (at) => at < utf16),
     toUtf16: (codePoints) => codePoints + countBelow(pairs, (at, index) => at - index < codePoints),
@@ -18,9 +18,9 @@ export function offsets(text: string): Offsets {
 
 /** Where a character of two units begins. */
 function surrogatePairs(text: string): number[] {
-  const found: number[] = [];
-  for (const match of text.matchAll(/[\ud800-\udbff][\udc00-\udfff]/g)) found.push(match.index);
-  return found;
+  const starts: number[] = [];
+  for (const match of text.matchAll(/[\ud800-\udbff][\udc00-\udfff]/g)) starts.push(match.index);
+  return starts;
 }
 
 /** How many of the sorted `values` satisfy `below`, which holds up to some place and not after it. */

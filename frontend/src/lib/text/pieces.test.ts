@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { layers, layOut, paragraphs, pieces, type Drawing } from "./pieces";
+import { buildLayers, layOutText, splitIntoBlocks, splitIntoPieces, type Drawing } from "./pieces";
 
 const drawing = (id: string, ...ranges: [number, number][]): Drawing => ({
   id,
@@ -20,7 +20,11 @@ const upTo = (most: number) => random.next().value! % (most + 1);
 
 describe("pieces", () => {
   test("cut at every edge and name what covers them", () => {
-    const found = pieces(0, TEXT.length, layers([drawing("a", [11, 28]), drawing("b", [24, 39])], "text"));
+    const found = splitIntoPieces(
+      0,
+      TEXT.length,
+      buildLayers([drawing("a", [11, 28]), drawing("b", [24, 39])], "text"),
+    );
     expect(
       found.map((piece) => [TEXT.slice(piece.start, piece.end), piece.layers.map((each) => each.drawing.id)]),
     ).toEqual([
@@ -33,7 +37,7 @@ describe("pieces", () => {
   });
 
   test("an omission is an empty piece between two others", () => {
-    const found = pieces(0, TEXT.length, layers([drawing("gap", [28, 28])], "text"));
+    const found = splitIntoPieces(0, TEXT.length, buildLayers([drawing("gap", [28, 28])], "text"));
     expect(found.map(({ start, end }) => [start, end])).toEqual([
       [0, 28],
       [28, 28],
@@ -47,7 +51,7 @@ describe("pieces", () => {
         const start = upTo(TEXT.length);
         return drawing(String(index), [start, Math.min(TEXT.length, start + upTo(20))]);
       });
-      const found = pieces(0, TEXT.length, layers(drawings, "text"));
+      const found = splitIntoPieces(0, TEXT.length, buildLayers(drawings, "text"));
       expect(found.map(({ start, end }) => TEXT.slice(start, end)).join("")).toBe(TEXT);
       for (const piece of found.filter(({ start, end }) => start < end)) {
         const covering = drawings.filter(({ spans: [span] }) => span!.start < piece.end && piece.start < span!.end);
@@ -64,12 +68,12 @@ describe("paragraphs", () => {
     ["one\n\ntwo\n", ["one\n", "\n", "two\n"]],
     ["\none", ["\n", "one"]],
   ])("of %j are %j", (text, expected) => {
-    expect(paragraphs(text).map(({ start, end }) => text.slice(start, end))).toEqual(expected);
+    expect(splitIntoBlocks(text).map(({ start, end }) => text.slice(start, end))).toEqual(expected);
   });
 
   test("a very long line is shown in blocks that end with a sentence and lose nothing", () => {
     const text = "A sentence of some words. ".repeat(2000).trim();
-    const found = paragraphs(text);
+    const found = splitIntoBlocks(text);
     expect(found.length).toBeGreaterThan(5);
     expect(found.map(({ start, end }) => text.slice(start, end)).join("")).toBe(text);
     expect(found.slice(0, -1).every(({ end }) => text.slice(0, end).endsWith(". "))).toBe(true);
@@ -77,7 +81,7 @@ describe("paragraphs", () => {
 
   test("a line without spaces is cut between characters, and runs one way throughout", () => {
     const text = "א" + "😀".repeat(5000);
-    const found = paragraphs(text);
+    const found = splitIntoBlocks(text);
     expect(found.every(({ start }) => !/^[\udc00-\udfff]/.test(text.slice(start)))).toBe(true);
     expect(new Set(found.map((each) => each.direction))).toEqual(new Set(["rtl"]));
   });
@@ -87,23 +91,23 @@ describe("layOut", () => {
   const text = "first line\nsecond line\nthird line";
 
   test("gives the same object for a paragraph in which nothing changed", () => {
-    const before = layOut(text, [drawing("a", [0, 5])], "text", 0, text.length);
-    const after = layOut(text, [drawing("a", [0, 5]), drawing("b", [11, 17])], "text", 0, text.length, before);
+    const before = layOutText(text, [drawing("a", [0, 5])], "text", 0, text.length);
+    const after = layOutText(text, [drawing("a", [0, 5]), drawing("b", [11, 17])], "text", 0, text.length, before);
     expect(after.map((paragraph, index) => paragraph === before[index])).toEqual([true, false, true]);
   });
 
-  test("a mark over several paragraphs is in each of them, and keeps its lane", () => {
-    const found = layOut(text, [drawing("long", [6, 30]), drawing("short", [11, 17])], "text", 0, text.length);
-    const lanesOf = (id: string) =>
+  test("a mark over several paragraphs is in each of them, and keeps its level", () => {
+    const found = layOutText(text, [drawing("long", [6, 30]), drawing("short", [11, 17])], "text", 0, text.length);
+    const levelsOf = (id: string) =>
       found.flatMap(({ pieces }) =>
-        pieces.flatMap(({ layers }) => layers.filter((each) => each.drawing.id === id).map((each) => each.lane)),
+        pieces.flatMap(({ layers }) => layers.filter((each) => each.drawing.id === id).map((each) => each.level)),
       );
-    expect(new Set(lanesOf("long"))).toEqual(new Set([0]));
-    expect(new Set(lanesOf("short"))).toEqual(new Set([1]));
+    expect(new Set(levelsOf("long"))).toEqual(new Set([0]));
+    expect(new Set(levelsOf("short"))).toEqual(new Set([1]));
   });
 
   test("shows a stretch of the text only", () => {
-    const found = layOut(text, [], "text", 11, 22);
+    const found = layOutText(text, [], "text", 11, 22);
     expect(found.map(({ start, end }) => text.slice(start, end))).toEqual(["second line"]);
   });
 });

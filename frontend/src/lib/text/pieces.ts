@@ -1,5 +1,5 @@
-import { direction } from "./direction";
-import { lanes } from "./lanes";
+import { textDirection } from "./direction";
+import { assignLevels } from "./underline-levels";
 
 /** A half-open interval of UTF-16 units of one part: `text`, or the name of a context. */
 export interface Span {
@@ -18,19 +18,19 @@ export interface Drawing {
   readonly tone: "rest" | "chosen" | "faint";
 }
 
-/** One span of a drawing, with the lane it keeps along its whole length. */
+/** One span of a drawing, with the level it keeps along its whole length. */
 export interface Layer {
   readonly drawing: Drawing;
   readonly start: number;
   readonly end: number;
-  readonly lane: number;
+  readonly level: number;
 }
 
 /** A stretch of text between two neighbouring edges, or a place where words are missing (start == end). */
 export interface Piece {
   readonly start: number;
   readonly end: number;
-  /** What covers it, inner lane first. */
+  /** What covers it, inner level first. */
   readonly layers: readonly Layer[];
   /** What begins and ends at its edges. */
   readonly begins: readonly Layer[];
@@ -49,63 +49,66 @@ export interface Paragraph extends Block {
 }
 
 /** Longer lines are shown in several blocks, so that a change in one leaves the others as they are. */
-const LONGEST = 2000;
+const MAX_BLOCK_LENGTH = 2000;
 const SENTENCE_END = /[.!?…。！？]["'”’»)\]]*\s+/g;
 
 /** Where the blocks of `text` between `from` and `to` lie. */
-export function paragraphs(text: string, from = 0, to = text.length): Block[] {
-  const found: Block[] = [];
+export function splitIntoBlocks(text: string, from = 0, to = text.length): Block[] {
+  const blocks: Block[] = [];
   for (let start = from; start < to;) {
     const newline = text.indexOf("\n", start);
     const end = newline < 0 || newline >= to ? to : newline + 1;
-    found.push(...stretches(text, start, end));
+    blocks.push(...splitLine(text, start, end));
     start = end;
   }
-  return found.length > 0 ? found : [{ start: from, end: from, direction: "ltr" }];
+  return blocks.length > 0 ? blocks : [{ start: from, end: from, direction: "ltr" }];
 }
 
 /** A line in blocks: one, or several that end with a sentence, else with a word. */
-function stretches(text: string, start: number, end: number): Block[] {
-  const way = direction(text.slice(start, Math.min(end, start + LONGEST)));
+function splitLine(text: string, start: number, end: number): Block[] {
+  const lineDirection = textDirection(text.slice(start, Math.min(end, start + MAX_BLOCK_LENGTH)));
   const blocks: Block[] = [];
   for (let at = start; at < end;) {
-    const next = end - at <= LONGEST ? end : cut(text, at);
-    blocks.push({ start: at, end: next, direction: way });
+    const next = end - at <= MAX_BLOCK_LENGTH ? end : blockEnd(text, at);
+    blocks.push({ start: at, end: next, direction: lineDirection });
     at = next;
   }
   return blocks;
 }
 
-function cut(text: string, start: number): number {
-  const window = text.slice(start, start + LONGEST);
+function blockEnd(text: string, start: number): number {
+  const window = text.slice(start, start + MAX_BLOCK_LENGTH);
   const sentence = [...window.matchAll(SENTENCE_END)].at(-1);
   if (sentence) return start + sentence.index + sentence[0].length;
   const space = window.search(/\s\S*$/);
   if (space > 0) return start + space + 1;
-  return start + LONGEST - (/[\ud800-\udbff]$/.test(window) ? 1 : 0);
+  return start + MAX_BLOCK_LENGTH - (/[\ud800-\udbff]$/.test(window) ? 1 : 0);
 }
 
-/** The spans of all drawings on one part. A drawing keeps one lane; antecedents are outlined and take none. */
-export function layers(drawings: readonly Drawing[], part: string): Layer[] {
-  const here = drawings
+/** The spans of all drawings on one part. A drawing keeps one level; antecedents are outlined and take none. */
+export function buildLayers(drawings: readonly Drawing[], part: string): Layer[] {
+  const onPart = drawings
     .map((drawing) => ({ drawing, spans: drawing.spans.filter((span) => span.part === part) }))
     .filter(({ spans }) => spans.length > 0);
-  const underlined = here.filter(({ drawing }) => drawing.kind === "mark");
-  const lane = new Map(
-    lanes(underlined.map(({ spans }) => extent(spans))).map((lane, index) => [underlined[index]!.drawing, lane]),
+  const underlined = onPart.filter(({ drawing }) => drawing.kind === "mark");
+  const levels = new Map(
+    assignLevels(underlined.map(({ spans }) => outerBounds(spans))).map((level, index) => [
+      underlined[index]!.drawing,
+      level,
+    ]),
   );
-  return here.flatMap(({ drawing, spans }) =>
-    spans.map(({ start, end }) => ({ drawing, start, end, lane: lane.get(drawing) ?? 0 })),
+  return onPart.flatMap(({ drawing, spans }) =>
+    spans.map(({ start, end }) => ({ drawing, start, end, level: levels.get(drawing) ?? 0 })),
   );
 }
 
-const extent = (spans: readonly Span[]): [number, number] => [
+const outerBounds = (spans: readonly Span[]): [number, number] => [
   Math.min(...spans.map((span) => span.start)),
   Math.max(...spans.map((span) => span.end)),
 ];
 
 /** Cut `[start, end)` at every edge of `layers`; the pieces in order cover it exactly, an omission being empty. */
-export function pieces(start: number, end: number, layers: readonly Layer[]): Piece[] {
+export function splitIntoPieces(start: number, end: number, layers: readonly Layer[]): Piece[] {
   const edges = new Set([start, end]);
   for (const layer of layers) {
     if (layer.start >= start && layer.start <= end) edges.add(layer.start);
@@ -127,7 +130,7 @@ export function pieces(start: number, end: number, layers: readonly Layer[]): Pi
     if (gap) result.push({ start: edge, end: edge, layers: gap, begins: gap, ends: [] });
     const next = sorted[index + 1];
     if (next === undefined) return;
-    const own = covering[index]!.sort((a, b) => a.lane - b.lane || a.start - b.start);
+    const own = covering[index]!.sort((a, b) => a.level - b.level || a.start - b.start);
     result.push({
       start: edge,
       end: next,
@@ -140,7 +143,7 @@ export function pieces(start: number, end: number, layers: readonly Layer[]): Pi
 }
 
 /** The text between `from` and `to` in paragraphs. What did not change since `before` is the same object again. */
-export function layOut(
+export function layOutText(
   text: string,
   drawings: readonly Drawing[],
   part: string,
@@ -148,46 +151,47 @@ export function layOut(
   to: number,
   before: readonly Paragraph[] = [],
 ): Paragraph[] {
-  const places = paragraphs(text, from, to);
-  const own = distribute(layers(drawings, part), places);
-  return places.map((place, index) => {
-    const layers = own[index]!;
+  const blocks = splitIntoBlocks(text, from, to);
+  const layersByBlock = layersOfBlocks(buildLayers(drawings, part), blocks);
+  return blocks.map((block, index) => {
+    const layers = layersByBlock[index]!;
     const old = before[index];
-    if (old?.start === place.start && old.end === place.end && sameLayers(LAYERS.get(old), layers)) return old;
-    const paragraph = { ...place, pieces: pieces(place.start, place.end, layers) };
-    LAYERS.set(paragraph, layers);
+    if (old?.start === block.start && old.end === block.end && hasSameLayers(LAYERS_BY_PARAGRAPH.get(old), layers))
+      return old;
+    const paragraph = { ...block, pieces: splitIntoPieces(block.start, block.end, layers) };
+    LAYERS_BY_PARAGRAPH.set(paragraph, layers);
     return paragraph;
   });
 }
 
-const LAYERS = new WeakMap<Paragraph, readonly Layer[]>();
+const LAYERS_BY_PARAGRAPH = new WeakMap<Paragraph, readonly Layer[]>();
 
 /** Layers by the paragraphs they touch. An omission at a border belongs to the paragraph that begins there. */
-function distribute(layers: readonly Layer[], places: readonly { start: number; end: number }[]): Layer[][] {
-  const result: Layer[][] = places.map(() => []);
+function layersOfBlocks(layers: readonly Layer[], blocks: readonly { start: number; end: number }[]): Layer[][] {
+  const result: Layer[][] = blocks.map(() => []);
   for (const layer of layers) {
-    let at = lastStartingBefore(places, layer.start);
+    let at = lastStartingBefore(blocks, layer.start);
     if (layer.start === layer.end) {
-      if (layer.start <= places[at]!.end && layer.start >= places[0]!.start) result[at]!.push(layer);
+      if (layer.start <= blocks[at]!.end && layer.start >= blocks[0]!.start) result[at]!.push(layer);
       continue;
     }
-    for (; at < places.length && places[at]!.start < layer.end; at++)
-      if (places[at]!.end > layer.start) result[at]!.push(layer);
+    for (; at < blocks.length && blocks[at]!.start < layer.end; at++)
+      if (blocks[at]!.end > layer.start) result[at]!.push(layer);
   }
   return result;
 }
 
-function lastStartingBefore(places: readonly { start: number }[], position: number): number {
-  let [low, high] = [0, places.length - 1];
+function lastStartingBefore(blocks: readonly { start: number }[], position: number): number {
+  let [low, high] = [0, blocks.length - 1];
   while (low < high) {
     const middle = (low + high + 1) >> 1;
-    if (places[middle]!.start <= position) low = middle;
+    if (blocks[middle]!.start <= position) low = middle;
     else high = middle - 1;
   }
   return low;
 }
 
-const sameLayers = (old: readonly Layer[] | undefined, now: readonly Layer[]): boolean =>
+const hasSameLayers = (old: readonly Layer[] | undefined, now: readonly Layer[]): boolean =>
   old !== undefined &&
   old.length === now.length &&
   old.every((layer, index) => {
@@ -195,10 +199,10 @@ const sameLayers = (old: readonly Layer[] | undefined, now: readonly Layer[]): b
     return (
       layer.start === other.start &&
       layer.end === other.end &&
-      layer.lane === other.lane &&
-      alike(layer.drawing, other.drawing)
+      layer.level === other.level &&
+      isSameDrawing(layer.drawing, other.drawing)
     );
   });
 
-const alike = (a: Drawing, b: Drawing): boolean =>
+const isSameDrawing = (a: Drawing, b: Drawing): boolean =>
   a === b || (a.id === b.id && a.slot === b.slot && a.flag === b.flag && a.kind === b.kind && a.tone === b.tone);

@@ -2,11 +2,11 @@ import { describe, expect, test } from "vitest";
 import {
   axisEnd,
   estimateCommand,
-  inOrder,
-  listed,
+  sortByLabel,
+  joinNames,
   ratioEnd,
-  ratioPlace,
-  ticks,
+  ratioPosition,
+  axisTicks,
   verdictCounts,
   type Calibration,
   type Estimate,
@@ -28,13 +28,13 @@ describe("axes", () => {
   ])("ends on a round number that every interval fits into", (estimates, end) =>
     expect(axisEnd(estimates)).toBeCloseTo(end),
   );
-  test("ticks are round", () => expect(ticks(0.6)).toEqual([0, 0.2, 0.4, 0.6]));
+  test("ticks are round", () => expect(axisTicks(0.6)).toEqual([0, 0.2, 0.4, 0.6]));
   test("ratios are logarithmic and stay on their axis", () => {
-    expect(ratioPlace(1 / 8)).toBe(0);
-    expect(ratioPlace(2)).toBe(1);
-    expect(ratioPlace(1)).toBeCloseTo(0.75);
-    expect(ratioPlace(0)).toBe(0);
-    expect(ratioPlace(100)).toBe(1);
+    expect(ratioPosition(1 / 8)).toBe(0);
+    expect(ratioPosition(2)).toBe(1);
+    expect(ratioPosition(1)).toBeCloseTo(0.75);
+    expect(ratioPosition(0)).toBe(0);
+    expect(ratioPosition(100)).toBe(1);
   });
   test("the axis of ratios grows to the next power of two", () => {
     expect(ratioEnd([number(1, 0.5, 1.9)])).toBe(2);
@@ -45,7 +45,7 @@ describe("axes", () => {
 
 test("labels stand in the order of the protocol, all together last", () => {
   const rows = ["any", "b", "strange", "a"].map((label) => ({ label }));
-  expect(inOrder(rows, ["a", "b"]).map(({ label }) => label)).toEqual(["a", "b", "strange", "any"]);
+  expect(sortByLabel(rows, ["a", "b"]).map(({ label }) => label)).toEqual(["a", "b", "strange", "any"]);
 });
 
 test("labels are counted by what can be said of them", () => {
@@ -68,7 +68,7 @@ describe("using a judge", () => {
     );
   });
   test("labels as a list in a sentence", () => {
-    expect(listed(["OP", "RD", "SC"], "and")).toBe("OP, RD and SC");
-    expect([listed(["OP"], "and"), listed([], "and")]).toEqual(["OP", ""]);
+    expect(joinNames(["OP", "RD", "SC"], "and")).toBe("OP, RD and SC");
+    expect([joinNames(["OP"], "and"), joinNames([], "and")]).toEqual(["OP", ""]);
   });
 });

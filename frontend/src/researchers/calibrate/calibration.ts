@@ -8,7 +8,7 @@ export type Comparison = Calibration["agreement"][number];
 export function agreementRows(record: Calibration, labels: readonly string[]): Comparison[] {
   const level = record.agreement[0]?.level;
   const rows = record.agreement.filter((row) => row.level === level && row.measure === "alpha");
-  return inOrder(rows, labels);
+  return sortByLabel(rows, labels);
 }
 
 /** For how many labels the judge agrees no less than people, less than people, and for how many that cannot be told. */
@@ -20,10 +20,10 @@ export function verdictCounts(record: Calibration): { labels: number; same: numb
 }
 
 /** Rows with a label in the order of the protocol; what is no label of it comes after, `any` last. */
-export function inOrder<T extends { label: string }>(rows: readonly T[], labels: readonly string[]): T[] {
-  const place = ({ label }: T) =>
+export function sortByLabel<T extends { label: string }>(rows: readonly T[], labels: readonly string[]): T[] {
+  const rank = ({ label }: T) =>
     label === "any" ? labels.length + 1 : (labels.indexOf(label) + labels.length + 1) % (labels.length + 1);
-  return [...rows].sort((a, b) => place(a) - place(b));
+  return [...rows].sort((a, b) => rank(a) - rank(b));
 }
 
 /** The end of a shared axis that starts at 0: 1, or the next round number when every interval ends below 0.7. */
@@ -33,17 +33,17 @@ export function axisEnd(estimates: readonly Estimate[]): number {
 }
 
 /** Ticks on round numbers from 0 to `end`. */
-export const ticks = (end: number): number[] =>
+export const axisTicks = (end: number): number[] =>
   Array.from({ length: Math.round(end / 0.2) + 1 }, (_, index) => (2 * index) / 10);
 
 /** Where a ratio stands on a logarithmic axis from ⅛ to the next power of two beyond 2, as a share of its width. */
-export function ratioPlace(ratio: number, high = 2): number {
+export function ratioPosition(ratio: number, high = 2): number {
   const [low, top] = [Math.log2(1 / 8), Math.log2(high)];
   return Math.min(1, Math.max(0, (Math.log2(Math.max(ratio, 1e-9)) - low) / (top - low)));
 }
 
 /** `⅛ ¼ ½ 1 2 4`: the ticks of that axis. */
-export const RATIOS: readonly (readonly [number, string])[] = [
+export const RATIO_TICKS: readonly (readonly [number, string])[] = [
   [1 / 8, "⅛"],
   [1 / 4, "¼"],
   [1 / 2, "½"],
@@ -64,11 +64,13 @@ export const isStale = (page: CalibrationPage): boolean => page.stale.some(({ st
 
 /** The command that gives numbers from people and a judge together, for some labels or for all. */
 export const estimateCommand = (judge: string, labels: readonly string[]): string =>
-  ["finecomb estimate STUDY --judge", quoted(judge), ...labels.map((label) => `--label ${quoted(label)}`)].join(" ");
+  ["finecomb estimate STUDY --judge", shellQuote(judge), ...labels.map((label) => `--label ${shellQuote(label)}`)].join(
+    " ",
+  );
 
-const quoted = (word: string): string =>
+const shellQuote = (word: string): string =>
   /^[\w./@:-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
 
 /** `OP`, `OP and RD`, `OP, RD and SC`. */
-export const listed = (names: readonly string[], and: string): string =>
+export const joinNames = (names: readonly string[], and: string): string =>
   names.length < 2 ? (names[0] ?? "") : `${names.slice(0, -1).join(", ")} ${and} ${names.at(-1)}`;

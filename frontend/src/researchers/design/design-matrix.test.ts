@@ -1,17 +1,17 @@
 import { describe, expect, test } from "vitest";
 import type { DesignCellRow, Recruit } from "../api-types";
 import {
-  arrivals,
-  budgetBar,
-  exclusions,
-  filled,
-  filledOn,
-  matrix,
-  needed,
-  payDots,
-  plural,
-  projection,
-  teeth,
+  arrivalsByDay,
+  buildBudgetBar,
+  exclusionsByReason,
+  countFilled,
+  completionDays,
+  buildMatrix,
+  neededPeople,
+  buildPayDots,
+  pluralize,
+  projectFilling,
+  cellBars,
 } from "./design-matrix";
 
 const cell = (
@@ -49,32 +49,35 @@ const person = (change: Partial<Recruit>): Recruit =>
 describe("a design as a matrix", () => {
   test("conditions are blocks, models columns, the rest rows; a hole stays a hole", () => {
     const cells = [cell("none", "news", "gpt2"), cell("none", "news", "gpt3"), cell("examples", "news", "gpt3")];
-    const { columns, blocks } = matrix(cells);
+    const { columns, blocks } = buildMatrix(cells);
     expect(columns).toEqual(["gpt2", "gpt3"]);
     expect(blocks.map(({ title, rows }) => [title, rows.map((row) => row.title)])).toEqual([
       ["none", ["news"]],
       ["examples", ["news"]],
     ]);
     expect(blocks[1]!.rows[0]!.cells[0]).toBeUndefined();
-    expect(filled(blocks.flatMap(({ rows }) => rows.flatMap((row) => row.cells)))).toEqual({ accepted: 6, people: 24 });
+    expect(countFilled(blocks.flatMap(({ rows }) => rows.flatMap((row) => row.cells)))).toEqual({
+      accepted: 6,
+      people: 24,
+    });
   });
   test("one factor alone has columns only", () => {
     const one = { ...cell("none", "", ""), factors: { condition: "none" } };
-    expect(matrix([one])).toMatchObject({ columns: ["none"], blocks: [{ title: "", rows: [{ title: "" }] }] });
+    expect(buildMatrix([one])).toMatchObject({ columns: ["none"], blocks: [{ title: "", rows: [{ title: "" }] }] });
   });
-  test("teeth: each a person, or several; full only when full", () => {
+  test("bars: each a person, or several; full only when full", () => {
     expect(
-      teeth(cell("", "", ""))
-        .map((tooth) => tooth[0])
+      cellBars(cell("", "", ""))
+        .map((bar) => bar[0])
         .join(""),
     ).toBe("aawnnnnn");
-    const large = teeth(cell("", "", "", { people: 130, accepted: 129, working: 0 }));
-    expect([large.length, large.filter((tooth) => tooth === "accepted").length]).toEqual([13, 12]);
-    expect(teeth(cell("", "", "", { people: 130, accepted: 0, working: 1 }))[0]).toBe("working");
-    expect(needed(cell("", "", "", { accepted: 9 }))).toBe(0);
+    const large = cellBars(cell("", "", "", { people: 130, accepted: 129, working: 0 }));
+    expect([large.length, large.filter((bar) => bar === "accepted").length]).toEqual([13, 12]);
+    expect(cellBars(cell("", "", "", { people: 130, accepted: 0, working: 1 }))[0]).toBe("working");
+    expect(neededPeople(cell("", "", "", { accepted: 9 }))).toBe(0);
   });
   test("places that stay closed are not needed", () => {
-    expect(needed(cell("", "", "", { accepted: 5, excluded: 2, closed: 2 }))).toBe(1);
+    expect(neededPeople(cell("", "", "", { accepted: 5, excluded: 2, closed: 2 }))).toBe(1);
   });
 });
 
@@ -82,21 +85,21 @@ describe("what is to come", () => {
   const now = "2026-11-10T12:00:00Z";
   const came = (day: number) => person({ came: `2026-11-${String(day).padStart(2, "0")}T09:00:00Z` });
   test("days without arrivals are days, too", () => {
-    expect(arrivals([came(8), came(10), came(10)], now).map((day) => day.count)).toEqual([1, 0, 2]);
+    expect(arrivalsByDay([came(8), came(10), came(10)], now).map((day) => day.count)).toEqual([1, 0, 2]);
   });
   test("the pace of the last week, with those who are lost", () => {
     const people = Array.from({ length: 14 }, (_, at) => came(4 + (at % 7)));
     const cells = [cell("a", "b", "c", { people: 20, accepted: 7, working: 0 })];
-    const plan = projection(cells, people, now, 28)!;
-    expect([plan.lost, plan.arrivals, plan.perDay]).toEqual([0.5, 26, 2]);
-    expect((plan.done - Date.parse("2026-11-10")) / 86_400_000).toBe(13);
-    expect([plan.cost, plan.most]).toEqual([28 + 26, 28 + 52]);
-    expect(plan.soonest).toBeLessThan(plan.done);
-    expect(plan.latest).toBeGreaterThan(plan.done);
+    const plan = projectFilling(cells, people, now, 28)!;
+    expect([plan.lossRate, plan.arrivals, plan.perDay]).toEqual([0.5, 26, 2]);
+    expect((plan.doneDay - Date.parse("2026-11-10")) / 86_400_000).toBe(13);
+    expect([plan.expectedCost, plan.maxCost]).toEqual([28 + 26, 28 + 52]);
+    expect(plan.earliestDay).toBeLessThan(plan.doneDay);
+    expect(plan.latestDay).toBeGreaterThan(plan.doneDay);
   });
   test("nothing is foretold before anybody was accepted, nor after all were", () => {
-    expect(projection([cell("a", "b", "c", { accepted: 0 })], [came(9)], now, 0)).toBeUndefined();
-    expect(projection([cell("a", "b", "c", { accepted: 8 })], [came(9)], now, 0)).toBeUndefined();
+    expect(projectFilling([cell("a", "b", "c", { accepted: 0 })], [came(9)], now, 0)).toBeUndefined();
+    expect(projectFilling([cell("a", "b", "c", { accepted: 8 })], [came(9)], now, 0)).toBeUndefined();
   });
   test("the emptiest cell is filled first, so cells end close to each other", () => {
     const [empty, half, done] = [
@@ -104,17 +107,17 @@ describe("what is to come", () => {
       cell("", "", "", { cell: "half", people: 4, accepted: 2 }),
       cell("", "", "", { cell: "done", people: 4, accepted: 4 }),
     ];
-    const days = filledOn([empty, half, done], 2, now);
+    const days = completionDays([empty, half, done], 2, now);
     const after = (name: string) => (days.get(name)! - Date.parse("2026-11-10")) / 86_400_000;
     expect([...days.keys()].sort()).toEqual(["empty", "half"]);
     expect([after("empty"), after("half")].sort()).toEqual([3, 3]);
     expect(after("half")).toBeGreaterThan(1); // two people of four still lack, but those of the empty cell come first
   });
   test("the budget's bar is as long as the largest of what it shows", () => {
-    const plan = { cost: 60, most: 80 } as ReturnType<typeof projection>;
-    expect(budgetBar(100, 40, plan)).toEqual({ spent: 0.4, expected: 0.6, most: 0.8, budget: 1 });
-    expect(budgetBar(50, 40, plan)).toMatchObject({ spent: 0.5, budget: 0.625, most: 1 });
-    expect(budgetBar(50, 100, undefined)).toMatchObject({ spent: 1, budget: 0.5, expected: undefined });
+    const plan = { expectedCost: 60, maxCost: 80 } as ReturnType<typeof projectFilling>;
+    expect(buildBudgetBar(100, 40, plan)).toEqual({ spent: 0.4, expected: 0.6, most: 0.8, budget: 1 });
+    expect(buildBudgetBar(50, 40, plan)).toMatchObject({ spent: 0.5, budget: 0.625, most: 1 });
+    expect(buildBudgetBar(50, 100, undefined)).toMatchObject({ spent: 1, budget: 0.5, expected: undefined });
   });
   test("who is out, by reason", () => {
     const people = [
@@ -122,7 +125,7 @@ describe("what is to come", () => {
       person({ stage: "screened-out" }),
       person({ stage: "screened-out" }),
     ];
-    expect(exclusions(people, "Not qualified").map(([why, who]) => [why, who.length])).toEqual([
+    expect(exclusionsByReason(people, "Not qualified").map(([why, who]) => [why, who.length])).toEqual([
       ["Not qualified", 2],
       ["too fast", 1],
     ]);
@@ -130,23 +133,23 @@ describe("what is to come", () => {
 });
 
 describe("pay per cell", () => {
-  test("the floor has its place on the axis, and what lies below it is told apart", () => {
-    const { dots, floor, ticks } = payDots([15.2, 14.3], 15)!;
+  test("the floor has its position on the axis, and what lies below it is told apart", () => {
+    const { dots, floor, ticks } = buildPayDots([15.2, 14.3], 15)!;
     expect(dots.map(({ below }) => below)).toEqual([true, false]);
     expect(ticks.map(({ value }) => value)).toEqual([14, 15, 16]);
     expect(floor).toBe(0.5);
-    expect(payDots([15.2])!.floor).toBeUndefined();
+    expect(buildPayDots([15.2])!.floor).toBeUndefined();
   });
   test("close dots stand on top of each other, between whole numbers", () => {
-    const { dots, high, ticks } = payDots([15, 15.01, 16.2, 17.9])!;
+    const { dots, high, ticks } = buildPayDots([15, 15.01, 16.2, 17.9])!;
     expect(dots.map(({ level }) => level)).toEqual([0, 1, 0, 0]);
     expect(high).toBe(2);
     expect(ticks.map(({ value }) => value)).toEqual([15, 16, 17, 18]);
-    expect([ticks[0]!.place, ticks.at(-1)!.place]).toEqual([0, 1]);
+    expect([ticks[0]!.position, ticks.at(-1)!.position]).toEqual([0, 1]);
   });
-  test("nothing is drawn of nothing", () => expect(payDots([])).toBeUndefined());
+  test("nothing is drawn of nothing", () => expect(buildPayDots([])).toBeUndefined());
   test("factors are counted in words", () => {
-    expect([plural(2, "condition"), plural(1, "topic"), plural(3, "category"), plural(2, "day")]).toEqual([
+    expect([pluralize(2, "condition"), pluralize(1, "topic"), pluralize(3, "category"), pluralize(2, "day")]).toEqual([
       "2 conditions",
       "1 topic",
       "3 categories",

@@ -15,26 +15,26 @@ export interface Matrix {
   readonly blocks: readonly MatrixBlock[];
 }
 /** How many people of how many. */
-export interface Filled {
+export interface FillCount {
   readonly accepted: number;
   readonly people: number;
 }
 
-const MOST_TEETH = 13;
+const MAX_BARS = 13;
 
 /** Conditions as blocks, models as columns (else the last factor), whatever is left as rows. */
-export function matrix(cells: readonly DesignCellRow[]): Matrix {
+export function buildMatrix(cells: readonly DesignCellRow[]): Matrix {
   const factors = Object.keys(cells[0]?.factors ?? {});
   const column = factors.includes("model") ? "model" : factors.at(-1);
   const block = factors.find((factor) => factor === "condition" && factor !== column && factors.length > 1);
   const rest = factors.filter((factor) => factor !== column && factor !== block);
   const valueOf = (cell: DesignCellRow, factor: string | undefined) => (factor ? (cell.factors[factor] ?? "") : "");
   const rowOf = (cell: DesignCellRow) => rest.map((factor) => valueOf(cell, factor)).join(", ");
-  const once = (values: readonly string[]) => [...new Set(values)];
-  const columns = once(cells.map((cell) => valueOf(cell, column)));
-  const blocks = once(cells.map((cell) => valueOf(cell, block))).map((title) => {
+  const unique = (values: readonly string[]) => [...new Set(values)];
+  const columns = unique(cells.map((cell) => valueOf(cell, column)));
+  const blocks = unique(cells.map((cell) => valueOf(cell, block))).map((title) => {
     const inside = cells.filter((cell) => valueOf(cell, block) === title);
-    const rows = once(inside.map(rowOf)).map((row) => ({
+    const rows = unique(inside.map(rowOf)).map((row) => ({
       title: row,
       cells: columns.map((name) => inside.find((cell) => rowOf(cell) === row && valueOf(cell, column) === name)),
     }));
@@ -43,17 +43,17 @@ export function matrix(cells: readonly DesignCellRow[]): Matrix {
   return { columns, blocks };
 }
 
-export const filled = (cells: readonly (DesignCellRow | undefined)[]): Filled => ({
+export const countFilled = (cells: readonly (DesignCellRow | undefined)[]): FillCount => ({
   accepted: sum(cells.map((cell) => Math.min(cell?.accepted ?? 0, cell?.people ?? 0))),
   people: sum(cells.map((cell) => cell?.people ?? 0)),
 });
 
 /** How many more people a cell needs until it is full, those at work counted as needed still. */
-export const needed = (cell: DesignCellRow): number => Math.max(0, cell.people - cell.accepted - cell.closed);
+export const neededPeople = (cell: DesignCellRow): number => Math.max(0, cell.people - cell.accepted - cell.closed);
 
-/** Teeth of a cell's comb: one for each person where they fit, else for several. */
-export function teeth({ people, accepted, working }: DesignCellRow): ("accepted" | "working" | "needed")[] {
-  const count = Math.min(people, MOST_TEETH);
+/** Bars of a cell: one for each person where they fit, else for several. */
+export function cellBars({ people, accepted, working }: DesignCellRow): ("accepted" | "working" | "needed")[] {
+  const count = Math.min(people, MAX_BARS);
   const share = (number: number) => (number >= people ? count : Math.floor((number * count) / people));
   const [long, outlined] = [share(accepted), share(accepted + working)];
   const begun = accepted + working > 0 && outlined === 0 && accepted === 0 ? 1 : outlined;
@@ -63,57 +63,60 @@ export function teeth({ people, accepted, working }: DesignCellRow): ("accepted"
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
 /** Where dots stand on one axis: on top of each other where they are close, from the whole number below the lowest on. */
-export interface PayDots {
-  readonly dots: readonly { readonly place: number; readonly level: number; readonly below: boolean }[];
+export interface PayDotPlot {
+  readonly dots: readonly { readonly position: number; readonly level: number; readonly below: boolean }[];
   /** How many stand on top of each other where most do. */
   readonly high: number;
-  readonly ticks: readonly { readonly place: number; readonly value: number }[];
+  readonly ticks: readonly { readonly position: number; readonly value: number }[];
   /** Where the study's floor lies; undefined without one. */
   readonly floor: number | undefined;
 }
 const BINS = 24;
 
-export function payDots(rates: readonly number[], floor: number | null = null): PayDots | undefined {
+export function buildPayDots(rates: readonly number[], floor: number | null = null): PayDotPlot | undefined {
   if (rates.length === 0) return undefined;
-  const shown = floor === null ? rates : [...rates, floor];
-  const low = Math.floor(Math.min(...shown));
-  const high = Math.max(low + 1, Math.ceil(Math.max(...shown)));
-  const place = (value: number) => (value - low) / (high - low);
+  const values = floor === null ? rates : [...rates, floor];
+  const low = Math.floor(Math.min(...values));
+  const high = Math.max(low + 1, Math.ceil(Math.max(...values)));
+  const axisPosition = (value: number) => (value - low) / (high - low);
   const stacks = new Map<number, number>();
   const dots = [...rates]
     .sort((one, other) => one - other)
     .map((rate) => {
-      const bin = Math.round(place(rate) * BINS);
+      const bin = Math.round(axisPosition(rate) * BINS);
       const level = stacks.get(bin) ?? 0;
       stacks.set(bin, level + 1);
-      return { place: bin / BINS, level, below: floor !== null && rate < floor };
+      return { position: bin / BINS, level, below: floor !== null && rate < floor };
     });
   const step = Math.ceil((high - low) / 5);
   const ticks = Array.from({ length: Math.floor((high - low) / step) + 1 }, (_, at) => low + at * step);
   return {
     dots,
     high: Math.max(...stacks.values()),
-    ticks: ticks.map((value) => ({ value, place: place(value) })),
-    floor: floor === null ? undefined : place(floor),
+    ticks: ticks.map((value) => ({ value, position: axisPosition(value) })),
+    floor: floor === null ? undefined : axisPosition(floor),
   };
 }
 
 /** `2 conditions`, `4 categories`, `1 topic`: factors are named in English. */
-export const plural = (count: number, name: string): string =>
+export const pluralize = (count: number, name: string): string =>
   `${count} ${count === 1 ? name : /[^aeiou]y$/.test(name) ? name.replace(/y$/, "ies") : `${name}s`}`;
 
 // --- arrivals and what is to come -----------------------------------------------------------------------------------
 
-const DAY = 86_400_000;
-const dayOf = (time: string | number): number => Math.floor(new Date(time).getTime() / DAY);
+const DAY_MS = 86_400_000;
+const dayNumber = (time: string | number): number => Math.floor(new Date(time).getTime() / DAY_MS);
 
 /** People per day, from the first who came until `now`. */
-export function arrivals(people: readonly Recruit[], now: string): { readonly day: number; readonly count: number }[] {
-  const days = people.flatMap(({ came }) => (came ? [dayOf(came)] : []));
+export function arrivalsByDay(
+  people: readonly Recruit[],
+  now: string,
+): { readonly day: number; readonly count: number }[] {
+  const days = people.flatMap(({ came }) => (came ? [dayNumber(came)] : []));
   if (days.length === 0) return [];
   const first = Math.min(...days);
-  return Array.from({ length: dayOf(now) - first + 1 }, (_, at) => ({
-    day: (first + at) * DAY,
+  return Array.from({ length: dayNumber(now) - first + 1 }, (_, at) => ({
+    day: (first + at) * DAY_MS,
     count: days.filter((day) => day === first + at).length,
   }));
 }
@@ -122,53 +125,53 @@ export function arrivals(people: readonly Recruit[], now: string): { readonly da
 export interface Projection {
   readonly arrivals: number;
   /** Share of those who came and are not at work who were not accepted. */
-  readonly lost: number;
+  readonly lossRate: number;
   readonly perDay: number;
-  readonly done: number;
-  readonly soonest: number;
-  readonly latest: number | undefined;
-  readonly cost: number;
-  readonly most: number;
+  readonly doneDay: number;
+  readonly earliestDay: number;
+  readonly latestDay: number | undefined;
+  readonly expectedCost: number;
+  readonly maxCost: number;
 }
 
-export function projection(
+export function projectFilling(
   cells: readonly DesignCellRow[],
   people: readonly Recruit[],
   now: string,
   spent: number,
 ): Projection | undefined {
-  const open = sum(cells.map(needed));
-  const recent = arrivals(people, now).slice(-7);
+  const openCount = sum(cells.map(neededPeople));
+  const recent = arrivalsByDay(people, now).slice(-7);
   const count = sum(recent.map((day) => day.count));
   const [accepted, working] = [sum(cells.map((cell) => cell.accepted)), sum(cells.map((cell) => cell.working))];
-  const settled = people.filter(({ came }) => came).length - working;
-  if (open === 0 || count === 0 || accepted === 0 || settled <= 0) return undefined;
-  const lost = Math.max(0, Math.min(0.95, 1 - accepted / settled));
-  const wanted = open / (1 - lost);
-  const at = (perDay: number) => dayOf(now) * DAY + Math.ceil(wanted / perDay) * DAY;
+  const finishedCount = people.filter(({ came }) => came).length - working;
+  if (openCount === 0 || count === 0 || accepted === 0 || finishedCount <= 0) return undefined;
+  const lost = Math.max(0, Math.min(0.95, 1 - accepted / finishedCount));
+  const neededArrivals = openCount / (1 - lost);
+  const completionDay = (perDay: number) => dayNumber(now) * DAY_MS + Math.ceil(neededArrivals / perDay) * DAY_MS;
   const spread = 1.96 * Math.sqrt(count);
-  const pay = sum(cells.map((cell) => needed(cell) * (cell.pay ?? 0)));
+  const pay = sum(cells.map((cell) => neededPeople(cell) * (cell.pay ?? 0)));
   return {
-    arrivals: wanted,
-    lost,
+    arrivals: neededArrivals,
+    lossRate: lost,
     perDay: count / recent.length,
-    done: at(count / recent.length),
-    soonest: at((count + spread) / recent.length),
-    latest: count > spread ? at((count - spread) / recent.length) : undefined,
-    cost: spent + pay,
-    most: spent + pay / (1 - lost),
+    doneDay: completionDay(count / recent.length),
+    earliestDay: completionDay((count + spread) / recent.length),
+    latestDay: count > spread ? completionDay((count - spread) / recent.length) : undefined,
+    expectedCost: spent + pay,
+    maxCost: spent + pay / (1 - lost),
   };
 }
 
 /** The day on which each open cell is filled at a pace of accepted people a day: the emptiest is always filled first. */
-export function filledOn(cells: readonly DesignCellRow[], perDay: number, now: string): Map<string, number> {
+export function completionDays(cells: readonly DesignCellRow[], perDay: number, now: string): Map<string, number> {
   const open = cells
-    .filter((cell) => needed(cell) > 0)
-    .map((cell) => ({ cell: cell.cell, left: needed(cell), of: cell.people }));
+    .filter((cell) => neededPeople(cell) > 0)
+    .map((cell) => ({ cell: cell.cell, left: neededPeople(cell), of: cell.people }));
   const days = new Map<string, number>();
   for (let come = 1; open.some(({ left }) => left > 0); come++) {
     const next = open.reduce((one, other) => (other.left / other.of > one.left / one.of ? other : one));
-    if (--next.left === 0) days.set(next.cell, dayOf(now) * DAY + Math.ceil(come / perDay) * DAY);
+    if (--next.left === 0) days.set(next.cell, dayNumber(now) * DAY_MS + Math.ceil(come / perDay) * DAY_MS);
   }
   return days;
 }
@@ -180,18 +183,18 @@ export interface BudgetBar {
   readonly most: number | undefined;
   readonly budget: number;
 }
-export function budgetBar(budget: number, spent: number, plan: Projection | undefined): BudgetBar {
-  const length = Math.max(budget, spent, plan?.most ?? 0);
+export function buildBudgetBar(budget: number, spent: number, plan: Projection | undefined): BudgetBar {
+  const length = Math.max(budget, spent, plan?.maxCost ?? 0);
   return {
     spent: spent / length,
-    expected: plan && plan.cost / length,
-    most: plan && plan.most / length,
+    expected: plan && plan.expectedCost / length,
+    most: plan && plan.maxCost / length,
     budget: budget / length,
   };
 }
 
 /** Why people are out, most frequent first, with those people. */
-export function exclusions(people: readonly Recruit[], notQualified: string): [why: string, who: Recruit[]][] {
+export function exclusionsByReason(people: readonly Recruit[], notQualified: string): [why: string, who: Recruit[]][] {
   const reasons = new Map<string, Recruit[]>();
   for (const one of people) {
     const why = one.excluded ? one.why : one.stage === "screened-out" ? notQualified : undefined;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { clipped, depth, union, type Extent } from "./depth";
+import { clipSegments, countAnnotators, mergeExtents, type Extent } from "./depth";
 
 describe("depth", () => {
   const people: Extent[][] = [
@@ -13,14 +13,14 @@ describe("depth", () => {
   ];
 
   test("equals its definition at every character", () => {
-    const stretches = depth(10, people);
+    const stretches = countAnnotators(10, people);
     for (let at = 0; at < 10; at++) {
       const expected = people.filter((own) => own.some(([start, end]) => start <= at && at < end)).length;
       expect(stretches.find(({ start, end }) => start <= at && at < end)?.count).toBe(expected);
     }
   });
   test("covers the text without a gap, and neighbours differ", () => {
-    const stretches = depth(10, people);
+    const stretches = countAnnotators(10, people);
     expect(stretches[0]!.start).toBe(0);
     expect(stretches.at(-1)!.end).toBe(10);
     stretches.slice(1).forEach((each, index) => {
@@ -28,10 +28,10 @@ describe("depth", () => {
       expect(each.count).not.toBe(stretches[index]!.count);
     });
   });
-  test("an empty text has no stretches", () => expect(depth(0, [])).toEqual([]));
+  test("an empty text has no stretches", () => expect(countAnnotators(0, [])).toEqual([]));
   test("the union of what touches is one", () =>
     expect(
-      union([
+      mergeExtents([
         [4, 6],
         [0, 2],
         [2, 5],
@@ -39,7 +39,7 @@ describe("depth", () => {
       ]),
     ).toEqual([[0, 6]]));
   test("clipping cuts at the frame and keeps every character", () => {
-    const cut = clipped(depth(10, people), 1, 7, [3, 4]);
+    const cut = clipSegments(countAnnotators(10, people), 1, 7, [3, 4]);
     expect(cut.map(({ start, end }) => [start, end])).toEqual([
       [1, 2],
       [2, 3],

@@ -1,5 +1,5 @@
 /** A stretch of text that the same number of people marked, in UTF-16 units. */
-export interface Stretch {
+export interface DepthSegment {
   readonly start: number;
   readonly end: number;
   readonly count: number;
@@ -7,18 +7,18 @@ export interface Stretch {
 export type Extent = readonly [start: number, end: number];
 
 /** How many people marked each stretch of `[0, length)`; whoever marked a word twice counts once. */
-export function depth(length: number, people: readonly (readonly Extent[])[]): Stretch[] {
+export function countAnnotators(length: number, people: readonly (readonly Extent[])[]): DepthSegment[] {
   const steps = new Map<number, number>([
     [0, 0],
     [length, 0],
   ]);
   const step = (at: number, by: number) => steps.set(at, (steps.get(at) ?? 0) + by);
-  for (const [start, end] of people.flatMap(union)) {
+  for (const [start, end] of people.flatMap(mergeExtents)) {
     step(start, 1);
     step(end, -1);
   }
   const edges = [...steps].sort(([a], [b]) => a - b);
-  const result: Stretch[] = [];
+  const result: DepthSegment[] = [];
   let count = 0;
   edges.forEach(([start, by], index) => {
     count += by;
@@ -32,7 +32,7 @@ export function depth(length: number, people: readonly (readonly Extent[])[]): S
 }
 
 /** The same places as intervals that do not overlap, in order; empty ones are gone. */
-export function union(extents: readonly Extent[]): Extent[] {
+export function mergeExtents(extents: readonly Extent[]): Extent[] {
   const sorted = extents.filter(([start, end]) => start < end).sort(([a], [b]) => a - b);
   const result: [number, number][] = [];
   for (const [start, end] of sorted) {
@@ -44,11 +44,16 @@ export function union(extents: readonly Extent[]): Extent[] {
 }
 
 /** The part of each stretch that lies in `[start, end)`, also cut at the edges of `frame`. */
-export function clipped(stretches: readonly Stretch[], start: number, end: number, frame: Extent | null): Stretch[] {
+export function clipSegments(
+  segments: readonly DepthSegment[],
+  start: number,
+  end: number,
+  frame: Extent | null,
+): DepthSegment[] {
   const cuts = frame ? frame.filter((cut) => cut > start && cut < end) : [];
-  const result: Stretch[] = [];
-  for (let at = firstEndingAfter(stretches, start); at < stretches.length && stretches[at]!.start < end; at++) {
-    const own = stretches[at]!;
+  const result: DepthSegment[] = [];
+  for (let at = firstEndingAfter(segments, start); at < segments.length && segments[at]!.start < end; at++) {
+    const own = segments[at]!;
     let from = Math.max(own.start, start);
     const to = Math.min(own.end, end);
     for (const cut of [...cuts.filter((each) => each > from && each < to), to]) {
@@ -59,11 +64,11 @@ export function clipped(stretches: readonly Stretch[], start: number, end: numbe
   return result;
 }
 
-function firstEndingAfter(stretches: readonly Stretch[], position: number): number {
-  let [low, high] = [0, stretches.length];
+function firstEndingAfter(segments: readonly DepthSegment[], position: number): number {
+  let [low, high] = [0, segments.length];
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (stretches[middle]!.end <= position) low = middle + 1;
+    if (segments[middle]!.end <= position) low = middle + 1;
     else high = middle;
   }
   return low;

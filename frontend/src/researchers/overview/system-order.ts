@@ -4,7 +4,7 @@ type SystemRow = Overview["models"][number];
 const isHuman = ({ model }: SystemRow): boolean => model === "human";
 
 /** Systems by their estimate, most marks first; texts by people last, and above them those whose system is not known. */
-export const systemOrder = (rows: readonly SystemRow[]): SystemRow[] =>
+export const sortSystems = (rows: readonly SystemRow[]): SystemRow[] =>
   [...rows].sort(
     (one, other) =>
       Number(isHuman(one)) - Number(isHuman(other)) ||

@@ -2,29 +2,29 @@ import type { Recruitment } from "../api-types";
 
 /** Whose pages show a HIT inside them. */
 export const MTURK_PAGES = ["https://worker.mturk.com", "https://workersandbox.mturk.com"] as const;
-const PROLIFIC = ["PROLIFIC_PID", "STUDY_ID", "SESSION_ID"] as const;
+const PROLIFIC_PARAMETERS = ["PROLIFIC_PID", "STUDY_ID", "SESSION_ID"] as const;
 
 /** The address to paste on a platform: Prolific replaces its placeholders, MTurk adds its ids without being asked. */
-export function pasted(platform: Recruitment["platform"], link: string): string {
+export function recruitmentUrl(platform: Recruitment["platform"], link: string): string {
   if (platform !== "prolific" || !link) return link;
-  return `${link}?${PROLIFIC.map((name) => `${name}={{%${name}%}}`).join("&")}`;
+  return `${link}?${PROLIFIC_PARAMETERS.map((name) => `${name}={{%${name}%}}`).join("&")}`;
 }
 
 /** Lines of a field as a list. */
-export const lines = (text: string): string[] =>
+export const nonEmptyLines = (text: string): string[] =>
   text
     .split("\n")
     .map((line) => line.trim())
     .filter(Boolean);
 
-export interface Bar {
+export interface HistogramBar {
   readonly from: number;
   readonly to: number;
   readonly count: number;
 }
 
 /** Scores in bars of equal width from 0 to `of`; a score on an edge belongs to the bar above it, the best to the last. */
-export function histogram(scores: readonly number[], of: number, bars = 20): Bar[] {
+export function buildHistogram(scores: readonly number[], of: number, bars = 20): HistogramBar[] {
   const width = of / bars;
   const counts = new Array<number>(bars).fill(0);
   for (const score of scores) {

@@ -1,25 +1,25 @@
 import { describe, expect, test } from "vitest";
-import { answered, comb, dollars, duration, percent, shares } from "./runs";
+import { countAnswered, groupIntoBars, formatDollars, formatDuration, formatPercent, countStates } from "./runs";
 
 describe("what came back", () => {
   test("states are counted in a fixed order, and those that do not occur are left out", () =>
-    expect(shares(["", "refused", "marked", "marked", "no errors"])).toEqual([
+    expect(countStates(["", "refused", "marked", "marked", "no errors"])).toEqual([
       { state: "marked", count: 2 },
       { state: "no errors", count: 1 },
       { state: "refused", count: 1 },
       { state: "", count: 1 },
     ]));
-  test("one tooth is one text while there is room", () =>
-    expect(comb(["marked", "refused", ""], 40)).toEqual(["read", "failed", "todo"]));
-  test("a tooth for several texts is red as soon as one of them failed", () =>
-    expect(comb(["marked", "empty", "marked", "", "", ""], 3)).toEqual(["failed", "part", "todo"]));
-  test("no text is lost between teeth", () => {
-    const teeth = Array.from({ length: 101 }, (_, index) =>
+  test("one bar is one text while there is room", () =>
+    expect(groupIntoBars(["marked", "refused", ""], 40)).toEqual(["read", "failed", "todo"]));
+  test("a bar for several texts is red as soon as one of them failed", () =>
+    expect(groupIntoBars(["marked", "empty", "marked", "", "", ""], 3)).toEqual(["failed", "part", "todo"]));
+  test("no text is lost between bars", () => {
+    const bars = Array.from({ length: 101 }, (_, index) =>
       index === 100 ? ("refused" as const) : ("marked" as const),
     );
-    expect(comb(teeth, 47).filter((each) => each === "failed")).toHaveLength(1);
+    expect(groupIntoBars(bars, 47).filter((each) => each === "failed")).toHaveLength(1);
   });
-  test("failures are answers too", () => expect(answered(["marked", "refused", ""])).toBe(2));
+  test("failures are answers too", () => expect(countAnswered(["marked", "refused", ""])).toBe(2));
 });
 
 describe("words for numbers", () => {
@@ -29,17 +29,17 @@ describe("words for numbers", () => {
     [1, 1000, "1%"],
     [0, 5, "0%"],
     [5, 5, "100%"],
-  ])("%d of %d is %s", (part, whole, shown) => expect(percent(part, whole)).toBe(shown));
+  ])("%d of %d is %s", (part, whole, shown) => expect(formatPercent(part, whole)).toBe(shown));
   test.each([
     [1, "1 second"],
     [60, "60 seconds"],
     [360, "6 minutes"],
     [7300, "2 hours"],
-  ])("%d s is %s", (seconds, shown) => expect(duration(seconds)).toBe(shown));
+  ])("%d s is %s", (seconds, shown) => expect(formatDuration(seconds)).toBe(shown));
   test.each([
     [0, "$0.00"],
     [4, "$4.00"],
     [0.0031, "$0.0031"],
     [0.00002, "$0.000020"],
-  ])("%f is %s", (amount, shown) => expect(dollars(amount)).toBe(shown));
+  ])("%f is %s", (amount, shown) => expect(formatDollars(amount)).toBe(shown));
 });

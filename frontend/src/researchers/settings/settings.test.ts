@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Settings } from "../api-types";
-import { changes, draftOf } from "./settings";
+import { changedSettings, draftFromSettings } from "./settings";
 
 describe("settings", () => {
   const settings: Settings = {
@@ -42,11 +42,12 @@ describe("settings", () => {
     seed: 0,
     meta: {},
   };
-  test("an untouched form changes nothing", () => expect(changes(settings, draftOf(settings))).toEqual({}));
+  test("an untouched form changes nothing", () =>
+    expect(changedSettings(settings, draftFromSettings(settings))).toEqual({}));
   test("only what was changed is sent", () =>
     expect(
-      changes(settings, {
-        ...draftOf(settings),
+      changedSettings(settings, {
+        ...draftFromSettings(settings),
         price: 0.5,
         checks: " d1 \n\nd2",
         quotas: [{ name: " ", most: 1 }],
@@ -54,9 +55,9 @@ describe("settings", () => {
       }),
     ).toEqual({ price: 0.5, attention_checks: ["d1", "d2"], quotas: {}, offer: { annotator: "m", blind: 0.2 } }));
   test("phases are left out in the order of the way", () =>
-    expect(changes(settings, { ...draftOf(settings), skip: ["training", "consent"] })).toEqual({
+    expect(changedSettings(settings, { ...draftFromSettings(settings), skip: ["training", "consent"] })).toEqual({
       skip: ["consent", "training"],
     }));
   test("an emptied number is null", () =>
-    expect(changes({ ...settings, annotators: 3 }, draftOf(settings))).toEqual({ annotators: null }));
+    expect(changedSettings({ ...settings, annotators: 3 }, draftFromSettings(settings))).toEqual({ annotators: null }));
 });

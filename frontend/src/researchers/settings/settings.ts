@@ -1,7 +1,7 @@
 import type { Settings } from "../api-types";
 
 /** Settings as a form holds them: an empty number is null, lists are lines or rows. */
-export interface Draft {
+export interface SettingsDraft {
   title: string;
   annotators: number | null;
   lease: number;
@@ -21,14 +21,23 @@ export interface Draft {
   blind: number;
   skip: Settings["skip"];
 }
-const MONEY = ["price", "base_pay", "pay_floor", "budget", "fees", "staff_minutes", "staff_rate", "currency"] as const;
-const PLAIN = ["title", "annotators", "lease", "pilot", ...MONEY] as const;
+const MONEY_FIELDS = [
+  "price",
+  "base_pay",
+  "pay_floor",
+  "budget",
+  "fees",
+  "staff_minutes",
+  "staff_rate",
+  "currency",
+] as const;
+const SIMPLE_FIELDS = ["title", "annotators", "lease", "pilot", ...MONEY_FIELDS] as const;
 /** What comes before the work, in order. */
 export const PHASES = ["consent", "survey", "instructions", "training", "qualification"] as const;
-const BLIND = 0.2;
+const DEFAULT_BLIND_SHARE = 0.2;
 
 /** What the form shows at first. */
-export const draftOf = (settings: Settings): Draft => ({
+export const draftFromSettings = (settings: Settings): SettingsDraft => ({
   title: settings.title,
   annotators: settings.annotators,
   lease: settings.lease,
@@ -45,14 +54,14 @@ export const draftOf = (settings: Settings): Draft => ({
   strata: [...settings.strata],
   quotas: Object.entries(settings.quotas).map(([name, most]) => ({ name, most })),
   offer: settings.offer?.annotator ?? "",
-  blind: settings.offer?.blind ?? BLIND,
+  blind: settings.offer?.blind ?? DEFAULT_BLIND_SHARE,
   skip: [...settings.skip],
 });
 
 /** The settings that a form would change, as they are sent. */
-export function changes(settings: Settings, draft: Draft): Partial<Settings> {
-  const wanted: Partial<Settings> = {
-    ...Object.fromEntries(PLAIN.map((name) => [name, draft[name] ?? null])),
+export function changedSettings(settings: Settings, draft: SettingsDraft): Partial<Settings> {
+  const edited: Partial<Settings> = {
+    ...Object.fromEntries(SIMPLE_FIELDS.map((name) => [name, draft[name] ?? null])),
     attention_checks: draft.checks
       .split("\n")
       .map((line) => line.trim())
@@ -64,7 +73,7 @@ export function changes(settings: Settings, draft: Draft): Partial<Settings> {
     offer: draft.offer ? { annotator: draft.offer, blind: draft.blind } : null,
     skip: PHASES.filter((phase) => draft.skip.includes(phase)),
   };
-  const same = (name: string) =>
-    JSON.stringify(wanted[name as keyof Settings]) === JSON.stringify(settings[name as keyof Settings]);
-  return Object.fromEntries(Object.entries(wanted).filter(([name]) => !same(name)));
+  const isUnchanged = (name: string) =>
+    JSON.stringify(edited[name as keyof Settings]) === JSON.stringify(settings[name as keyof Settings]);
+  return Object.fromEntries(Object.entries(edited).filter(([name]) => !isUnchanged(name)));
 }

@@ -1,18 +1,18 @@
 import type { Figure } from "../api-types";
 
 const LOCALE = "en";
-const DATES = "en-GB"; // the day before the month, as everywhere in Finecomb
+const DATE_LOCALE = "en-GB"; // the day before the month, as everywhere in Finecomb
 
 /** `4:12`: minutes and seconds; hours where there are some. */
-export function clock(seconds: number): string {
+export function formatClock(seconds: number): string {
   const whole = Math.round(seconds);
   const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
-  const two = (value: number) => String(value).padStart(2, "0");
-  return hours > 0 ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
+  const twoDigits = (value: number) => String(value).padStart(2, "0");
+  return hours > 0 ? `${hours}:${twoDigits(minutes)}:${twoDigits(rest)}` : `${minutes}:${twoDigits(rest)}`;
 }
 
 /** A number with so many digits after the point, and a minus sign that is as wide as a digit. */
-export const decimal = (value: number, digits: number): string =>
+export const formatDecimal = (value: number, digits: number): string =>
   new Intl.NumberFormat(LOCALE, {
     minimumFractionDigits: digits,
     maximumFractionDigits: digits,
@@ -22,7 +22,7 @@ export const decimal = (value: number, digits: number): string =>
     .replace("-", "−");
 
 /** Money, without cents from a thousand on. */
-export function money(value: number, currency: string): string {
+export function formatMoney(value: number, currency: string): string {
   const digits = value >= 1000 ? 0 : 2;
   try {
     return new Intl.NumberFormat(LOCALE, {
@@ -32,13 +32,13 @@ export function money(value: number, currency: string): string {
       maximumFractionDigits: digits,
     }).format(value);
   } catch {
-    return `${decimal(value, digits)} ${currency}`; // no currency that the browser knows
+    return `${formatDecimal(value, digits)} ${currency}`; // no currency that the browser knows
   }
 }
 
 /** `30 Jun, 14:05` in the reader's own time. */
-export const moment = (time: string): string =>
-  new Intl.DateTimeFormat(DATES, {
+export const formatMoment = (time: string): string =>
+  new Intl.DateTimeFormat(DATE_LOCALE, {
     day: "numeric",
     month: "short",
     hour: "2-digit",
@@ -47,12 +47,12 @@ export const moment = (time: string): string =>
   }).format(new Date(time));
 
 /** `30 Jun`: a day, counted in UTC as the study's days are. */
-export const day = (time: number): string =>
-  new Intl.DateTimeFormat(DATES, { day: "numeric", month: "short", timeZone: "UTC" }).format(time);
+export const formatDay = (time: number): string =>
+  new Intl.DateTimeFormat(DATE_LOCALE, { day: "numeric", month: "short", timeZone: "UTC" }).format(time);
 
 /** Both ends of an interval, or null where there is none. */
-export const ends = ({ low, high }: Pick<Figure, "low" | "high">, digits: number): [string, string] | null =>
-  low === null || high === null ? null : [decimal(low, digits), decimal(high, digits)];
+export const formatInterval = ({ low, high }: Pick<Figure, "low" | "high">, digits: number): [string, string] | null =>
+  low === null || high === null ? null : [formatDecimal(low, digits), formatDecimal(high, digits)];
 
 /** The same text with a capital at its beginning. */
-export const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
+export const capitalize = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);

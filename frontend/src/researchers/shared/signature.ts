@@ -1,5 +1,5 @@
 /** `name:value` pairs of a signature; a value may hold colons of its own. */
-export const fields = (signature: string): [name: string, value: string][] =>
+export const signatureFields = (signature: string): [name: string, value: string][] =>
   signature
     .split("|")
     .filter((each) => each !== "")

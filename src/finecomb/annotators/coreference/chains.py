@@ -95,8 +95,8 @@ def load_passages() -> list[LabelledPassage]:
 def parse_passage(name: str, marked: str) -> LabelledPassage:
     """From text with mentions written as `[she|0]`.
 
-    >>> labelled("a", "[Ann|0] met [Bo|1]. [She|0] left.")
-    Labelled(id='a', text='Ann met Bo. She left.', chains=[[(0, 3), (12, 15)]])
+    >>> parse_passage("a", "[Ann|0] met [Bo|1]. [She|0] left.")
+    LabelledPassage(id='a', text='Ann met Bo. She left.', chains=[[(0, 3), (12, 15)]])
     """
     text, mentions = "", dict[str, list[Mention]]()
     at = 0

@@ -121,7 +121,7 @@ def resolve_coreference(text: str) -> Chains:
     """The chains of persons in an English text.
 
     >>> text = "Anna met Mr. Brown. She thanked him, and Brown smiled at her."
-    >>> [[text[start:end] for start, end in chain] for chain in sieve(text)]
+    >>> [[text[start:end] for start, end in chain] for chain in resolve_coreference(text)]
     [['Anna', 'She', 'her'], ['Mr. Brown', 'him', 'Brown']]
     """
     people: list[_Person] = []

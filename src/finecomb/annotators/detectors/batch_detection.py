@@ -10,7 +10,7 @@ import polars as pl
 
 from finecomb.annotators.detectors.base import BATCH_SIZE, Detector, detect
 from finecomb.core import frames
-from finecomb.core.errors import FinecombError, shorten
+from finecomb.core.errors import FinecombError, param, shorten
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, Exclusion
 from finecomb.core.study_checks import placement_problems, protocol_problems
@@ -165,4 +165,5 @@ def _require_marked_text(corpus: MarkedCorpus, detector: str) -> None:
     )
     if len(reasons) == 1 and str(reasons[0] or "").startswith("set aside: "):
         corpus.store.remove()
-        raise FinecombError(f"--detector {detector}: failed at every text: {reasons[0].removeprefix('set aside: ')}")
+        reason = reasons[0].removeprefix("set aside: ")
+        raise FinecombError(f"{param('detector', detector)}: failed at every text: {reason}")

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finecomb.annotators.model_loading import import_library
-from finecomb.core.errors import FinecombError, shorten
+from finecomb.core.errors import FinecombError, ParameterError, param, shorten
 from finecomb.version import __version__
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -75,9 +75,10 @@ def _json(value: object) -> bytes:
 def read_model_folder(folder: Path | None, detector: str) -> StoredModel:
     """The stored model in a folder; an error with the way out where it is none of this detector's."""
     if folder is None:
-        raise FinecombError(
-            f"--detector {detector}: has to be fitted first; `finecomb train STUDY --detector {detector} -o FOLDER`, "
-            "then --weights FOLDER"
+        raise ParameterError(
+            f"{param('detector', detector)}: has to be fitted first;"
+            f" `finecomb train STUDY --detector {detector} -o FOLDER`, then {param('weights', 'FOLDER')}",
+            parameter="weights",
         )
     if not (folder / CARD_FILE).is_file():
         raise FinecombError(f"{folder}: is no folder that `finecomb train --detector {detector} -o` wrote")
@@ -89,7 +90,7 @@ def read_model_folder(folder: Path | None, detector: str) -> StoredModel:
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise FinecombError(f"{folder}: cannot be read as a detector ({shorten(str(error), 90)})") from None
     if card.detector != detector:
-        raise FinecombError(f"{folder}: was made for --detector {card.detector}, not for {detector}")
+        raise FinecombError(f"{folder}: was made for {param('detector', card.detector)}, not for {detector}")
     return StoredModel(card, settings, arrays, _read_weights(folder / WEIGHTS_FILE, detector))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from finecomb.annotators.llm.chat import ChatReply, ChatRequest
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import ParameterError, param
 from finecomb.core.model_notes import token_cost
 from finecomb.core.records import ModelSettings
 
@@ -24,7 +24,10 @@ class Price:
     def from_settings(cls, settings: ModelSettings) -> Price:
         """The price that settings name; nothing when they name none. A budget without a price is refused."""
         if settings.budget is not None and settings.price is None:
-            raise FinecombError("--budget needs --price IN,OUT, the price of a million tokens sent and received")
+            raise ParameterError(
+                f"{param('budget')} needs {param('price', 'IN,OUT')}, the price of a million tokens sent and received",
+                parameter="price",
+            )
         return cls(*settings.price) if settings.price else cls()
 
     def max_cost(self, request: ChatRequest) -> float:

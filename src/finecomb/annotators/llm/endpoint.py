@@ -6,7 +6,7 @@ import typing
 from urllib.parse import urlsplit
 
 from finecomb.annotators.llm.chat import ChatReply, ChatRequest
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import ParameterError, param
 from finecomb.core.optional_packages import need_packages
 
 
@@ -36,7 +36,7 @@ class Endpoint(typing.Protocol):
 def parse_host(base_url: str) -> str:
     """Host and port of an address; an error when it is none, or when it holds a password or key, which would be stored.
 
-    >>> host_of("https://models.example:8443/v1")
+    >>> parse_host("https://models.example:8443/v1")
     'models.example:8443'
     """
     try:
@@ -45,12 +45,16 @@ def parse_host(base_url: str) -> str:
     except ValueError:
         parts, port = urlsplit(""), None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise FinecombError(f"--base-url {base_url!r} is no address; expected e.g. http://localhost:11434/v1")
+        raise ParameterError(
+            f"{param('base_url', repr(base_url))} is no address; expected e.g. http://localhost:11434/v1",
+            parameter="base_url",
+        )
     if parts.username or parts.password or parts.query:
         where = f"{parts.scheme}://{parts.hostname}"
-        raise FinecombError(
-            f"--base-url {where}...: holds a name, a password or a query, which would be written into records;"
-            " put the key into an environment variable and name it with --key-env"
+        raise ParameterError(
+            f"{param('base_url', f'{where}...')}: holds a name, a password or a query, which would be written into"
+            f" records; put the key into an environment variable and name it with {param('key_env')}",
+            parameter="base_url",
         )
     return f"{parts.hostname}:{port}" if port else parts.hostname
 

@@ -18,7 +18,7 @@ import httpx2
 
 from finecomb.annotators.llm.chat import ChatReply, ChatRequest
 from finecomb.annotators.llm.endpoint import CallError, parse_host
-from finecomb.core.errors import FinecombError, did_you_mean, shorten
+from finecomb.core.errors import FinecombError, ParameterError, did_you_mean, param, shorten
 from finecomb.version import __version__
 
 MAX_REPLY_BYTES = 4_000_000
@@ -109,12 +109,14 @@ class HttpEndpoint:
     async def _status_error(self, status: int, headers: httpx2.Headers, text: str, request: ChatRequest) -> Exception:
         message = f"{self.host} answered {status}: {shorten(self._redact_key(_error_message(text)), 200)}"
         if status in (401, 403):
-            way = f"check the key in {self._key_env}" if self._key_env else "name the variable with the key: --key-env"
+            name_it = f"name the variable with the key: {param('key_env')}"
+            way = f"check the key in {self._key_env}" if self._key_env else name_it
             return FinecombError(f"{message}; {way}")
         if status == 404:
             models = await self._list_models()
             hint = f"; it has no model {request.model!r}{did_you_mean(request.model, models)}" if models else ""
-            return FinecombError(f"{message}{hint or '; is --base-url the address of an OpenAI-compatible endpoint?'}")
+            wrong_address = f"; is {param('base_url')} the address of an OpenAI-compatible endpoint?"
+            return FinecombError(f"{message}{hint or wrong_address}")
         if status in _RETRYABLE_STATUSES:
             return CallError(message, again=True, wait=_retry_after(headers))
         return CallError(message)
@@ -151,7 +153,10 @@ def _read_api_key(variable: str) -> str:
         return ""
     key = os.environ.get(variable, "").strip()
     if not key:
-        raise FinecombError(f"--key-env {variable}: the environment variable {variable} is not set or empty")
+        raise ParameterError(
+            f"{param('key_env', variable)}: the environment variable {variable} is not set or empty",
+            parameter="key_env",
+        )
     return key
 
 

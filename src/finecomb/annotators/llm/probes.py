@@ -10,7 +10,7 @@ import numpy as np
 
 from finecomb.annotators.llm.prompt import PromptTemplate
 from finecomb.annotators.llm.runs import ModelRun
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, ParameterError, param
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, ModelSettings
 from finecomb.engine.seeds import seeded_generator
@@ -61,7 +61,10 @@ class ProbeVariant:
 def probe_variant(probe: str, judge: ProbeVariant, paraphrase: PromptTemplate | None = None) -> ProbeVariant:
     """What is asked in a probe by name, given what the judge was asked; `paraphrase` holds other words."""
     if paraphrase is not None and probe != "paraphrase":
-        raise FinecombError(f"--paraphrase is for --probe paraphrase, not for --probe {probe}")
+        raise ParameterError(
+            f"{param('paraphrase')} is for {param('probe', 'paraphrase')}, not for {param('probe', probe)}",
+            parameter="paraphrase",
+        )
     if probe == "paraphrase":
         return replace(judge, template=paraphrase or _paraphrase_prompt(judge.template))
     return _VARIANT_BUILDERS[probe](judge)
@@ -79,8 +82,9 @@ def _paraphrase_prompt(template: PromptTemplate) -> PromptTemplate:
         return _PARAPHRASED_PROMPT
     if template == PromptTemplate.for_local_models():
         return replace(_PARAPHRASED_PROMPT, system="{{kinds}}\n\n{{summary}}\n\n{{questions}}\n\n{{format}}")
-    raise FinecombError(
-        "the judge has a prompt of its own: put it into other words and name the file with --paraphrase"
+    raise ParameterError(
+        f"the judge has a prompt of its own: put it into other words and name the file with {param('paraphrase')}",
+        parameter="paraphrase",
     )
 
 

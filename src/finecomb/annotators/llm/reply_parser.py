@@ -117,7 +117,7 @@ def _is_truncated_json(text: str) -> bool:
 def complete_mark_count(text: str) -> int:
     """How many marks of a reply that was cut off are whole.
 
-    >>> complete_marks('{"marks": [{"quote": "a"}, {"quote": "b"}, {"quo')
+    >>> complete_mark_count('{"marks": [{"quote": "a"}, {"quote": "b"}, {"quo')
     2
     """
     _, found, rest = text.partition('"marks"')

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import itertools
 import json
-import threading
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import polars as pl
 
+from finecomb.annotators.llm.blocking import run_blocking
 from finecomb.annotators.llm.budget import Price
 from finecomb.annotators.llm.chat import ChatRequest
 from finecomb.annotators.llm.endpoint import Endpoint, need_call_packages, parse_host
@@ -42,14 +41,12 @@ from finecomb.annotators.llm.run_folder import (
     write_record,
     write_status,
 )
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, ParameterError, param
 from finecomb.core.model_notes import MarkNote, ReplyNote, read_reply_note
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Exclusion, ModelSettings, Unit
 from finecomb.core.study import Study
 from finecomb.version import __version__
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +188,7 @@ def name_clash(study: Study, run_plan: RunPlan) -> str:
 
 def _describe_name_clash(study: Study, before: Annotator, now: Annotator, protocol: str) -> str:
     if before.kind != "llm":
-        return f"annotator {before.id!r} is a {before.kind} already; name this one with --name"
+        return f"annotator {before.id!r} is a {before.kind} already; name this one with {param('name')}"
     work = study.annotations.filter((pl.col("annotator") == before.id) & (pl.col("protocol") == protocol))
     changed = [key for key in ("model", "endpoint", "prompt") if before.meta.get(key) != now.meta.get(key)]
     if work.is_empty() or not changed:
@@ -199,7 +196,7 @@ def _describe_name_clash(study: Study, before: Annotator, now: Annotator, protoc
     key = changed[0]
     return (
         f"annotator {before.id!r} was asked with another {key} before"
-        f" ({before.meta.get(key)}, now {now.meta.get(key)}); name this one with --name"
+        f" ({before.meta.get(key)}, now {now.meta.get(key)}); name this one with {param('name')}"
     )
 
 
@@ -208,8 +205,10 @@ def _host(settings: ModelSettings) -> str:
         model_file(settings.model)
         return "local"
     if not settings.base_url:
-        raise FinecombError(
-            "say where the model answers: --base-url URL, or --model local:smollm2 for one that runs here"
+        raise ParameterError(
+            f"say where the model answers: {param('base_url', 'URL')}, or {param('model', 'local:smollm2')} for one"
+            " that runs here",
+            parameter="base_url",
         )
     return parse_host(settings.base_url)
 
@@ -225,8 +224,10 @@ def _select_shots(study: Study, protocol: Protocol, settings: ModelSettings) -> 
         if annotation.annotator in gold and annotation.protocol == protocol.id
     ]
     if len(work) <= settings.shots:
-        raise FinecombError(
-            f"--shots {settings.shots}: the study has {len(work)} gold texts; it needs at least {settings.shots + 1}"
+        raise ParameterError(
+            f"{param('shots', settings.shots)}: the study has {len(work)} gold texts; it needs at least"
+            f" {settings.shots + 1}",
+            parameter="shots",
         )
     order = sorted(
         work, key=lambda annotation: hashlib.sha256(f"{settings.seed}/{annotation.document}".encode()).digest()
@@ -245,7 +246,8 @@ def _check_lengths(run_plan: RunPlan) -> None:
             if tokens + settings.max_tokens > context:
                 raise FinecombError(
                     f"document {task.document.id!r} needs about {tokens:,} tokens and {settings.max_tokens:,} for the"
-                    f" reply, but {context:,} fit; ask part by part with --by-segment, or lower --max-tokens or --shots"
+                    f" reply, but {context:,} fit; ask part by part with {param('by_segment')}, or lower"
+                    f" {param('max_tokens')} or {param('shots')}"
                 )
 
 
@@ -284,13 +286,13 @@ def execute_plan(
 ) -> ModelRun:
     """Carry out a plan; also after a crash, where it goes on from what the journal has."""
     if runs is None:
-        return _run_async(_execute_async(run_plan, None, None, endpoint, watch, deliver))
+        return run_blocking(_execute_async(run_plan, None, None, endpoint, watch, deliver))
     folder = runs / run_folder_name(run_plan.record)
     with lock_run_folder(folder):
         run_plan = save_plan(run_plan, folder)
         documents = _run_document_ids(run_plan, folder)
         try:
-            run = _run_async(_execute_async(run_plan, runs, folder, endpoint, watch, deliver))
+            run = run_blocking(_execute_async(run_plan, runs, folder, endpoint, watch, deliver))
         except BaseException as error:
             why = str(error) if isinstance(error, FinecombError) else "interrupted"
             write_status(folder, "stopped", documents, why=why)
@@ -433,29 +435,6 @@ def open_endpoint(settings: ModelSettings) -> Endpoint:
     from finecomb.annotators.llm.http_endpoint import HttpEndpoint
 
     return HttpEndpoint(settings.base_url, settings.key_env, settings.timeout)
-
-
-def _run_async(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end, also where an event loop is running already, as in a notebook."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    results: list[T] = []
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            results.append(asyncio.run(work))
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return results[0]
 
 
 # --- replies as annotations --------------------------------------------------------------------------------------

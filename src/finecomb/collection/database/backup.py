@@ -26,13 +26,20 @@ from finecomb.collection.database.location import StudyLocation, parse_location
 from finecomb.collection.database.serving_lock import hold_study_lock
 from finecomb.collection.database.studies import find_study, study_keys_by_name
 from finecomb.collection.database.tables import bind_parameter
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, ParameterError, param
 
 
 def backup_path(where: StudyLocation, why: str = "backup") -> Path:
     """Beside a SQLite file, or in the current folder for PostgreSQL; the name says when and why."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
     return (where.file or Path(f"{where.study or 'study'}.db")).with_suffix(f".{why}-{stamp}.db")
+
+
+def list_backups(where: StudyLocation) -> list[Path]:
+    """Return the backups next to a study's file, or in the current folder for PostgreSQL, sorted by name."""
+    folder = where.file.parent if where.file else Path()
+    stem = where.file.stem if where.file else where.study or "study"
+    return sorted(path for path in folder.glob(f"{stem}.*-*.db") if path != where.file)
 
 
 def back_up(database: Database, target: Path) -> None:
@@ -220,7 +227,7 @@ def _verify_copy(copied: Path, source: Path) -> None:
     try:
         verify(copied)
     except FinecombError as error:
-        raise FinecombError(f"{str(error).replace(str(copied), str(source))}; nothing was changed") from None
+        raise FinecombError(f"{error.text(param).replace(str(copied), str(source))}; nothing was changed") from None
 
 
 def _studies_to_restore(backup: Database, target: StudyLocation) -> dict[str, int]:
@@ -244,7 +251,10 @@ def _back_up_replaced(database: Database, wanted: Mapping[str, int], force: bool
     if not replaced:
         return None
     if not force:
-        raise FinecombError(f"{database.place}: holds a study already; say --force to replace it (a copy is kept)")
+        raise ParameterError(
+            f"{database.place}: holds a study already; say {param('force')} to replace it (a copy is kept)",
+            parameter="force",
+        )
     saved = backup_path(database.place, "replaced")
     back_up(database, saved)
     return saved

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from os import PathLike, fspath
 from pathlib import Path
+
+from finecomb.core.errors import FinecombError, ParameterError, param
 
 DATABASE_FILENAME = "study.db"
 """The database in a study's folder."""
@@ -51,7 +54,7 @@ def parse_location(where: Path | str) -> StudyLocation:
     A URL that went through `Path` has lost a slash, which is put back: a database's name is always there, so that
     nothing is lost.
 
-    >>> place(Path("postgresql://ann@db.example/lab#harbour")).url, str(place("postgresql:///lab"))
+    >>> parse_location(Path("postgresql://ann@db.example/lab#harbour")).url, str(parse_location("postgresql:///lab"))
     ('postgresql+psycopg://ann@db.example/lab', 'postgresql:///lab')
     """
     text = where.as_posix() if isinstance(where, Path) else where
@@ -61,3 +64,30 @@ def parse_location(where: Path | str) -> StudyLocation:
         return StudyLocation(f"postgresql+psycopg://{host}", study)
     file, _, study = text.partition("#") if not Path(text).exists() else (text, "", "")
     return StudyLocation(f"sqlite+pysqlite:///{Path(file)}", study, Path(file))
+
+
+def work_location(study: str | PathLike[str], db: str = "") -> StudyLocation:
+    """Return where the work of a study is kept: in its folder's database, a SQLite file, or PostgreSQL.
+
+    `db` is the URL of a PostgreSQL database that keeps it instead; without a name after `#`, the study is called as its
+    folder.
+    """
+    path = Path(fspath(study))
+    if db and not is_postgres_url(db):
+        raise ParameterError(
+            f"{param('db', db)}: expected postgresql://HOST/DATABASE#STUDY; without {param('db')} the work is in "
+            f"{DATABASE_FILENAME}",
+            parameter="db",
+        )
+    if db:
+        location = parse_location(db)
+        return location if location.study else StudyLocation(location.url, path.resolve().name)
+    return parse_location(path / DATABASE_FILENAME) if path.is_dir() else parse_location(path)
+
+
+def served_location(study: str | PathLike[str], db: str = "") -> StudyLocation:
+    """Return where the work of a study is kept; an error where it has not been served yet."""
+    location = work_location(study, db)
+    if location.file and not location.file.exists():
+        raise FinecombError(f"{location}: no such file; the study has not been served yet")
+    return location

@@ -97,7 +97,7 @@ _MAX_CHARACTERS = 4_000  # characters of a text that are read, some 600 words; t
 def _words_and_bigrams(text: str) -> list[str]:
     """Words and signs, and pairs of neighbours.
 
-    >>> _words("Ann: see!")
+    >>> _words_and_bigrams("Ann: see!")
     ['ann', ':', 'see', '!', 'ann :', ': see', 'see !']
     """
     text = text[:_MAX_CHARACTERS]
@@ -203,5 +203,5 @@ def _fit_weights(table: Matrix, labels: NDArray[np.int64], cost: float, iteratio
 
     start = np.zeros(shape[0] * shape[1])
     optimum = optimize.minimize(loss_and_gradient, start, jac=True, method="L-BFGS-B", options={"maxiter": iterations})
-    result: Floats = unit * optimum.x_position.reshape(shape)
+    result: Floats = unit * optimum.x.reshape(shape)
     return result

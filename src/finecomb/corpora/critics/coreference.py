@@ -23,7 +23,7 @@ from finecomb.annotators.coreference.chains import Chains, Mention, Resolver, To
 from finecomb.annotators.coreference.pronouns import FEMALE, FIRST_SECOND_PERSON, MALE, PLURAL
 from finecomb.annotators.coreference.resolver import load_lexicon, resolve_coreference
 from finecomb.core.errors import FinecombError
-from finecomb.core.moved_modules import current_path
+from finecomb.core.moved_modules import current_location
 from finecomb.core.records import Document
 from finecomb.core.sentences import sentences
 from finecomb.corpora.critics.base import CriticScores, DroppedDocument, PriorCritic
@@ -185,10 +185,11 @@ def _load_resolver(name: str) -> Resolver:
     if name in RESOLVERS:
         return RESOLVERS[name]
     module, _, function = name.partition(":")
+    module, function = current_location(module, function)
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
-        resolver: Resolver = getattr(importlib.import_module(current_path(module)), function)
+        resolver: Resolver = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError, ValueError) as error:
         raise FinecombError(
             f"resolver={name}: {error}; give one of {', '.join(RESOLVERS)}, or module:function, which takes a text and "
@@ -200,7 +201,7 @@ def _load_resolver(name: str) -> Resolver:
 def mention_states(text: str, chains: Chains, kind: ModelKind = "kneser-ney") -> StateSequence | None:
     """The states of z and the text of each: `.` where a sentence starts, and every mention of a person.
 
-    >>> states("Ann left. She ran.", [[(0, 3), (10, 13)]])
+    >>> mention_states("Ann left. She ran.", [[(0, 3), (10, 13)]])
     (('.', 'F:0', '.', 'She:0'), ((0, 0), (0, 3), (10, 10), (10, 13)))
     """
     people = [chain for chain in chains if _is_person(text, chain)]

@@ -198,7 +198,7 @@ def format_windows(windows: EncodedStates) -> list[tuple[str, ...]]:
 def relabel_entities(entities: Ints) -> Ints:
     """Entities of each row numbered from 0 in the order in which they appear; -1 stays.
 
-    >>> canonical(np.array([[7, -1, 3, 7]])).tolist()
+    >>> relabel_entities(np.array([[7, -1, 3, 7]])).tolist()
     [[0, -1, 1, 0]]
     """
     same = entities[:, :, None] == entities[:, None, :]  # (m, n, n)

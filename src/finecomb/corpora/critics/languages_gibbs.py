@@ -111,7 +111,7 @@ def iterate_sweeps(
 def token_schedule(texts: Sequence[Ints], lanes: int) -> list[Ints]:
     """Tokens that are drawn at a time: whole documents dealt to lanes, then the n-th token of every lane.
 
-    >>> [step.tolist() for step in side_by_side([np.arange(2), np.arange(1), np.arange(1)], 2)]
+    >>> [step.tolist() for step in token_schedule([np.arange(2), np.arange(1), np.arange(1)], 2)]
     [[0, 2], [1, 3]]
     """
     lengths = np.array([len(text) for text in texts], np.int64)

@@ -60,7 +60,7 @@ class KneserNeyModel:
     def fit(cls, sequences: Sequence[Tokens], order: int, size: int) -> KneserNeyModel:
         """Counted on `sequences` of integers below `size`.
 
-        >>> model = Ngrams.fit([np.array([0, 1, 0, 1, 2])] * 9, order=3, size=3)
+        >>> model = KneserNeyModel.fit([np.array([0, 1, 0, 1, 2])] * 9, order=3, size=3)
         >>> model.log_probs([np.array([0, 1, 2])])[0].round(2)
         array([-0.1 , -0.06, -0.73])
         """

@@ -194,7 +194,7 @@ def _require_finite(terms: Floats, statistic: Statistic) -> Floats:
 def point_to_json(z: Z) -> str:
     """A z as JSON from which `point_from_json` makes the same again, to the last bit.
 
-    >>> point_of(point_text((("she", 1), "it")))
+    >>> point_from_json(point_to_json((("she", 1), "it")))
     (('she', 1), 'it')
     """
     return json.dumps(_to_json_value(z))

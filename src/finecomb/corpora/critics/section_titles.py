@@ -62,7 +62,7 @@ _PLURALS = (
 def normalise_title(title: str) -> str:
     """A title as a section type.
 
-    >>> normalised("2.1 Materials and Methods"), normalised("Acknowledgements"), normalised("SEE ALSO")
+    >>> normalise_title("2.1 Materials and Methods"), normalise_title("Acknowledgements"), normalise_title("SEE ALSO")
     ('material and method', 'acknowledgment', 'see also')
     """
     return " ".join(_normalise_word(word) for word in _WORD.findall(title.lower()))

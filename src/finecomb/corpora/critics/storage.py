@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.core.moved_modules import current_path
+from finecomb.core.moved_modules import current_location
 from finecomb.corpora.critics.base import Critic
 from finecomb.version import __version__
 
@@ -48,7 +48,8 @@ def import_attribute(place: str, name: str) -> Any:
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
-        return getattr(importlib.import_module(current_path(module)), attribute)
+        current_module, current_name = current_location(module, attribute)
+        return getattr(importlib.import_module(current_module), current_name)
     except ModuleNotFoundError as error:
         raise FinecombError(f"--critic {name}: there is no module {error.name!r} here or installed") from None
     except AttributeError:

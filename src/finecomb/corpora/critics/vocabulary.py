@@ -48,7 +48,7 @@ def word_count(text: str) -> int:
 def extract_terms(text: str) -> list[str]:
     """Runs of two or more letters in lower case, without LaTeX commands and the stand-ins for formulas.
 
-    >>> terms(r"The mass \\alpha of @xmath0 is 3 kg, isn't it?")
+    >>> extract_terms(r"The mass \\alpha of @xmath0 is 3 kg, isn't it?")
     ['the', 'mass', 'of', 'is', 'kg', 'isn', 'it']
     """
     if is_unspaced(text):
@@ -63,7 +63,7 @@ _PROSE = re.compile(r"""(?<![^\s("'’«„“‹¿¡])[^\W\d_]{2,}(?=[.,;:!?…
 def prose_words(text: str) -> list[str]:
     """Words that stand by themselves: no pieces of options, paths, addresses and names of functions.
 
-    >>> prose("L'option --all-files de ls(1) montre (aussi) /etc/passwd.")
+    >>> prose_words("L'option --all-files de ls(1) montre (aussi) /etc/passwd.")
     ['option', 'de', 'montre', 'aussi']
     """
     return unspaced_words(text) if is_unspaced(text) else _PROSE.findall(text.lower())

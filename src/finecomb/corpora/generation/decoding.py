@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import ParameterError, param
 from finecomb.core.records import Record
 
 Variation = Literal["independently", "cross"]
@@ -50,6 +50,27 @@ class Decoding(Record):
         }
 
 
+def parse_numbers(name: str, values: float | str | Sequence[float | str], low: float, high: float) -> list[float]:
+    """Return the numbers of one option, each once; one string may hold several with commas between them.
+
+    >>> parse_numbers("top_p", ".4,.9", 0, 1), parse_numbers("temperature", 1, 0, 2)
+    ([0.4, 0.9], [1.0])
+    """
+    words = values.split(",") if isinstance(values, str) else [values] if isinstance(values, int | float) else values
+    try:
+        numbers = [float(word) for word in words]
+    except ValueError:
+        text = ",".join(map(str, words))
+        raise ParameterError(
+            f"{param(name, text)}: expected numbers with commas, e.g. 0.4,0.7", parameter=name
+        ) from None
+    for number in numbers:
+        if not low <= number <= high or (name == "top_p" and number == 0):
+            lowest = "above 0" if name == "top_p" else f"{low:g}"
+            raise ParameterError(f"{param(name, f'{number:g}')}: is outside {lowest} to {high:g}", parameter=name)
+    return list(dict.fromkeys(numbers))
+
+
 def decoding_grid(
     top_ps: Sequence[float],
     temperatures: Sequence[float],
@@ -67,8 +88,9 @@ def decoding_grid(
     26
     """
     if not (top_ps and temperatures and penalties):
-        raise FinecombError(
-            "there is nothing to vary: --top-p, --temperature and --frequency-penalty need a value each"
+        raise ParameterError(
+            f"there is nothing to vary: {param('top_p')}, {param('temperature')} and {param('frequency_penalty')} need"
+            " a value each"
         )
     pairs = list(_decoding_pairs(top_ps, temperatures, variation))
     grid = [

@@ -6,7 +6,6 @@ on from its journal; equal questions are asked once.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 from collections import Counter, deque
@@ -15,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from finecomb.annotators.llm.blocking import run_blocking
 from finecomb.annotators.llm.budget import Price
 from finecomb.annotators.llm.chat import FINISH_CONTEXT_OVERFLOW, ChatMessage, ChatReply, ChatRequest, Role
 from finecomb.annotators.llm.endpoint import Endpoint, need_call_packages, parse_host
@@ -22,7 +22,7 @@ from finecomb.annotators.llm.journal import Journal, ReplyEntry, cached_replies
 from finecomb.annotators.llm.local_models import DEFAULT_CONTEXT_TOKENS, LocalEndpoint, is_local, model_file
 from finecomb.annotators.llm.model_calls import Caller, CallProgress, ModelCall, ProgressCallback, reuse_reply
 from finecomb.annotators.llm.run_folder import lock_run_folder, write_status
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, ParameterError, param
 from finecomb.core.records import Document, ModelSettings, Record
 from finecomb.core.sentences import sentences
 from finecomb.corpora.generation.decoding import Decoding
@@ -214,11 +214,17 @@ def plan_generation(
 
 def _check_settings(settings: GenerationSettings) -> None:
     if settings.runtime == "gguf" and any(decoding.frequency_penalty for decoding in settings.decodings):
-        raise FinecombError(
-            "--runtime gguf: its frequency penalty also counts the words of the prompt; use --runtime transformers"
+        raise ParameterError(
+            f"{param('runtime', 'gguf')}: its frequency penalty also counts the words of the prompt; use"
+            f" {param('runtime', 'transformers')}",
+            parameter="runtime",
         )
     if settings.runtime == "transformers" and settings.interface == "chat":
-        raise FinecombError("--interface chat does not apply to --runtime transformers, which goes on with texts")
+        raise ParameterError(
+            f"{param('interface', 'chat')} does not apply to {param('runtime', 'transformers')}, which goes on"
+            " with texts",
+            parameter="interface",
+        )
 
 
 def _host(settings: GenerationSettings) -> str:
@@ -227,7 +233,11 @@ def _host(settings: GenerationSettings) -> str:
     if is_local(settings.model.model):
         model_file(settings.model.model)
     elif settings.runtime == "gguf":
-        raise FinecombError(f"--runtime gguf: {settings.model.model} is no GGUF file; use --runtime transformers")
+        raise ParameterError(
+            f"{param('runtime', 'gguf')}: {settings.model.model} is no GGUF file; use"
+            f" {param('runtime', 'transformers')}",
+            parameter="runtime",
+        )
     return HOST if settings.runtime == "transformers" else "local"
 
 
@@ -289,14 +299,14 @@ def generate(
 ) -> GenerationRun:
     """Write the texts of a plan; what is in `runs` already is not asked again, also after a crash."""
     if runs is None:
-        return asyncio.run(_generate(run_plan, None, None, endpoint, watch))
+        return run_blocking(_generate(run_plan, None, None, endpoint, watch))
     folder = runs / run_plan.folder_name()
     ids = tuple(prompt.id for prompt in run_plan.prompts)
     with lock_run_folder(folder):
         (folder / SETTINGS_FILE).write_text(run_plan.settings.model_dump_json(indent=1), encoding="utf-8")
         write_status(folder, "running", ids)
         try:
-            run = asyncio.run(_generate(run_plan, runs, folder, endpoint, watch))
+            run = run_blocking(_generate(run_plan, runs, folder, endpoint, watch))
         except BaseException as error:
             write_status(folder, "stopped", ids, why=str(error) if isinstance(error, FinecombError) else "interrupted")
             raise

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pydantic import Field, model_validator
 
 from finecomb.core import tokens
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import ParameterError, param
 from finecomb.core.records import Record
 from finecomb.core.sentences import sentences
 
@@ -49,7 +49,9 @@ class LengthRule(Record):
         """
         match = re.fullmatch(r"(\d+)-(\d*)", text.strip())
         if not match or int(match[1]) < 1 or (match[2] and int(match[2]) < int(match[1])):
-            raise FinecombError(f"--words {text}: expected LEAST-MOST or LEAST-, e.g. 80-145 or 100-")
+            raise ParameterError(
+                f"{param('words', text)}: expected LEAST-MOST or LEAST-, e.g. 80-145 or 100-", parameter="words"
+            )
         return cls(least=int(match[1]), most=int(match[2]) if match[2] else None)
 
     def __str__(self) -> str:

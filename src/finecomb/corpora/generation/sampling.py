@@ -25,7 +25,7 @@ def apply_frequency_penalty(logits: Floats, counts: Mapping[int, int], penalty: 
 
     l_i(t) <- l_i(t) - c_<i(t) * alpha_f. `counts` are of sampled tokens, without those of the prompt.
 
-    >>> penalised(np.array([1.0, 2.0, 3.0]), {2: 2}, 0.5).tolist()
+    >>> apply_frequency_penalty(np.array([1.0, 2.0, 3.0]), {2: 2}, 0.5).tolist()
     [1.0, 2.0, 2.0]
     """
     if not penalty or not counts:

@@ -172,7 +172,7 @@ def name_spans(text: str) -> list[tuple[int, int]]:
     """Where names stand: capitalised words; the first of a sentence only if it is capitalised elsewhere too.
 
     >>> text = "Then Ann Lee met Bob. Ann Lee left. Then Bob came."
-    >>> [text[start:end] for start, end in name_places(text)]
+    >>> [text[start:end] for start, end in name_spans(text)]
     ['Ann Lee', 'Bob', 'Ann Lee', 'Bob']
     """
     starts = {int(start) for start, _ in sentences(text)}
@@ -212,7 +212,7 @@ def _replace_spans(text: str, replacements: Sequence[tuple[tuple[int, int], str]
 def _negate_sentence(sentence: str) -> str:
     """Without its `not`, or with one after its first auxiliary verb.
 
-    >>> _contrary("It was late."), _contrary("It was not late.")
+    >>> _negate_sentence("It was late."), _negate_sentence("It was not late.")
     ('It was not late.', 'It was late.')
     """
     if NEGATION_PATTERN.search(sentence):

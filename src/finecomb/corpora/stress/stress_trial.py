@@ -97,7 +97,7 @@ def _human_pair(document: Document) -> StressPair | None:
 def normalised_edit_distance(whole: str, damaged: str) -> float:
     """The share of words to edit between two texts.
 
-    >>> damage("one two three four", "one two four three"), damage("a b", "a b")
+    >>> normalised_edit_distance("one two three four", "one two four three"), normalised_edit_distance("a b", "a b")
     (0.5, 0.0)
     """
     return float(Levenshtein.normalized_distance(lowercase_words(whole), lowercase_words(damaged)))

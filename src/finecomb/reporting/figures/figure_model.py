@@ -16,7 +16,7 @@ TableRow = Mapping[str, object]
 def format_count(number: int, thing: str, plural: str = "") -> str:
     """A number with its word.
 
-    >>> counted(1, "text"), counted(1200, "text"), counted(2, "person", "people")
+    >>> format_count(1, "text"), format_count(1200, "text"), format_count(2, "person", "people")
     ('1 text', '1,200 texts', '2 people')
     """
     return f"{number:,} {thing if number == 1 else plural or thing + 's'}"
@@ -65,7 +65,7 @@ def build_axis(
     """An axis with three to six ticks on round numbers that holds every interval; rates start at 0.
 
     >>> from finecomb.core.estimate import Signature
-    >>> axis([Estimate(2.4, 2.0, 4.2, Signature(()))]).ticks
+    >>> build_axis([Estimate(2.4, 2.0, 4.2, Signature(()))]).ticks
     (0.0, 1.0, 2.0, 3.0, 4.0)
     """
     ends = [end for one in estimates for end in (one.value, one.low, one.high) if math.isfinite(end)]

@@ -32,7 +32,7 @@ class TypicalWord(NamedTuple):
 def extract_terms(text: str) -> list[str]:
     """Words and pairs of neighbours, in small letters; common words only beside others.
 
-    >>> terms("This was already stated.")
+    >>> extract_terms("This was already stated.")
     ['already', 'stated', 'was already', 'already stated']
     """
     words = [word.lower() for word in _WORD_PATTERN.findall(text)]

@@ -95,26 +95,27 @@ def render_front_page(report: Report) -> str:
         for number, figure in enumerate(report.figures, 1)
     )
     toc = (
-        f'<nav class="toc" aria-label="Contents">{BRAND_HTML}<p class="cap" style="margin-top:10px">Report on '
+        f'<nav class="toc" aria-label="Contents">{BRAND_HTML}<p class="caption" style="margin-top:10px">Report on '
         f'{escape(report.title)}<br>{escape(report.date)}</p><ol><li class="on"><a href="#answer">Answer'
         f"</a></li>{contents}"
         '<li><a href="#made">How this was made</a></li></ol>'
-        '<div class="ql"><a href="texts.html">All texts</a><a href="tables/index.html">All tables, CSV</a>'
+        '<div class="quick-links"><a href="texts.html">All texts</a><a href="tables/index.html">All tables, CSV</a>'
         '<a href="figures/index.html">All figures, SVG</a><a href="datasheet.md">Datasheet</a>'
         '<a href="methods.txt">Paragraph for a paper</a></div>'
-        f'<p class="cap foot">Works without a connection.<br>{escape(report.counts)}</p></nav>'
+        f'<p class="caption foot">Works without a connection.<br>{escape(report.counts)}</p></nav>'
     )
     figures = "".join(_figure_section_html(figure) for figure in report.figures)
     body = f"{_answer_html(report)}{figures}{_provenance_html(report)}"
     return render_report_page(
         f"Report on {report.title}",
-        f'<a class="skip" href="#answer">To the answer</a><div class="rep">{toc}<main class="leaf">{body}</main></div>',
+        f'<a class="skip" href="#answer">To the answer</a><div class="report-layout">{toc}'
+        f'<main class="report-page">{body}</main></div>',
     )
 
 
 def render_single_figure(figure: ReportFigure) -> str:
     """The body of a page with one figure."""
-    return f'<main class="leaf">{BRAND_HTML}{_figure_section_html(figure)}</main>'
+    return f'<main class="report-page">{BRAND_HTML}{_figure_section_html(figure)}</main>'
 
 
 def _answer_html(report: Report) -> str:
@@ -129,13 +130,13 @@ def _answer_html(report: Report) -> str:
             for row in figure.rows
         )
         drawn = (
-            f'<figure><figcaption class="cap" style="margin-bottom:4px">{escape(figure.caption)}</figcaption>'
+            f'<figure><figcaption class="caption" style="margin-bottom:4px">{escape(figure.caption)}</figcaption>'
             f"{plots}{_responsive_axis_plot(figure.axis, 300)}</figure>"
         )
     says = "".join(f"<li><b>{escape(part.head)}</b> {escape(part.text)}</li>" for part in answer.statements)
     return (
-        f'<div class="head" id="answer"><div><h1 class="lead">{escape(answer.sentence)}</h1>'
-        f'<p class="lead2">{escape(answer.numbers)}</p></div>{drawn}</div><ul class="says">{says}</ul>'
+        f'<div class="answer-header" id="answer"><div><h1 class="lead">{escape(answer.sentence)}</h1>'
+        f'<p class="sublead">{escape(answer.numbers)}</p></div>{drawn}</div><ul class="statements">{says}</ul>'
     )
 
 
@@ -157,15 +158,16 @@ def _figure_section_html(figure: ReportFigure) -> str:
             case _:
                 plot = ""
     return (
-        f'<section class="fig" id="{figure.id}"><header><h2>{escape(figure.title)}</h2>'
-        f'<p class="capt">{escape(figure.caption)}</p></header>{plot}{_figure_footer_html(figure)}</section>'
+        f'<section class="figure-section" id="{figure.id}"><header><h2>{escape(figure.title)}</h2>'
+        f'<p class="figure-caption">{escape(figure.caption)}</p></header>{plot}{_figure_footer_html(figure)}</section>'
     )
 
 
 def _figure_footer_html(figure: ReportFigure) -> str:
     again = f"<dt>Again</dt><dd><code>{escape(figure.command)}</code></dd>" if figure.command else ""
     signature = (
-        f'<details class="sig"><summary>signature {figure.signature_hash}</summary><dl class="kv"><dt>Signature</dt>'
+        f'<details class="signature"><summary>signature {figure.signature_hash}</summary><dl class="facts">'
+        "<dt>Signature</dt>"
         f"<dd><code>{escape(figure.signature)}</code></dd>{again}</dl></details>"
     )
     behind = (
@@ -178,7 +180,7 @@ def _figure_footer_html(figure: ReportFigure) -> str:
     table = (
         ""
         if isinstance(figure, TableFigure)
-        else f'<details class="tbl"><summary>table</summary>{data_table_html(figure.table)}</details>'
+        else f'<details class="table-details"><summary>table</summary>{data_table_html(figure.table)}</details>'
     )
     return f"<footer>{signature}{links}{table}</footer>"
 
@@ -186,7 +188,7 @@ def _figure_footer_html(figure: ReportFigure) -> str:
 def data_table_html(rows: Sequence[Mapping[str, object]]) -> str:
     """Rows as a plain table; a long one is cut with a word about the rest."""
     if not rows:
-        return '<p class="cap">No rows.</p>'
+        return '<p class="caption">No rows.</p>'
     names = list(dict.fromkeys(name for row in rows for name in row))
     numeric = {name for name in names if all(isinstance(row.get(name), int | float | None) for row in rows)}
     head = "".join(f'<th scope="col"{_numeric_class(name, numeric)}>{escape(name)}</th>' for name in names)
@@ -197,7 +199,7 @@ def data_table_html(rows: Sequence[Mapping[str, object]]) -> str:
         for row in rows[:_MAX_TABLE_ROWS]
     )
     more = (
-        f'<p class="cap">and {len(rows) - _MAX_TABLE_ROWS:,} more rows in the CSV</p>'
+        f'<p class="caption">and {len(rows) - _MAX_TABLE_ROWS:,} more rows in the CSV</p>'
         if len(rows) > _MAX_TABLE_ROWS
         else ""
     )
@@ -218,13 +220,13 @@ def format_cell(value: object) -> str:
 def estimate_html(estimate: Estimate, axis: Axis) -> str:
     """An estimate beside its dot: value in ink, interval in grey, or why there is none."""
     if math.isnan(estimate.value):
-        return f'<span class="iv">{escape(estimate.why)}</span>'
+        return f'<span class="interval">{escape(estimate.why)}</span>'
     ends = (
         ""
         if math.isnan(estimate.low)
-        else f' <span class="iv">{axis.format_value(estimate.low)} to {axis.format_value(estimate.high)}</span>'
+        else f' <span class="interval">{axis.format_value(estimate.low)} to {axis.format_value(estimate.high)}</span>'
     )
-    return f'<b class="val">{axis.format_value(estimate.value)}</b>{ends}'
+    return f'<b class="value">{axis.format_value(estimate.value)}</b>{ends}'
 
 
 def flag_html(look: LabelStyle) -> str:
@@ -244,7 +246,7 @@ def _dot_figure_html(figure: DotFigure) -> str:
     if second:
         ticks.append(f'<td class="plot">{_responsive_axis_plot(second, 150)}</td><td></td>')
     return (
-        f'<div class="scroll" tabindex="0"><table class="pl{" two" if second else ""}">{head}{rows}'
+        f'<div class="scroll" tabindex="0"><table class="plot-table{" two" if second else ""}">{head}{rows}'
         f'<tr class="axis" aria-hidden="true">{"".join(ticks)}<td></td></tr></table></div>'
     )
 
@@ -261,7 +263,7 @@ def _column_headers_html(figure: DotFigure) -> str:
 def _dot_row_html(row: DotRow, figure: DotFigure, width: int) -> str:
     height = 48 if row.teeth else 36 if len(figure.rows) <= _MAX_TALL_ROWS else 24
     colour = "var(--ink)"
-    name = f"{flag_html(row.look)} {escape(row.name)}" if row.look else f'<b class="val">{escape(row.name)}</b>'
+    name = f"{flag_html(row.look)} {escape(row.name)}" if row.look else f'<b class="value">{escape(row.name)}</b>'
     plot = _responsive_row_plot(
         row.estimate, figure.axis, 250 if figure.second_axis else width, height, name=row.name, band=figure.band,
         teeth=row.teeth, open=row.open, colour=colour,
@@ -284,9 +286,9 @@ def _panel_figure_html(figure: PanelFigure) -> str:
     longest = max((len(row.short or row.name) for panel in drawn for row in panel.rows), default=0)
     wide = min(150, max(48, 8 * longest + 10))
     panels = "".join(_label_panel_html(panel, figure.axis) for panel in drawn)
-    kind = "mult long" if longest > _MAX_SHORT_NAME_LENGTH else "mult"
+    kind = "label-panels long" if longest > _MAX_SHORT_NAME_LENGTH else "label-panels"
     never = f'<p class="note">{escape(svg.describe_unused_labels(unused))}</p>' if unused else ""
-    return f'<div class="{kind}" style="--pn:{wide}px">{panels}</div>{never}'
+    return f'<div class="{kind}" style="--names-width:{wide}px">{panels}</div>{never}'
 
 
 def add_line_breaks(name: str) -> str:
@@ -308,7 +310,7 @@ def _label_panel_html(panel: LabelPanel, axis: Axis) -> str:
         f'<span title="{escape(row.name, quote=True)}">{escape(row.short or row.name)}</span>' for row in panel.rows
     )
     rows = "".join(
-        '<div class="prow">'
+        '<div class="panel-row">'
         + _responsive_row_plot(
             row.estimate,
             axis,
@@ -323,11 +325,12 @@ def _label_panel_html(panel: LabelPanel, axis: Axis) -> str:
         for row in panel.rows
     )
     return (
-        f'<div class="pan s-{panel.look.slot.name}">'
+        f'<div class="label-panel s-{panel.look.slot.name}">'
         f"<h3>{flag_html(panel.look)} <span>{add_line_breaks(panel.look.title)}</span></h3>"
-        '<div class="pin">'
-        f'<div class="pn" aria-hidden="true">{names}</div>'
-        f'<div class="pp">{rows}{_responsive_axis_plot(axis, 120, "%" if axis.percent else "")}</div></div></div>'
+        '<div class="panel-body">'
+        f'<div class="panel-names" aria-hidden="true">{names}</div>'
+        f'<div class="panel-plot">{rows}{_responsive_axis_plot(axis, 120, "%" if axis.percent else "")}</div>'
+        "</div></div>"
     )
 
 
@@ -341,7 +344,7 @@ def _bar_figure_html(figure: BarFigure) -> str:
     )
     total = f'<tr><td class="tight"><b>Together</b></td><td></td><td class="r"><b>{escape(figure.total)}</b></td></tr>'
     facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in figure.facts)
-    return f'<div class="bars"><table class="pl">{rows}{total}</table><dl class="kv">{facts}</dl></div>'
+    return f'<div class="bars"><table class="plot-table">{rows}{total}</table><dl class="facts">{facts}</dl></div>'
 
 
 def _text_bar_figure_html(figure: TextBarFigure) -> str:
@@ -352,19 +355,20 @@ def _text_bar_figure_html(figure: TextBarFigure) -> str:
         drawn = "".join(
             f'<a href="{escape(tooth.page, quote=True)}" style="height:{length:.0f}px" '
             f'title="{escape(tooth.document, quote=True)}: {tooth.value:.1f}">'
-            f'<span class="vh">{escape(tooth.document)}</span></a>'
+            f'<span class="visually-hidden">{escape(tooth.document)}</span></a>'
             for tooth, length in zip(teeth, svg.text_bar_heights(teeth, most), strict=True)
         )
-        comb = "tcomb many" if len(teeth) > _MAX_WIDE_BARS else "tcomb"
-        about = f'<p class="cap"><b>{escape(name)}</b> {svg.describe_bar_group(texts)}</p>'
+        comb = "text-bars many" if len(teeth) > _MAX_WIDE_BARS else "text-bars"
+        about = f'<p class="caption"><b>{escape(name)}</b> {svg.describe_bar_group(texts)}</p>'
         parts.append(f'<div><div class="{comb}">{drawn}</div>{about}</div>')
-    return f'<div class="combs">{"".join(parts)}</div>'
+    return f'<div class="bar-groups">{"".join(parts)}</div>'
 
 
 def _provenance_html(report: Report) -> str:
     facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in report.facts)
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in report.notes)
     return (
-        f'<section class="fig" id="made"><header><h2>How this was made</h2></header><dl class="kv">{facts}'
+        '<section class="figure-section" id="made"><header><h2>How this was made</h2></header>'
+        f'<dl class="facts">{facts}'
         f"</dl>{notes}</section>"
     )

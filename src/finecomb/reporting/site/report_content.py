@@ -343,7 +343,7 @@ def _error_types_figure(made_from: ReportSource, systems: Mapping[str, Estimate]
 def shorten_names(names: Sequence[str]) -> dict[str, str]:
     """Names of systems without the beginning that all machines share, where that tells them apart.
 
-    >>> short_names(["comb-small", "comb-large", "human"])
+    >>> shorten_names(["comb-small", "comb-large", "human"])
     {'comb-small': 'small', 'comb-large': 'large', 'human': 'human'}
     """
     machines = [name for name in names if name != HUMAN]

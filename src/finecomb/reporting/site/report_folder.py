@@ -42,7 +42,7 @@ from finecomb.reporting.site.report_content import (
     text_influences,
 )
 from finecomb.reporting.site.study_changes import change_figure
-from finecomb.reporting.site.text_page import AnnotatorRow, AnnotatorRowLayout, TextPage, render_text_page
+from finecomb.reporting.site.text_page import AnnotatorRowLayout, MarkedTextRow, TextPage, render_text_page
 from finecomb.version import __version__
 
 MANIFEST = "report.json"
@@ -142,7 +142,7 @@ def _report_files(content: Report, tokens: Mapping[str, str], data: str) -> Iter
             if ending == "csv" or not isinstance(figure, TableFigure)
         )
         listing = (
-            f'<main class="leaf"><h1>{place.capitalize()}</h1><ul>{links}</ul><p><a href="../index.html">Back'
+            f'<main class="report-page"><h1>{place.capitalize()}</h1><ul>{links}</ul><p><a href="../index.html">Back'
             "</a></p></main>"
         )
         yield f"{place}/index.html", render_report_page(place.capitalize(), listing, "../")
@@ -237,10 +237,10 @@ def _neighbour_link(order: Sequence[str], place: int, pages: Mapping[str, str]) 
     return order[place], pages[order[place]].removeprefix("texts/")
 
 
-def annotator_rows(annotations: Iterable[Annotation], kinds: Mapping[str, str]) -> list[AnnotatorRow]:
+def annotator_rows(annotations: Iterable[Annotation], kinds: Mapping[str, str]) -> list[MarkedTextRow]:
     """The rows of a text's staff: people first, then machines, each by name; gold is not a reader."""
     rows = [
-        AnnotatorRow(annotation.annotator, kinds.get(annotation.annotator) in MACHINE_KINDS, annotation)
+        MarkedTextRow(annotation.annotator, kinds.get(annotation.annotator) in MACHINE_KINDS, annotation)
         for annotation in annotations
         if kinds.get(annotation.annotator) in (*HUMAN_KINDS, *MACHINE_KINDS) and annotation.about is None
     ]
@@ -255,9 +255,9 @@ def _text_list_page(content: Report, words: Sequence[tuple[str, str, int, str]],
     )
     body = (
         '<header class="top"><a href="index.html">Answer</a><span class="grow"></span>'
-        f'<span id="left">{len(words):,} texts</span></header>'
-        '<main class="leaf"><h1>Texts</h1><p><label>Find '
-        '<input id="find" type="search" placeholder="words, id or system"></label></p>'
+        f'<span id="text-count">{len(words):,} texts</span></header>'
+        '<main class="report-page"><h1>Texts</h1><p><label>Find '
+        '<input id="text-search" type="search" placeholder="words, id or system"></label></p>'
         '<div class="scroll" tabindex="0"><table class="data texts"><tr><th scope="col">text</th>'
         '<th scope="col">system</th><th scope="col" class="n">marks</th><th scope="col">begins</th>'
         f"</tr>{rows}</table></div></main>"

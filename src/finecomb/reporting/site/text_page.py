@@ -23,7 +23,7 @@ _TALL_ROW_HEIGHT, _MACHINE_GAP, _FIRST_ROW_OFFSET = (
 
 
 @dataclass(frozen=True, slots=True)
-class AnnotatorRow:
+class MarkedTextRow:
     """Whoever marked the text: one row of the staff."""
 
     name: str
@@ -36,7 +36,7 @@ class TextPage:
     """A text with its neighbours in the order of the report."""
 
     document: Document
-    readers: Sequence[AnnotatorRow]
+    readers: Sequence[MarkedTextRow]
     """People first, then machines."""
     looks: Mapping[str | None, LabelStyle]
     number: int
@@ -68,7 +68,7 @@ def render_text_page(text: TextPage) -> str:
         f"{_neighbour_link_html(text.next, 'next', '→', 'N')}</header>"
     )
     body = (
-        f'{top}<div class="cols"><nav class="rail" aria-label="Filters">{_filter_panel_html(text)}</nav>'
+        f'{top}<div class="columns"><nav class="rail" aria-label="Filters">{_filter_panel_html(text)}</nav>'
         f'<main class="middle">{_text_sheet_html(text)}{_influences_html(text.influences)}</main>'
         f"{_mark_list_html(text)}</div>"
     )
@@ -88,7 +88,7 @@ class _AnnotatorMark:
 
     number: int
     row: int
-    reader: AnnotatorRow
+    reader: MarkedTextRow
     mark: Mark
 
     def spans_in_part(self, part: str) -> list[Span]:
@@ -132,7 +132,7 @@ def _text_sheet_html(text: TextPage) -> str:
     words = len(text.document.text.split())
     about = ", ".join(part for part in (text.system, f"{words:,} words") if part)
     contexts = "".join(
-        f'<div class="context" dir="auto"><div class="cap">{escape(name)}</div>'
+        f'<div class="context" dir="auto"><div class="caption">{escape(name)}</div>'
         f"{_marked_part_html(text, name, context)}</div>"
         for name, context in text.document.context.items()
     )
@@ -149,7 +149,7 @@ def _marked_part_html(text: TextPage, part: str, words: str) -> str:
         return (
             f'<div dir="auto" style="white-space:pre-wrap">{escape(words)}</div>'
             if part != TEXT
-            else f'<div class="staff" style="--h:0" dir="auto">{escape(words)}</div>'
+            else f'<div class="marked-lines" style="--levels-height:0" dir="auto">{escape(words)}</div>'
         )
     staff = AnnotatorRowLayout.from_annotators(text.readers)
     spans = [entry.spans_in_part(part) for entry in marks]
@@ -157,7 +157,8 @@ def _marked_part_html(text: TextPage, part: str, words: str) -> str:
         _piece_html(words[piece.start : piece.end], [marks[owner] for owner in piece.owners], text, staff)
         for piece in split_at_edges(len(words), spans)
     )
-    return f'<div class="staff" style="--h:{staff.total_height};--s:var(--{staff.css_name})" dir="auto">{drawn}</div>'
+    style = f"--levels-height:{staff.total_height};--underlines:var(--{staff.css_name})"
+    return f'<div class="marked-lines" style="{style}" dir="auto">{drawn}</div>'
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +169,7 @@ class AnnotatorRowLayout:
     machines: int
 
     @classmethod
-    def from_annotators(cls, readers: Sequence[AnnotatorRow]) -> AnnotatorRowLayout:
+    def from_annotators(cls, readers: Sequence[MarkedTextRow]) -> AnnotatorRowLayout:
         """The layout for these readers."""
         people = sum(not reader.machine for reader in readers)
         return cls(people, len(readers) - people)
@@ -215,14 +216,15 @@ class AnnotatorRowLayout:
 def _piece_html(words: str, owners: Sequence[_AnnotatorMark], text: TextPage, staff: AnnotatorRowLayout) -> str:
     """Words with a stroke in the row of each reader who marked them, and grey behind them for how many people did."""
     if not owners:
-        return f'<span class="u">{escape(words)}</span>'
+        return f'<span class="plain-piece">{escape(words)}</span>'
     looks = [text.label_look(entry.mark.label) for entry in owners]
     names = [look.slot.name if look else UNLABELLED_SLOT.name for look in looks]
     strokes = [f"var(--{staff.stroke_name(name, entry.row)})" for name, entry in zip(names, owners, strict=True)]
     share = len({entry.row for entry in owners if not entry.reader.machine}) / (staff.people or 1)
     layers = ",".join([*strokes, f"var(--D{round(SHADE_COUNT * share)})", "var(--s)"])
     marks = " ".join(str(entry.number) for entry in owners)
-    return f'<span class="sc" data-m="{marks}" style="background:{layers}">{escape(words) or "&#8203;"}</span>'
+    inner = escape(words) or "&#8203;"
+    return f'<span class="marked-piece" data-marks="{marks}" style="background:{layers}">{inner}</span>'
 
 
 # --- how the text moved the numbers ------------------------------------------------------------------------------
@@ -236,14 +238,16 @@ def _influences_html(influences: Sequence[TextInfluence]) -> str:
     rows = "".join(
         f'<tr><td>{escape(one.name)}</td><td class="r">{one.axis.format_value(one.without)}</td><td>'
         f"{_influence_svg(one)}</td>"
-        f'<td class="r val">{one.axis.format_value(one.value)}</td><td class="faint">{escape(one.words)}</td></tr>'
+        f'<td class="r value">{one.axis.format_value(one.value)}</td><td class="faint">{escape(one.words)}</td></tr>'
         for one in influences
     )
     head = (
-        '<h2>How this text moved the numbers</h2><span class="cap">open dot: without this text · filled dot: with it '
+        '<h2>How this text moved the numbers</h2><span class="caption">open dot: without this text · '
+        "filled dot: with it "
     )
     return (
-        f'<section class="sheet moves">{head}· line: the interval in the report</span><table>{rows}</table></section>'
+        f'<section class="sheet influences">{head}· line: the interval in the report</span>'
+        f"<table>{rows}</table></section>"
     )
 
 
@@ -251,7 +255,7 @@ def _influence_svg(one: TextInfluence) -> str:
     """The open dot, the filled dot, and the way from one to the other; both numbers stand beside it as words."""
     start, end = (one.axis.position(number, _INFLUENCE_PLOT_WIDTH) for number in (one.without, one.value))
     return (
-        f'<svg class="mv" width="{_INFLUENCE_PLOT_WIDTH}" height="16" aria-hidden="true"><path d="M6 '
+        f'<svg class="influence-plot" width="{_INFLUENCE_PLOT_WIDTH}" height="16" aria-hidden="true"><path d="M6 '
         f'8H{_INFLUENCE_PLOT_WIDTH - 6}"/>'
         f'<path d="M{start:.0f} 8H{end:.0f}"/><circle cx="{start:.0f}" cy="8" r="4"/>'
         f'<circle cx="{end:.0f}" cy="8" r="4"/></svg>'
@@ -280,15 +284,15 @@ def _replies(replies: Sequence[ModelReply]) -> str:
 
 def _raw_reply_html(texts: Sequence[str]) -> str:
     if not texts:
-        return '<br><span class="cap">Its raw reply is not in this report.</span>'
+        return '<br><span class="caption">Its raw reply is not in this report.</span>'
     raw = "".join(f'<pre dir="auto">{escape(text)}</pre>' for text in texts)
     return f"<details><summary>raw reply</summary>{raw}</details>"
 
 
-def _mark_item_html(text: TextPage, reader: AnnotatorRow, mark: Mark) -> str:
+def _mark_item_html(text: TextPage, reader: MarkedTextRow, mark: Mark) -> str:
     look = text.label_look(mark.label)
     quote = " … ".join(mark.quotes) or f"not in the text: {mark.unlocated}"
-    placed = f'<br><span class="cap">{escape(words)}</span>' if (words := describe_placement(mark)) else ""
+    placed = f'<br><span class="caption">{escape(words)}</span>' if (words := describe_placement(mark)) else ""
     answers = "".join(
         f"<br><i>{escape(name)}</i> {escape(_format_answer(value))}" for name, value in mark.answers.items()
     )

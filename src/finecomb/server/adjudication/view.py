@@ -195,10 +195,10 @@ class DisputedText:
     def shuffled_annotators(self) -> list[str]:
         """Who read the text, in an order that says nothing and stays the same."""
 
-        def place(id: str) -> bytes:
+        def sort_key(id: str) -> bytes:
             return hashlib.sha256(f"{self.seed}\0{self.document.id}\0{id}".encode()).digest()
 
-        return sorted(self.seen.study.annotations["annotator"].unique(), key=place)
+        return sorted(self.seen.study.annotations["annotator"].unique(), key=sort_key)
 
 
 def load_disputed_text(store: Store, id: str, align: schema.Align) -> DisputedText:

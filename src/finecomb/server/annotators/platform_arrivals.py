@@ -36,7 +36,8 @@ _MTURK_SUBMIT_PATH = "/mturk/externalSubmit"
 def parse_referral_parameters(recruitment: Recruitment, parameters: Mapping[str, str]) -> ArrivalSource:
     """What the platform's link says; what is not an id, or too long for one, counts as not said.
 
-    >>> told(Recruitment(platform="prolific"), {"PROLIFIC_PID": "5f1", "SESSION_ID": "{{%SESSION_ID%}}"}).worker
+    >>> query = {"PROLIFIC_PID": "5f1", "SESSION_ID": "{{%SESSION_ID%}}"}
+    >>> parse_referral_parameters(Recruitment(platform="prolific"), query).worker
     '5f1'
     """
     names = _PARAMETER_NAMES.get(recruitment.platform, {})

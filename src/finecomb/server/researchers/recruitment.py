@@ -45,7 +45,7 @@ router = APIRouter(prefix="/api/admin", tags=["researchers"])
 
 
 @router.get("/recruiting")
-def recruiting(snapshots: Snapshots, _: Viewer) -> schema.Recruiting:
+def show_recruitment(snapshots: Snapshots, _: Viewer) -> schema.Recruiting:
     """Who came, how far they are, what is noticed about them, and what it costs."""
     return snapshots.read(recruiting_page)
 

@@ -16,7 +16,7 @@ from finecomb.core.records import (
     Id,
     Json,
     Phase,
-    QualificationResult,
+    QualificationRecord,
     Record,
     Segment,
     Settings,
@@ -319,7 +319,7 @@ class AnnotatorPage(ResponseRecord):
     person: AnnotatorRow
     condition: str
     platform: str
-    qualification: QualificationResult | None
+    qualification: QualificationRecord | None
     survey: Answers
     meta: Mapping[Text, Json]
     looks: tuple[LabelLook, ...]

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from finecomb.core.errors import FinecombError, did_you_mean, diff_excerpt
+from finecomb.core.errors import FinecombError, ParameterError, did_you_mean, diff_excerpt, param
 from finecomb.core.frames import json_entry, json_entry_names, meta_entry, parse_json_object
 from finecomb.core.protocol import Protocol
 from finecomb.core.study import Study
@@ -65,7 +65,10 @@ class ScoredPair:
         meta_names = json_entry_names(self.documents["meta"])
         for name in names:
             if name not in meta_names:
-                raise FinecombError(f"--by {name}: documents have no meta of that name{did_you_mean(name, meta_names)}")
+                raise ParameterError(
+                    f"{param('by', name)}: documents have no meta of that name{did_you_mean(name, meta_names)}",
+                    parameter="by",
+                )
         return self.documents.select("id", *[meta_entry(name) for name in names])
 
 
@@ -94,6 +97,8 @@ def pair_gold_with_judges(
     if gold_view.protocol is None:
         raise FinecombError("gold has no protocol, so nothing says which labels there are")
     named = tuple(judges) or tuple(_default_judges(other, truth, predicted is not None))
+    for name in (truth, *(named if predicted is None else ())):
+        _reject_other_protocol(gold, name, gold_view.protocol)
     judge_view = view(other, Filters(protocol=protocol if predicted is None else "", annotators=named))
     marks = _marks_in_text_order(gold_view.study, gold.documents)
     notes: list[str] = list(_gold_notes(gold, truth))
@@ -135,6 +140,18 @@ def _infer_repairs(judge: Judge, gold: pl.DataFrame, documents: pl.DataFrame) ->
     return replace(judge, marks=with_alternatives(judge.marks, sets), gold_repairs=of_gold)
 
 
+def _reject_other_protocol(study: Study, annotator: str, protocol: Protocol) -> None:
+    """Refuse a protocol under which an annotator has no work, where they have work under another."""
+    work = study.submitted_work().annotations.filter(pl.col("annotator") == annotator)
+    used = sorted(work["protocol"].unique())
+    if used and protocol.id not in used:
+        raise ParameterError(
+            f"the annotations of {annotator} are under {', '.join(used)}, not under {protocol.id}",
+            parameter="protocol",
+            choices=used,
+        )
+
+
 def find_gold_annotator(study: Study) -> str:
     """The only annotator of kind gold, else the only annotator there is."""
     kinds = study.annotators.filter(pl.col("id").is_in(study.annotations["annotator"].implode()))
@@ -142,8 +159,9 @@ def find_gold_annotator(study: Study) -> str:
     candidates = golden or kinds["id"].to_list()
     if len(candidates) != 1:
         what = "no annotator of kind gold" if not golden else f"{len(golden)} annotators of kind gold"
-        raise FinecombError(
-            f"gold has {what}; say who is gold with --gold ({', '.join(candidates) or 'nobody is there'})"
+        raise ParameterError(
+            f"gold has {what}; say who is gold with {param('gold')} ({', '.join(candidates) or 'nobody is there'})",
+            parameter="gold",
         )
     return str(candidates[0])
 
@@ -212,6 +230,13 @@ def require_same_texts(gold: Study, predicted: Study) -> None:
             wrong.append(f"document {id!r} has another text than in gold: {theirs} where gold has {ours}")
     if wrong:
         raise FinecombError("\n".join(wrong))
+
+
+def restrict_to_texts(gold: Study, predicted: Study) -> Study:
+    """Return the judges' study on the texts of gold only, e.g. where a condition has chosen some of gold's texts."""
+    texts = gold.documents["id"].implode()
+    part = replace(predicted, documents=predicted.documents.filter(pl.col("id").is_in(texts)))
+    return part.filter_annotations(pl.col("document").is_in(texts))
 
 
 def _build_judge(

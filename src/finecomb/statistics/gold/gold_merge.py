@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from finecomb.core import frames
-from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.errors import FinecombError, ParameterError, did_you_mean
 from finecomb.core.estimate import Signature
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotator, Answer, Answers
@@ -131,9 +131,21 @@ def _check_options(view: View, min_votes: MinVotes, size: str) -> None:
     if isinstance(min_votes, int) and min_votes < 1:
         raise FinecombError(f"an error needs at least one vote, not {min_votes}")
     if view.study.annotations.is_empty():
+        _reject_other_protocol(view)
         raise FinecombError("the study has no annotations to merge")
     if view.protocol is None:
         raise FinecombError("the study has no protocol, so nothing says which labels there are")
+
+
+def _reject_other_protocol(view: View) -> None:
+    """Refuse a protocol under which the study has no annotations, where it has some under another."""
+    used = sorted(view.source.submitted_work().annotations["protocol"].unique()) if view.source else []
+    if used and view.protocol is not None and view.protocol.id not in used:
+        raise ParameterError(
+            f"the study's annotations are under {', '.join(used)}, not under {view.protocol.id}",
+            parameter="protocol",
+            choices=used,
+        )
 
 
 def _alignment(view: View, align: str) -> str:
@@ -151,7 +163,7 @@ def _build_gold_study(source: Study, annotations: pl.DataFrame, marks: pl.DataFr
 def required_vote_count(readers: int, min_votes: MinVotes) -> int:
     """How many of a text's readers must have marked an error; a majority is more than half, and two at least.
 
-    >>> [votes_needed(readers, "majority") for readers in (1, 2, 3, 4, 5)]
+    >>> [required_vote_count(readers, "majority") for readers in (1, 2, 3, 4, 5)]
     [2, 2, 2, 3, 3]
     """
     return max(2, readers // 2 + 1) if isinstance(min_votes, str) else min_votes

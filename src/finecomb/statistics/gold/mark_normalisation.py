@@ -144,7 +144,7 @@ def trim_span(span: Span, text: str, trim: Trim) -> Span:
     """The span without the protocol's leading words and trailing characters; unchanged when nothing would be left.
 
     >>> text = "won at the Arena."
-    >>> trimmed(Span(7, 17), text, Trim(leading=("a", "the"), trailing=".,")).of(text)
+    >>> trim_span(Span(7, 17), text, Trim(leading=("a", "the"), trailing=".,")).extract(text)
     'Arena'
     """
     if trim == Trim():

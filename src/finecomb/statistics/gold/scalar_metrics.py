@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import ParameterError, param
 from finecomb.core.estimate import Finding
 from finecomb.core.study import Study
 from finecomb.statistics.gold.gold_and_judges import find_gold_annotator, require_same_texts, scalar_annotators
@@ -41,7 +41,9 @@ def scalar_metric_correlations(
         return metric_correlations(whole, question, given, draws, seed)
     truth = gold_annotator or find_gold_annotator(gold)
     if not len(gold.marks.filter(pl.col("annotator") == truth)):
-        raise FinecombError(f"{truth} has no marks to count; say what people answered with --question")
+        raise ParameterError(
+            f"{truth} has no marks to count; say what people answered with {param('question')}", parameter="question"
+        )
     return metric_correlations(_add_error_count_answers(whole, truth), ERROR_COUNT_QUESTION, given, draws, seed)
 
 

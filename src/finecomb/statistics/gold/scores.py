@@ -10,7 +10,7 @@ from typing import Literal, TypedDict, Unpack, get_args
 import numpy as np
 import polars as pl
 
-from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.errors import FinecombError, did_you_mean, flag_style, param
 from finecomb.core.estimate import Estimate, Signature
 from finecomb.core.frames import json_entry
 from finecomb.core.records import Settings
@@ -201,7 +201,7 @@ def score_by_rules(
         try:
             scores = score(gold, predicted, match, category, (), **options, draws=0)
         except OverlappingMarksError as error:
-            notes[f"{match}: {error}"] = None
+            notes[f"{match}: {error.text(flag_style)}"] = None  # notes write parameters as flags
             continue
         notes |= dict.fromkeys(scores.notes)
         for row in scores.rows:
@@ -261,7 +261,9 @@ def _reject_overlaps(judge: Judge, marks: MarkArrays) -> None:
         words = [" … ".join(mark["quotes"]) for mark in (first, second)]
         what = f"{judge.name}: marks {first['id']!r} ({words[0]!r}) and {second['id']!r} ({words[1]!r}) overlap"
         more = f", and {len(clash) - 1:,} more pairs" if len(clash) > 1 else ""
-        raise OverlappingMarksError(f"{what}{more}; the task's rule gives a word to one mark only: use --match optimal")
+        raise OverlappingMarksError(
+            f"{what}{more}; the task's rule gives a word to one mark only: use {param('match', 'optimal')}"
+        )
 
 
 def _mark_sums(

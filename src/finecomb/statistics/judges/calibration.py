@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, flag_style
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.frames import parse_json_object
 from finecomb.core.span import TEXT
@@ -178,7 +178,7 @@ def _judge_worth(
             study, [judge], people=options.people, filters=filters, tokens=options.tokens
         ).findings, ()
     except FinecombError as error:
-        return (), (f"what the judge is worth cannot be told: {error}",)
+        return (), (f"what the judge is worth cannot be told: {error.text(flag_style)}",)
 
 
 def _probes(study: Study, sides: PeopleAndJudges, judge: str, options: CalibrationOptions) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ import polars as pl
 import scipy
 from numpy.typing import NDArray
 
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, ParameterError, param
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.frames import parse_json_object
 from finecomb.core.study import Study
@@ -240,8 +240,10 @@ def _choose_strata(
             return None, ""
         numbers, thin = _strata_from_meta(sides, places, read, options.strata)
         if thin:
-            raise FinecombError(
-                f"stratum {thin} has fewer than two texts read by people; join it with another, or --strata none"
+            raise ParameterError(
+                f"stratum {thin} has fewer than two texts read by people; "
+                f"join it with another, or {param('strata', 'none')}",
+                parameter="strata",
             )
         return numbers, "+".join(options.strata)
     if sides.allocation:

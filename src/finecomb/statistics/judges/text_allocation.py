@@ -115,9 +115,9 @@ def disagreement(judges: Floats) -> Floats:
 def cut_by_quantile(scores: Floats, parts: int) -> Ints:
     """Texts in as many parts of nearly equal size by a score, (N,): the lowest are 0. Equal scores stay together.
 
-    >>> cut(np.array([0.0, 0.0, 0.0, 1.0, 2.0, 5.0]), 3).tolist()
+    >>> cut_by_quantile(np.array([0.0, 0.0, 0.0, 1.0, 2.0, 5.0]), 3).tolist()
     [0, 0, 0, 1, 2, 2]
-    >>> cut(np.array([0.0, 1.0, 1.0, 1.0]), 2).tolist()
+    >>> cut_by_quantile(np.array([0.0, 1.0, 1.0, 1.0]), 2).tolist()
     [0, 1, 1, 1]
     """
     edges = np.unique(np.quantile(scores, np.linspace(0, 1, parts + 1)[1:-1]))

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.errors import FinecombError, ParameterError, did_you_mean, param
 from finecomb.core.frames import meta_entry, parse_json_object
 from finecomb.core.study import Study
 from finecomb.statistics.comparisons.system_comparison import annotation_answers, resolve_statistic
@@ -88,7 +88,10 @@ def select_people_and_judges(
     humans = list(people) or [name for name in others if kinds.get(name) == "human"]
     humans = humans or [name for name in others if kinds.get(name) == "gold"]
     if not humans:
-        raise FinecombError("no people: nobody of kind human has handed in work; name people with --people")
+        raise ParameterError(
+            f"no people: nobody of kind human has handed in work; name people with {param('people')}",
+            parameter="people",
+        )
     chosen = Filters(
         protocol=filters.protocol, labels=filters.labels, drop=filters.drop, where=filters.where,
         annotators=(*humans, *judges), rounds=filters.rounds, back_off=filters.back_off, merge=filters.merge,

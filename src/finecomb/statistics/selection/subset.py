@@ -26,7 +26,7 @@ import polars as pl
 from finecomb.core.errors import did_you_mean
 from finecomb.core.frames import json_entry, json_entry_names, parse_json_object
 from finecomb.core.study import Study
-from finecomb.statistics.measures.study_counts import FACTOR_PREFIX, factor_names
+from finecomb.statistics.measures.study_counts import FACTOR_PREFIX, factor_names, group_sort_key
 from finecomb.statistics.selection.conditions import (
     Combination,
     Condition,
@@ -101,6 +101,17 @@ def extract_substudy(study: Study, where: str) -> Study:
     annotators = study.annotators.filter(_has_annotations_left("annotator", before, after))
     part_of_all = replace(rest, documents=documents, annotators=annotators)
     return part_of_all.filter_annotations(pl.col("id").is_in(after["id"].implode()))
+
+
+def split_study(study: Study, field: str) -> dict[str, Study]:
+    """Return the part of a study for each value of a field, in the order of the values; what has none is in no part."""
+    values = _FieldValues(study, field)
+    table, name = values.resolve_field(Field(field, 0))
+    column = _table_frame(study, table).select(_field_expression(study, table, name).alias("value"))["value"]
+    if table == "annotator":  # those without annotations make no part
+        column = values.field_column(Field(field, 0), "annotation")
+    present = sorted(column.drop_nulls().unique().to_list(), key=lambda value: group_sort_key([value]))
+    return {value: extract_substudy(study, *pair_conditions({field: [value]})) for value in present}
 
 
 def _masked_ids(frame: pl.DataFrame, mask: pl.Series) -> pl.Series:

@@ -26,12 +26,12 @@ EVALUATION = runpy.run_path(str(Path(__file__).parents[4] / "benchmarks" / "boxs
 
 @pytest.fixture(scope="module")
 def games(data: Path) -> Study:
-    study: Study = EVALUATION["read"](data / "accuracy_shared_task")
+    study: Study = EVALUATION["read_shared_task"](data / "accuracy_shared_task")
     return study
 
 
 def test_the_texts_set_aside_are_the_same_for_ever(games: Study) -> None:
-    aside = EVALUATION["held_out"](list(games.iter_documents()))
+    aside = EVALUATION["held_out_ids"](list(games.iter_documents()))
     assert len(aside) == 15
     assert {"S007", "S010", "S047"} < aside
     assert "S001" not in aside
@@ -49,7 +49,7 @@ def test_marks_are_whole_tokens_that_the_task_can_score(games: Study, tmp_path: 
 
 @pytest.mark.long
 def test_recall_and_precision_in_cross_validation(games: Study) -> None:
-    texts_checked = EVALUATION["fitting_texts"](games)
+    texts_checked = EVALUATION["collect_training_texts"](games)
     rows = {(row["basis"], row["label"]): row for row in validation_rows(games, cross_validate(texts_checked))}
     every, proved = rows["all", "any"], rows["record", "any"]
     assert every["recall"] == pytest.approx(0.871, abs=0.005)
@@ -59,7 +59,7 @@ def test_recall_and_precision_in_cross_validation(games: Study) -> None:
 
 @pytest.mark.long
 def test_what_people_wrote_is_seldom_marked(games: Study) -> None:
-    rows = {(row["basis"], row["games"]): row["marks"] for row in EVALUATION["false_alarms"](games)}
+    rows = {(row["basis"], row["games"]): row["marks"] for row in EVALUATION["false_alarm_rows"](games)}
     assert rows["record", "45 games"] <= 31
     assert rows["all", "45 games"] + rows["all", "15 games set aside"] <= 140
 

@@ -53,7 +53,7 @@ def _sentence(words: str, start: int) -> ParsedSentence:
 @pytest.fixture
 def without_parser(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (embedded_detector, training_recipes, sentence_verdicts):
-        monkeypatch.setattr(module, "parse", toy_parse)
+        monkeypatch.setattr(module, "parse_narratives", toy_parse)
 
 
 def toy_study(texts: int = 24) -> Study:
@@ -164,7 +164,7 @@ def test_too_few_texts_and_unknown_groups_are_refused() -> None:
     with pytest.raises(FinecombError, match="3 texts with gold are too few"):
         training_texts(study, list(study.iter_annotations()), SplitOptions())
     study = toy_study()
-    with pytest.raises(FinecombError, match="--group stroy: documents have no meta of that name; did you mean 'story'"):
+    with pytest.raises(FinecombError, match="group=stroy: documents have no meta of that name; did you mean 'story'"):
         training_texts(study, list(study.iter_annotations()), SplitOptions(group="stroy"))
 
 

@@ -20,7 +20,7 @@ from finecomb.annotators.detectors.boxscore.ranker import (
     shipped_ranker,
 )
 from finecomb.annotators.detectors.boxscore.report_parser import Sentence, parse_sentences
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, ParameterError, param
 from finecomb.core.options import option
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import AlternativeMark, Annotation, Document, Exclusion, Mark
@@ -100,7 +100,10 @@ class BoxScoreOptions:
 
     def __post_init__(self) -> None:
         if self.threshold is not None and not 0 <= self.threshold <= 1:
-            raise FinecombError(f"--threshold {self.threshold:g}: how sure to be is a number from 0 to 1")
+            raise ParameterError(
+                f"{param('threshold', f'{self.threshold:g}')}: how sure to be is a number from 0 to 1",
+                parameter="threshold",
+            )
 
 
 class BoxScoreChecker:

@@ -317,7 +317,7 @@ def _merge_name_run(run: list[Word], begins: bool) -> list[Word]:
     if len(run) == 1:
         return listed or [replace(run[0], code=run[0].value, odd=False)]
     whole = replace(run[-1], start=run[0].start, end=run[-1].end, odd=True)
-    if run[0].code == "P" and not listed[1:] and all(len(player.words) == 1 for player in run[0].value):
+    if run[0].code == "P" and not listed[1:] and all(len(player.name_words) == 1 for player in run[0].value):
         return [replace(whole, code="P", value=run[0].value, odd=False)]  # the record calls him by one name
     return [whole]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from finecomb.annotators.model_loading import DEFAULT_CAUSAL_MODEL, DEFAULT_ENCODER
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import ParameterError, param
 from finecomb.core.options import option
 
 NO_MODEL = "none"
@@ -17,7 +17,9 @@ DEV_SHARE = 0.1
 
 def _check_threshold(threshold: float | None) -> None:
     if threshold is not None and not 0 <= threshold <= 1:
-        raise FinecombError(f"--threshold {threshold:g}: how sure to be is a number from 0 to 1")
+        raise ParameterError(
+            f"{param('threshold', f'{threshold:g}')}: how sure to be is a number from 0 to 1", parameter="threshold"
+        )
 
 
 @dataclass(frozen=True, slots=True)

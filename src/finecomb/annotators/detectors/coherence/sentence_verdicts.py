@@ -37,7 +37,7 @@ from finecomb.annotators.detectors.coherence.synthetic_errors import (
     synthetic_examples,
 )
 from finecomb.annotators.detectors.model_folder import DetectorCard, StoredModel
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import ParameterError, param
 
 _MIN_SLOPE = 0.01
 """The least that one standard deviation of a score adds to the log odds."""
@@ -224,7 +224,10 @@ def fit_synthetic(
 ) -> SyntheticModel:
     """Trees from made-up examples, the threshold from dev texts that people have read."""
     if not real.rows:
-        raise FinecombError("synthetic: no example could be made; --real needs texts of several sentences each")
+        raise ParameterError(
+            f"synthetic: no example could be made; {param('real')} needs texts of several sentences each",
+            parameter="real",
+        )
     columns = tuple(real.rows[0])
     trees = fit_trees(feature_matrix(real.rows, columns), real.damaged, BoostingSettings(seed=seed))
     scores = np.concatenate([trees(feature_matrix(rows, columns)) for rows in features])

@@ -26,7 +26,7 @@ from finecomb.annotators.detectors.coherence.options import DEV_SHARE, SplitOpti
 from finecomb.annotators.detectors.coherence.sentence_scores import Floats
 from finecomb.annotators.detectors.coherence.training_recipes import FittedScorer, Recipe
 from finecomb.annotators.detectors.model_folder import DetectorCard
-from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.errors import FinecombError, ParameterError, did_you_mean, param
 from finecomb.core.estimate import Signature
 from finecomb.core.records import Annotation, Document
 from finecomb.core.study import Study
@@ -115,7 +115,9 @@ def document_groups(documents: Sequence[Document], name: str) -> dict[str, str]:
         return {}
     known = sorted({key for document in documents for key in document.meta})
     if name not in known:
-        raise FinecombError(f"--group {name}: documents have no meta of that name{did_you_mean(name, known)}")
+        raise ParameterError(
+            f"{param('group', name)}: documents have no meta of that name{did_you_mean(name, known)}", parameter="group"
+        )
     return {document.id: str(document.meta.get(name, document.id)) for document in documents}
 
 

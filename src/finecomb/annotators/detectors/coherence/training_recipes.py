@@ -34,6 +34,7 @@ from finecomb.annotators.detectors.coherence.surprisal import SurprisalScorer
 from finecomb.annotators.detectors.coherence.tagger import TaggerSettings
 from finecomb.annotators.detectors.model_folder import DetectorCard, StoredModel
 from finecomb.annotators.model_loading import load_pretrained
+from finecomb.core.errors import param
 from finecomb.core.records import Document
 from finecomb.core.text_hash import text_hash
 
@@ -163,7 +164,7 @@ class _CoherentTexts:
     def __init__(self, real: Sequence[str], texts: Sequence[Narrative]) -> None:
         self.texts = texts
         self.real = [build_narrative(Document(id=f"real{number}", text=text)) for number, text in enumerate(real)]
-        self.parses = list(parse_narratives(self.real, "--real")) if real else []
+        self.parses = list(parse_narratives(self.real, param("real"))) if real else []
 
     def select_for_split(
         self, split: TextSplit, parses: Sequence[list[ParsedSentence]]

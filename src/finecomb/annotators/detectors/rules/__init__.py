@@ -16,7 +16,7 @@ from finecomb.annotators.detectors.rules import (
     surface_rules,
 )
 from finecomb.annotators.detectors.rules.rule_finding import Rule, RuleFinding
-from finecomb.core.errors import FinecombError, did_you_mean
+from finecomb.core.errors import ParameterError, did_you_mean, param
 from finecomb.core.options import option
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Antecedents, Document, Mark
@@ -65,7 +65,9 @@ class RulesOptions:
     def __post_init__(self) -> None:
         for name in self.rules:
             if name not in RULES:
-                raise FinecombError(f"--rules: no rule is called {name!r}{did_you_mean(name, RULES)}")
+                raise ParameterError(
+                    f"{param('rules')}: no rule is called {name!r}{did_you_mean(name, RULES)}", parameter="rules"
+                )
 
 
 class RuleDetector:

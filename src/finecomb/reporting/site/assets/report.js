@@ -1,72 +1,72 @@
 // Adds what is not needed for reading: which section is in view, keys, filters of a text, and a search over texts.
 "use strict";
 (() => {
-  const all = (selector) => [...document.querySelectorAll(selector)];
-  const links = all(".toc li a[href^='#']");
+  const selectAll = (selector) => [...document.querySelectorAll(selector)];
+  const links = selectAll(".toc li a[href^='#']");
   if (links.length && "IntersectionObserver" in window) {
-    const watch = new IntersectionObserver((entries) => {
+    const observer = new IntersectionObserver((entries) => {
       for (const entry of entries) {
         if (!entry.isIntersecting) continue;
         for (const link of links) link.parentElement.classList.toggle("on", link.hash === "#" + entry.target.id);
       }
     }, { rootMargin: "-10% 0px -70% 0px" });
-    for (const link of links) { const part = document.getElementById(link.hash.slice(1)); if (part) watch.observe(part); }
+    for (const link of links) { const part = document.getElementById(link.hash.slice(1)); if (part) observer.observe(part); }
   }
-  const search = document.getElementById("find");
+  const search = document.getElementById("text-search");
   let rows; // of the list of texts with their words, read when somebody is about to search
-  const readRows = () => { rows ??= all(".texts tr:not(:first-child)").map((row) => [row, row.textContent.toLowerCase()]); };
+  const readRows = () => { rows ??= selectAll(".texts tr:not(:first-child)").map((row) => [row, row.textContent.toLowerCase()]); };
   search?.addEventListener("focus", readRows);
   let searches = 0;
-  const showSome = (fitting, from, number) => { // a screenful at once, the rest in the frames that follow
+  const showMatches = (matches, from, number) => { // a screenful at once, the rest in the frames that follow
     if (number !== searches) return;
-    for (const row of fitting.slice(from, from + 60)) row.hidden = false;
-    if (from + 60 < fitting.length) requestAnimationFrame(() => showSome(fitting, from + 60, number));
+    for (const row of matches.slice(from, from + 60)) row.hidden = false;
+    if (from + 60 < matches.length) requestAnimationFrame(() => showMatches(matches, from + 60, number));
   };
   if (search) search.addEventListener("input", () => {
     const words = search.value.toLowerCase();
     readRows();
-    const fitting = [];
-    for (const [row, text] of rows) { if (text.includes(words)) fitting.push(row); else row.hidden = true; }
-    showSome(fitting, 0, ++searches);
-    const count = document.getElementById("left");
-    if (count) count.textContent = `${fitting.length.toLocaleString()} texts`;
+    const matches = [];
+    for (const [row, text] of rows) { if (text.includes(words)) matches.push(row); else row.hidden = true; }
+    showMatches(matches, 0, ++searches);
+    const count = document.getElementById("text-count");
+    if (count) count.textContent = `${matches.length.toLocaleString()} texts`;
   });
-  const pieces = all(".sc");
-  const items = all(".panel li[id]");
-  const numbers = new Map(items.map((item, number) => [item, String(number)]));
-  const markOf = (item) => numbers.get(item);
-  const facts = items.map((item) => ["label:" + (item.querySelector(".flag")?.textContent ?? ""), "who:" + item.querySelector("b").textContent]);
-  let sizes; // of the layers behind each piece, read when they are first needed
-  const show = (ids) => {
+  const pieces = selectAll(".marked-piece");
+  const items = selectAll(".panel li[id]");
+  const numberByItem = new Map(items.map((item, number) => [item, String(number)]));
+  const markNumber = (item) => numberByItem.get(item);
+  const filterValues = items.map((item) => ["label:" + (item.querySelector(".flag")?.textContent ?? ""), "who:" + item.querySelector("b").textContent]);
+  let backgroundSizes; // of the layers behind each piece, read when they are first needed
+  const showMarks = (ids) => {
     const chosen = new Set(ids);
-    for (const item of items) item.hidden = chosen.size > 0 && !chosen.has(markOf(item));
-    for (const piece of pieces) piece.classList.toggle("chosen", chosen.size > 0 && piece.dataset.m.split(" ").some((id) => chosen.has(id)));
-    const head = document.getElementById("chosen");
-    if (head) head.textContent = chosen.size ? `${chosen.size} marks here` : head.dataset.all;
+    for (const item of items) item.hidden = chosen.size > 0 && !chosen.has(markNumber(item));
+    for (const piece of pieces) piece.classList.toggle("chosen", chosen.size > 0 && piece.dataset.marks.split(" ").some((id) => chosen.has(id)));
+    const heading = document.getElementById("chosen");
+    if (heading) heading.textContent = chosen.size ? `${chosen.size} marks here` : heading.dataset.all;
   };
   for (const piece of pieces) {
     piece.tabIndex = 0;
     piece.setAttribute("role", "button");
-    piece.addEventListener("click", () => show(piece.classList.contains("chosen") ? [] : piece.dataset.m.split(" ")));
+    piece.addEventListener("click", () => showMarks(piece.classList.contains("chosen") ? [] : piece.dataset.marks.split(" ")));
     piece.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); piece.click(); } });
   }
-  for (const box of all(".rail input")) box.addEventListener("change", () => {
-    const off = new Set(all(".rail input:not(:checked)").map((one) => one.value));
-    sizes ??= new Map(pieces.map((piece) => [piece, getComputedStyle(piece).backgroundSize.split(",")]));
-    const isOff = (number) => facts[number].some((fact) => off.has(fact));
-    items.forEach((item, number) => { item.hidden = isOff(number); });
+  for (const box of selectAll(".rail input")) box.addEventListener("change", () => {
+    const unchecked = new Set(selectAll(".rail input:not(:checked)").map((one) => one.value));
+    backgroundSizes ??= new Map(pieces.map((piece) => [piece, getComputedStyle(piece).backgroundSize.split(",")]));
+    const isFilteredOut = (number) => filterValues[number].some((fact) => unchecked.has(fact));
+    items.forEach((item, number) => { item.hidden = isFilteredOut(number); });
     for (const piece of pieces) {
-      const hidden = piece.dataset.m.split(" ").map((id) => isOff(Number(id)));
-      piece.style.backgroundSize = sizes.get(piece).map((size, at) => (hidden[at] ? "0 0" : size)).join(",");
+      const hidden = piece.dataset.marks.split(" ").map((id) => isFilteredOut(Number(id)));
+      piece.style.backgroundSize = backgroundSizes.get(piece).map((size, at) => (hidden[at] ? "0 0" : size)).join(",");
     }
   });
   const linked = items.find((item) => item.id === decodeURIComponent(location.hash.slice(1)));
-  if (linked) show([markOf(linked)]);
+  if (linked) showMarks([markNumber(linked)]);
   document.addEventListener("keydown", (event) => {
     if (event.target.matches("input, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
-    const way = { n: "next", p: "previous" }[event.key.toLowerCase()];
-    const link = way && document.querySelector(`a[rel=${way === "previous" ? "prev" : "next"}]`);
+    const direction = { n: "next", p: "previous" }[event.key.toLowerCase()];
+    const link = direction && document.querySelector(`a[rel=${direction === "previous" ? "prev" : "next"}]`);
     if (link) location.href = link.href;
-    if (event.key === "Escape") show([]);
+    if (event.key === "Escape") showMarks([]);
   });
 })();

@@ -1,0 +1,51 @@
+"""Runs of coroutines from ordinary code, also where an event loop runs already, and their interruption."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class RunInterrupted(KeyboardInterrupt):
+    """An interrupted run; `result` holds what was answered until then, and the same call resumes from there."""
+
+    def __init__(self, result: Any) -> None:
+        super().__init__("interrupted")
+        self.result = result
+
+
+def run_blocking(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end, also where an event loop runs already, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(work)
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(loop.run_until_complete(task))
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.close()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        thread.join()
+    except KeyboardInterrupt:  # reaches only the main thread; without this the calls would go on, and cost
+        loop.call_soon_threadsafe(task.cancel)
+        thread.join()
+        raise
+    if errors:
+        raise errors[0]
+    return results[0]
