@@ -129,7 +129,7 @@ def test_rows_by_document_meta_add_up() -> None:
     found = score(make_gold_study(TEXTS, given, meta), by=("label", "model"), draws=0)
     rows = [each for each in found.rows if each.columns["label"] == "any"]
     assert [(each.columns["model"], each.gold) for each in rows] == [("a", 1), ("b", 2)]
-    with pytest.raises(FinecombError, match="--by modle: documents have no meta of that name; did you mean 'model'"):
+    with pytest.raises(FinecombError, match="by=modle: documents have no meta of that name; did you mean 'model'"):
         score(make_gold_study(TEXTS, given, meta), by=("modle",))
 
 
