@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import typer
 
 from finecomb.core.errors import FinecombError
-from finecomb.core.options import option
 from finecomb.core.study import Study
 from finecomb.statistics.selection.subset import extract_substudy, join_conditions
 from finecomb.statistics.selection.view import Filters, drop_marks
@@ -46,32 +44,6 @@ Merge = Annotated[
 By = Annotated[str, typer.Option("--by", help="Document meta or annotator fields, with commas.", show_default=False)]
 Draws = Annotated[int, typer.Option(min=0, help="Resamples behind each interval.")]
 Seed = Annotated[int, typer.Option(help="Same seed, same intervals.")]
-
-
-@dataclass(frozen=True)
-class FilterOptions:
-    """Options by which a statistic that reads a view chooses what it reads."""
-
-    protocol: str = option("", "Which of the study's protocols.", "--protocol", "-p")
-    labels: tuple[str, ...] = option((), "Only this label or group; may be repeated.", "--label")
-    drop: tuple[str, ...] = option((), "Leave out a label or group, or one severity of it: grammar-usage:1.")
-    where: tuple[str, ...] = option((), WHERE_HELP)
-    back_off: Literal["label", "group", "any"] = option("label", "Labels as they are, as groups, or all as one.")
-    merge: tuple[str, ...] = option((), "NEW=A+B: labels taken together under a new name.")
-    annotators: tuple[str, ...] = option((), "Only this annotator; may be repeated.", "--annotator", "-a")
-    kinds: tuple[str, ...] = option(
-        (), "Only annotators of this kind; without it people, and others only where there are no people.", "--kind"
-    )
-    rounds: WhichRounds = option(
-        "first", "Which passes of one annotator over a text count; all: each as one more annotation."
-    )
-
-    def to_filters(self) -> Filters:
-        """The filters that these options ask for."""
-        return build_filters(
-            self.protocol, list(self.labels), list(self.drop), list(self.where), list(self.annotators),
-            list(self.kinds), self.rounds, self.back_off, list(self.merge),
-        )  # fmt: skip
 
 
 def build_filters(
