@@ -212,8 +212,8 @@ def generate(
             f"{param('max_tokens')} does not apply without {param('to_end')}; the length comes from {param('words')}",
             parameter="max_tokens",
         )
-    asked = {option: chosen[option] for option in MODEL_OPTIONS if option in chosen and option != "temperature"}
-    model_choice = build_model_settings(model, asked)
+    model_options = {option: chosen[option] for option in MODEL_OPTIONS if option in chosen and option != "temperature"}
+    model_choice = build_model_settings(model, model_options)
     grid = decoding_grid(
         parse_numbers("top_p", top_p, 0.0, 1.0),
         parse_numbers("temperature", temperature, 0.0, 2.0),
