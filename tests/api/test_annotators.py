@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
+import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -289,6 +293,24 @@ def test_an_interrupted_run_has_its_result_so_far(texts: Path) -> None:
         assert 1 <= len(stop.value.result.study.annotations) < 4
         assert len(judged(server, texts).study.annotations) == 4
         assert len(server.requests) <= 5
+
+
+def test_an_interruption_in_a_running_event_loop_ends_the_calls(texts: Path) -> None:
+    def script(body: dict[str, Any], number: int) -> ScriptedAnswer:
+        if number == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        return ScriptedAnswer(REPLY, wait=0 if number == 0 else 20)
+
+    async def notebook(server: ScriptedServer) -> ModelAnnotation:
+        return judged(server, texts, concurrency=1)
+
+    loop = asyncio.new_event_loop()  # `asyncio.run` would take the signal for itself; a notebook does not
+    with ScriptedServer(script) as server, closing(loop):
+        started = time.monotonic()
+        with pytest.raises(RunInterrupted) as stop:
+            loop.run_until_complete(notebook(server))
+        assert time.monotonic() - started < 10
+    assert len(stop.value.result.study.annotations) == 1
 
 
 @pytest.mark.parametrize(

@@ -131,10 +131,13 @@ class Detection(Table):
 
     @functools.cached_property
     def _rows(self) -> list[ResultRow]:  # type: ignore[override]
-        own = (self.annotator.id, self._detector.protocol.id)
-        annotations = self.study.iter_annotations()
-        mine = (annotation for annotation in annotations if (annotation.annotator, annotation.protocol) == own)
-        return [ResultRow(row) for row in mark_rows(mine)]
+        key = (self.annotator.id, self._detector.protocol.id)
+        annotations = (
+            annotation
+            for annotation in self.study.iter_annotations()
+            if (annotation.annotator, annotation.protocol) == key
+        )
+        return [ResultRow(row) for row in mark_rows(annotations)]
 
 
 @public
@@ -400,12 +403,12 @@ def train(
     """
     chosen = given(train, locals())
     training = find_training(detector)
-    own = {name: value for name, value in chosen.items() if name not in ("output", "gold", "real", "options")}
+    keywords = {name: value for name, value in chosen.items() if name not in ("output", "gold", "real", "options")}
     real_texts = None
     if real is not None:
         require_real_texts(detector)
         real_texts = [document.text for document in as_study(real, "real").iter_documents()]
-    settings = build_training_options(detector, {**own, **(options or {})}, real_texts)
+    settings = build_training_options(detector, {**keywords, **(options or {})}, real_texts)
     whole = as_study(study)
     trained = TrainedDetector(training.fit(whole, gold_annotations(whole, gold), gold, settings))
     if output:
@@ -573,8 +576,8 @@ def annotate(
     chosen = given(annotate, locals())
     _check_probe(chosen)
     whole = as_study(study)
-    own_options = {option: chosen[option] for option in MODEL_OPTIONS if option in chosen}
-    settings = build_model_settings(model, own_options, whole.settings.models)
+    model_options = {option: chosen[option] for option in MODEL_OPTIONS if option in chosen}
+    settings = build_model_settings(model, model_options, whole.settings.models)
     used = _find_protocol(whole, protocol)
     whole = dataclasses.replace(whole, protocols={**whole.protocols, used.id: used})
     template = read_template(prompt)
@@ -655,7 +658,7 @@ def _run_probe(
     probed: ProbedModel,
     probe: str,
     paraphrase: PromptTemplate | None,
-    own: str,
+    own_system: str,
     runs: Path | None,
     progress: Progress,
 ) -> ModelAnnotation:
@@ -665,12 +668,12 @@ def _run_probe(
         if clash := probed.name_clash(run_plan):
             raise ParameterError(clash, parameter="name")
         run, is_interrupted = _execute_plan(run_plan, runs, progress)
-        readings.append(probed.record_probe(run, probe, own))
+        readings.append(probed.record_probe(run, probe, own_system))
         if is_interrupted:
             raise RunInterrupted(_summarise_runs(probed.study, readings))
     title = f"What the probe {probe!r} shows of {probed.name}"
     notes = [note for reading in readings for note in run_notes(reading)]
-    effects = Findings(probed.effects(readings, probe, own), notes, title=title, protocol=probed.protocol)
+    effects = Findings(probed.effects(readings, probe, own_system), notes, title=title, protocol=probed.protocol)
     whole = Study.from_items(items_with_runs(probed.study, readings), probed.study.origin)
     return ModelAnnotation(
         effects.rows(), whole, readings, title=title, notes=notes, signature=effects.signature, effects=effects

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine
+from queue import Queue
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -24,26 +25,28 @@ def run_blocking(work: Coroutine[Any, Any, T]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work)
-    loop = asyncio.new_event_loop()
-    task = loop.create_task(work)
     results: list[T] = []
     errors: list[BaseException] = []
+    tasks: Queue[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any] | None]] = Queue()
+
+    async def report_task() -> T:
+        tasks.put((asyncio.get_running_loop(), asyncio.current_task()))
+        return await work
 
     def run() -> None:
         try:
-            results.append(loop.run_until_complete(task))
+            results.append(asyncio.run(report_task()))
         except BaseException as error:
             errors.append(error)
-        finally:
-            loop.run_until_complete(loop.shutdown_asyncgens())
-            loop.close()
 
     thread = threading.Thread(target=run)
     thread.start()
+    loop, task = tasks.get()
     try:
         thread.join()
     except KeyboardInterrupt:  # reaches only the main thread; without this the calls would go on, and cost
-        loop.call_soon_threadsafe(task.cancel)
+        if task and not loop.is_closed():
+            loop.call_soon_threadsafe(task.cancel)
         thread.join()
         raise
     if errors:
