@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -26,7 +27,7 @@ from finecomb.annotators.simulated.simulated_people import CrowdTraits
 from finecomb.cli import app
 from finecomb.collection.database.location import StudyLocation, parse_location
 from finecomb.collection.database.store import Store, open_store
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, flag_style
 from finecomb.core.records import Settings
 from finecomb.server.rehearsal import RehearsalClock, simulate_concurrent_visits
 from tests.databases import demo_items, postgresql_url
@@ -195,5 +196,7 @@ def test_a_worker_that_dies_is_replaced_and_counts_and_logs_go_on(tmp_path: Path
 
 def test_several_workers_are_refused_on_sqlite(tmp_path: Path) -> None:
     formats.save(demo_items(), tmp_path / "study")
-    with pytest.raises(FinecombError, match=r"--workers 2: .* is a SQLite file, which one process serves; .*--db"):
-        CliRunner().invoke(app, ["serve", str(tmp_path / "study"), "--workers", "2"], catch_exceptions=False)
+    result = CliRunner().invoke(app, ["serve", str(tmp_path / "study"), "--workers", "2"])
+    assert isinstance(result.exception, FinecombError)
+    printed = result.exception.text(flag_style)  # as the command line prints it
+    assert re.match(r"--workers 2: .* is a SQLite file, which one process serves; .*--db", printed)
