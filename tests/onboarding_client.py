@@ -94,7 +94,7 @@ def complete_page(client: Worker, page: Any) -> None:
 def find_exercise(client: Client, protocol: Protocol, task: Any) -> Exercise | Choice:
     """The exercise or question that a task is."""
     (found,) = client.store.annotations(tables.annotation.c.id == task["id"])
-    return onboarding.items_by_document(protocol)[found.document].given
+    return onboarding.practice_items_by_document(protocol)[found.document].given
 
 
 def solve_exercise(client: Client, protocol: Protocol, task: Any, knows: KnowsSolution = knows_everything) -> None:

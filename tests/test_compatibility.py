@@ -86,14 +86,14 @@ def test_tables_are_those_of_before(command: str, kind: str, database: Path) -> 
 
 def test_pay_is_that_of_before(store: Store) -> None:
     with store.database.read_transaction() as transaction:
-        arrivals = arrivals_storage.arrivals(store, transaction)
+        arrivals = arrivals_storage.read_all_arrivals(store, transaction)
     earned = pay.compute_earnings(store.study(), arrivals, store.head.protocol)
-    assert pay.pay_csv(earned) == (FILES / "pay.csv").read_text(encoding="utf-8")
+    assert pay.pay_per_person_csv(earned) == (FILES / "pay.csv").read_text(encoding="utf-8")
 
 
 def whereabouts(store: Store, annotator: str) -> list[Any]:
     with store.database.read_transaction() as transaction:
-        step = onboarding_storage.onboarding_state(store, transaction, annotator).step
+        step = onboarding_storage.read_onboarding_state(store, transaction, annotator).step
         state = assignment_storage.assignment_state(store, transaction, annotator)
     at = step.id if isinstance(step, Step) else step.document if isinstance(step, PracticeItem) else step
     return [at, [task.document for task in state.given], list(state.free), state.ahead, state.why]

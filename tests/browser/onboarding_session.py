@@ -54,7 +54,7 @@ def advance_to(
     reader: BrowserAnnotator, server: Server, protocol: Protocol, until: str, knows: KnowsSolution = knows_everything
 ) -> None:
     """Go on over HTTP up to the page, or the exercise of a part, that has this name; then look at it."""
-    known = {each.given.text: each for each in onboarding.items_by_document(protocol).values()}
+    known = {each.given.text: each for each in onboarding.practice_items_by_document(protocol).values()}
     with HttpSession(reader, server) as client:
         for _ in range(60):
             now = next_step(client)

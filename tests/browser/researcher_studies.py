@@ -153,7 +153,7 @@ def record_arrivals(server: Server, days: int = 11) -> None:
         with store.database.write_transaction() as transaction:
             for number, comer in enumerate(design_participants()):
                 moment[0] = time.time() - days * DAY * (1 - ((number + 1) / len(design_participants())) ** 0.8)
-                arrivals_storage.record_arrival(
+                arrivals_storage.record_arrival_and_consent(
                     store, transaction, comer.annotator.id, ArrivalSource(platform="prolific")
                 )
                 if comer.is_working:

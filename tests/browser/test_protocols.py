@@ -79,7 +79,9 @@ def steps(annotator: Annotator, protocol: Protocol) -> list[str]:
 
 
 def exercise(protocol: Protocol, name: str) -> Any:
-    (found,) = [each.given for each in onboarding.items_by_document(protocol).values() if each.given.name == name]
+    (found,) = [
+        each.given for each in onboarding.practice_items_by_document(protocol).values() if each.given.name == name
+    ]
     assert isinstance(found, Exercise | Choice)
     return found
 

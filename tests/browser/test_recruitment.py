@@ -108,7 +108,7 @@ def came(server: Server) -> list[Arrival]:
     store = open_store(parse_location(server.folder / DATABASE_FILENAME))
     try:
         with store.database.read_transaction() as transaction:
-            return arrivals_storage.arrivals(store, transaction)
+            return arrivals_storage.read_all_arrivals(store, transaction)
     finally:
         store.close()
 

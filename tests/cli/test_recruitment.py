@@ -29,8 +29,8 @@ def fill(where: StudyLocation) -> None:
     try:
         came = ArrivalSource("prolific", WORKER, "st1", "se1", "device1", "address1")
         assert store.run_job_sync(arrivals_storage.sign_in_annotator, access_storage.open_link_token(store), came)
-        store.run_job_sync(researcher_actions_storage.make_links, "tests", 0, ["reader-1"])
-        store.run_job_sync(researcher_actions_storage.make_links, "tests", 0, ["ann"])
+        store.run_job_sync(researcher_actions_storage.create_personal_links, "tests", 0, ["reader-1"])
+        store.run_job_sync(researcher_actions_storage.create_personal_links, "tests", 0, ["ann"])
     finally:
         store.close()
 
@@ -47,7 +47,7 @@ def came(where: str) -> list[Arrival]:
     store: Store = open_store(parse_location(where))
     try:
         with store.database.read_transaction() as transaction:
-            return arrivals_storage.arrivals(store, transaction)
+            return arrivals_storage.read_all_arrivals(store, transaction)
     finally:
         store.close()
 

@@ -12,7 +12,7 @@ import pytest
 from finecomb.collection import annotator_storage, assignment_storage, researcher_actions_storage, task_storage
 from finecomb.collection.database.store import Store
 from finecomb.collection.task_meta import TaskMeta
-from finecomb.collection.task_storage import Edit
+from finecomb.collection.task_storage import EntryEdit
 from finecomb.core.protocol import Work
 from finecomb.core.records import Allocation, Annotation, Annotator, Document, Mark, Settings
 from finecomb.core.span import Span
@@ -61,12 +61,12 @@ def _annotation(name: str, number: int, count: int) -> Annotation:
 def read_texts(store: Store, name: str, most: int = 1000) -> list[str]:
     """One person who marks what is wrong until nothing is left or so many texts are read."""
     documents: list[str] = []
-    while len(documents) < most and (task := store.run_job_sync(assignment_storage.next_task, name)).id:
+    while len(documents) < most and (task := store.run_job_sync(assignment_storage.assign_next_task, name)).id:
         with store.database.read_transaction() as transaction:
-            facts = task_storage.task_info(store, transaction, task.id)
+            facts = task_storage.read_task_info(store, transaction, task.id)
         assert facts is not None
         for mark in marks(task.id, errors(facts.document)):
-            edit = Edit(mark.id, "mark", mark.id, 0, mark.model_dump_json(exclude={"id"}), 0.0)
+            edit = EntryEdit(mark.id, "mark", mark.id, 0, mark.model_dump_json(exclude={"id"}), 0.0)
             assert store.run_job_sync(task_storage.save_edit, task.id, facts, edit) == 1
         assert store.run_job_sync(task_storage.submit_task, task.id, facts, "f" + task.id, 0.0, lambda _: ()) == 0
         documents.append(facts.document)

@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from finecomb import protocols
-from finecomb.collection.announcement import PHASES_PLACEHOLDER, build_announcement, consent_text, summary_line
+from finecomb.collection.announcement import (
+    PHASES_PLACEHOLDER,
+    build_participation_terms,
+    consent_text,
+    researcher_summary_line,
+)
 from finecomb.core.records import Design, OnboardingPhase, Recruitment, Settings
 
 SCARECROW, TURING = protocols.load("scarecrow"), protocols.load("turing")
@@ -36,7 +41,7 @@ def test_pay_and_tasks_are_said() -> None:
     text = consent_text(SCARECROW, hits)
     assert "USD 3.50 for each text and USD 40.00 for taking part, also if you do not pass the test" in text
     assert "one text in each task, and you may take further tasks" in text
-    line = summary_line(build_announcement(SCARECROW, hits))
+    line = researcher_summary_line(build_participation_terms(SCARECROW, hits))
     assert line.startswith("instructions 15 min, practice 15 min, test 60 min, then one text in each task")
 
 
@@ -62,7 +67,7 @@ def test_a_design_says_its_pay_its_texts_its_requirements_and_whether_anybody_pr
 
 
 def test_without_pay_researchers_read_so() -> None:
-    assert summary_line(build_announcement(TURING, Settings())).endswith("; no pay is set")
+    assert researcher_summary_line(build_participation_terms(TURING, Settings())).endswith("; no pay is set")
 
 
 def test_a_protocol_in_another_language_is_left_as_it_is() -> None:

@@ -15,7 +15,7 @@ from finecomb.collection.arrivals import Arrival, ArrivalSource
 from finecomb.collection.database import backup, migrations, tables
 from finecomb.collection.database.connection import Database
 from finecomb.collection.database.location import StudyLocation, parse_location
-from finecomb.collection.database.store import Store, migrate_database, open_store, read_items
+from finecomb.collection.database.store import Store, migrate_database, open_store, read_study_records
 from finecomb.core.study import Study
 from finecomb.core.study_checks import check
 from tests.databases import KINDS, Client, FakeClock, demo_items, new_study_location, open_test_store, postgresql_url
@@ -45,7 +45,7 @@ def enter(store: Store, came: ArrivalSource) -> str:
 
 def all_of(store: Store) -> list[Arrival]:
     with store.database.read_transaction() as transaction:
-        return arrivals_storage.arrivals(store, transaction)
+        return arrivals_storage.read_all_arrivals(store, transaction)
 
 
 def kept(store: Store) -> arrivals_storage.PersonalDataCounts:
@@ -83,7 +83,7 @@ def test_a_backup_carries_arrivals_and_puts_them_back(
     store.run_job_sync(arrivals_storage.forget_personal_data, "tests")
     assert all_of(store) == []
     store.close()
-    backup.restore(target, where, force=True)
+    backup.restore_backup(target, where, force=True)
     again = open_store(where)
     try:
         assert all_of(again) == before
@@ -93,7 +93,7 @@ def test_a_backup_carries_arrivals_and_puts_them_back(
 
 def test_forgetting_leaves_the_work_and_nothing_of_the_person(store: Store) -> None:
     ann, bea = enter(store, ANN), enter(store, replace(ANN, worker="5f2worker", device="device2"))
-    store.run_job_sync(researcher_actions_storage.make_links, "tests", 0, [ann])
+    store.run_job_sync(researcher_actions_storage.create_personal_links, "tests", 0, [ann])
     assert kept(store) == arrivals_storage.PersonalDataCounts(arrivals=2, workers=2, links=1, sessions=2)
     assert store.run_job_sync(
         arrivals_storage.forget_personal_data, "tests", [ann]
@@ -115,12 +115,12 @@ def test_forgetting_leaves_the_work_and_nothing_of_the_person(store: Store) -> N
 
 def test_forgetting_takes_names_from_people_links_and_the_log(store: Store) -> None:
     """Who was called by a name in a link has a number afterwards, with all of their work."""
-    (link,) = store.run_job_sync(researcher_actions_storage.make_links, "tests", 0, ["Maria Santos"])
-    store.run_job_sync(researcher_actions_storage.make_links, "tests", 1)
+    (link,) = store.run_job_sync(researcher_actions_storage.create_personal_links, "tests", 0, ["Maria Santos"])
+    store.run_job_sync(researcher_actions_storage.create_personal_links, "tests", 1)
     reader = Client(store).join_study(link.token)
     reader.submit_without_errors(task := reader.next_task()["id"])
     store.run_job_sync(researcher_actions_storage.name_annotator, "tests", "Maria Santos", "Maria from Porto")
-    store.run_job_sync(researcher_actions_storage.revoke_links, "tests", "Maria Santos")
+    store.run_job_sync(researcher_actions_storage.revoke_annotator_links, "tests", "Maria Santos")
     assert kept(store).names == 1
     assert store.change_study_sync(arrivals_storage.forget_personal_data, "tests", ["Maria Santos"]).names == 1
     assert kept(store).names == 0
@@ -181,4 +181,4 @@ def test_a_database_of_version_1_is_upgraded_after_a_backup(first_version: Study
     with open_test_store(first_version, demo_items(), FakeClock()) as store:
         enter(store, ANN)
         assert len(all_of(store)) == 1
-    assert len(Study.from_items(read_items(first_version)).documents) == 16
+    assert len(Study.from_items(read_study_records(first_version)).documents) == 16

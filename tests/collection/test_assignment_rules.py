@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finecomb.collection import assignment_rules
-from finecomb.collection.assignment_rules import AssignedTask, AssignmentCounts, AssignmentPlan, EligibilityRules
+from finecomb.collection.assignment_rules import AssignedTask, AssignmentCounts, AssignmentPlan, TextEligibilityRules
 
 names = st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8)
 counts = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 4))
@@ -73,10 +73,10 @@ def test_everybody_gets_every_check_once_and_not_first(seed: int, texts: int, ch
 
 @given(st.floats(0, 1), st.integers(0, 1000))
 def test_the_blind_share_grows_with_its_size(share: float, seed: int) -> None:
-    blind = [assignment_rules.is_blind(seed, f"d{n}", share) for n in range(200)]
-    assert blind == [assignment_rules.is_blind(seed, f"d{n}", share) for n in range(200)]
+    blind = [assignment_rules.is_shown_without_machine_marks(seed, f"d{n}", share) for n in range(200)]
+    assert blind == [assignment_rules.is_shown_without_machine_marks(seed, f"d{n}", share) for n in range(200)]
     assert abs(sum(blind) / 200 - share) < 0.2
-    assert not any(assignment_rules.is_blind(seed, f"d{n}", 0) for n in range(50))
+    assert not any(assignment_rules.is_shown_without_machine_marks(seed, f"d{n}", 0) for n in range(50))
 
 
 # --- one setting for each person ---------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def test_the_setting_with_fewest_people_is_chosen_and_one_with_room_before_other
 
 @given(st.integers(0, 50))
 def test_each_text_of_a_pair_comes_first_about_as_often(seed: int) -> None:
-    first = Counter(assignment_rules.first_of_pair(seed, f"reader-{n}", "d") for n in range(200))
+    first = Counter(assignment_rules.first_shown_text_of_pair(seed, f"reader-{n}", "d") for n in range(200))
     assert set(first) == {"a", "b"}
     assert min(first.values()) > 60
 
@@ -131,8 +131,8 @@ def given_task(document: str, status: Literal["draft", "submitted"], number: int
     return AssignedTask(f"task-{document}", document, "", number, status, None, excluded=False)
 
 
-def rules(documents: Sequence[str], checks: Sequence[str] = (), annotators: int = 1) -> EligibilityRules:
-    return EligibilityRules(plan(documents, checks), documents, annotators, {})
+def rules(documents: Sequence[str], checks: Sequence[str] = (), annotators: int = 1) -> TextEligibilityRules:
+    return TextEligibilityRules(plan(documents, checks), documents, annotators, {})
 
 
 def test_everything_handed_in_is_all_done() -> None:
@@ -161,17 +161,17 @@ def test_checks_are_expected_only_with_texts() -> None:
 def test_settling_is_as_if_the_setting_had_been_there_before() -> None:
     settings = {each: [("sea",)] if each in "ab" else [("land",)] for each in "abcd"}
     world = AssignmentPlan("abcd", {}, settings=settings)
-    open_ = EligibilityRules(world, "abcd", 1, {})
+    open_ = TextEligibilityRules(world, "abcd", 1, {})
     before = assignment_rules.first_pass_state(open_, AssignmentCounts({"a": 1}, {}), [], frozenset(), 3)
-    settled = assignment_rules.narrow_to_setting(before, ("sea",))
+    settled = assignment_rules.narrow_state_to_setting(before, ("sea",))
     kept = replace(open_, setting=("sea",))
     assert settled == assignment_rules.first_pass_state(kept, AssignmentCounts({"a": 1}, {}), [], frozenset(), 3)
 
 
 def test_who_is_excluded_gets_nothing_and_stays_at_the_end_when_all_was_handed_in() -> None:
     tasks = [given_task("a", "submitted")]
-    assert assignment_rules.excluded_state(plan("ab"), 1, tasks, frozenset("a")).why == "all-done"
-    assert assignment_rules.excluded_state(plan("ab"), None, tasks, frozenset("a")).why == "none-now"
+    assert assignment_rules.excluded_annotator_state(plan("ab"), 1, tasks, frozenset("a")).why == "all-done"
+    assert assignment_rules.excluded_annotator_state(plan("ab"), None, tasks, frozenset("a")).why == "none-now"
 
 
 def test_a_second_pass_is_over_when_nothing_is_due_or_open() -> None:
@@ -185,7 +185,7 @@ def test_a_second_pass_is_over_when_nothing_is_due_or_open() -> None:
 def test_the_next_item_is_free_or_the_last_check() -> None:
     world = rules("ab", checks="c")
     state = assignment_rules.first_pass_state(world, AssignmentCounts({}, {}), [], frozenset(), 2)
-    assert assignment_rules.next_item(state, None, 0, "me") in set("ab")
+    assert assignment_rules.next_first_pass_item(state, None, 0, "me") in set("ab")
     tasks = [given_task("a", "submitted"), given_task("b", "submitted", 2)]
     last = assignment_rules.first_pass_state(world, AssignmentCounts({"a": 1, "b": 1}, {}), tasks, frozenset("ab"), 0)
-    assert assignment_rules.next_item(last, None, 0, "me") == "c"
+    assert assignment_rules.next_first_pass_item(last, None, 0, "me") == "c"

@@ -36,7 +36,7 @@ def newcomers(store: Store, count: int) -> list[str]:
 
 def finish(store: Store, task: str) -> int | RejectedChange:
     with store.database.read_transaction() as transaction:
-        facts = task_storage.task_info(store, transaction, task)
+        facts = task_storage.read_task_info(store, transaction, task)
     assert facts is not None
     return store.run_job_sync(task_storage.submit_task, task, facts, "f" + task, 0.0, lambda _: ())
 
@@ -52,7 +52,7 @@ def test_a_text_never_goes_to_more_people_than_it_should(kind: str, seed: int, t
         def ask(name: str) -> None:
             chance = random.Random(f"{seed}{name}")
             for _ in range(6):
-                found = store.run_job_sync(assignment_storage.next_task, name)
+                found = store.run_job_sync(assignment_storage.assign_next_task, name)
                 if found.id and chance.random() < 0.5:
                     assert finish(store, found.id) in (0, RejectedChange("lease-over"))
                 if chance.random() < 0.2:
@@ -69,7 +69,7 @@ def test_a_text_never_goes_to_more_people_than_it_should(kind: str, seed: int, t
         assert len(set(keys)) == len(keys)
         clock.now += 3600
         for name in newcomers(store, 8):
-            while (found := store.run_job_sync(assignment_storage.next_task, name)).id:
+            while (found := store.run_job_sync(assignment_storage.assign_next_task, name)).id:
                 assert finish(store, found.id) == 0
         done = Counter(each.document for each in store.study().iter_annotations() if each.status == "submitted")
         assert done == {f"d{n}": most for n in range(4)}
@@ -81,9 +81,9 @@ def test_a_person_gets_as_many_texts_as_the_protocol_says_and_all_checks(kind: s
     with open_test_store(new_study_location(kind, tmp_path), items, FakeClock()) as store:
         (name,) = newcomers(store, 1)
         seen = []
-        while (found := store.run_job_sync(assignment_storage.next_task, name)).id:
+        while (found := store.run_job_sync(assignment_storage.assign_next_task, name)).id:
             with store.database.read_transaction() as transaction:
-                seen.append(task_storage.task_info(store, transaction, found.id))
+                seen.append(task_storage.read_task_info(store, transaction, found.id))
                 assert assignment_storage.assignment_state(store, transaction, name).ahead == 5 - len(seen)
             assert finish(store, found.id) == 0
         assert found.why == "all-done"
@@ -99,7 +99,7 @@ def test_conditions_are_balanced_and_quotas_close_them(kind: str, tmp_path: Path
         arms = {each.id: each.condition for each in store.annotators()}
         assert Counter(arms.values()) == {"plain": 2, "trained": 2}
         for name in names:
-            while (found := store.run_job_sync(assignment_storage.next_task, name)).id:
+            while (found := store.run_job_sync(assignment_storage.assign_next_task, name)).id:
                 assert finish(store, found.id) == 0
         whole = store.study()
         by_arm = Counter(arms[each.annotator] for each in whole.iter_annotations())
@@ -121,9 +121,9 @@ def test_everybody_keeps_to_one_setting_and_settings_fill_evenly(kind: str, tmp_
     with open_test_store(new_study_location(kind, tmp_path), [settings, asked, *texts], FakeClock()) as store:
         seen: dict[str, set[str]] = {}
         for name in newcomers(store, 16):
-            while (found := store.run_job_sync(assignment_storage.next_task, name)).id:
+            while (found := store.run_job_sync(assignment_storage.assign_next_task, name)).id:
                 with store.database.read_transaction() as transaction:
-                    facts = task_storage.task_info(store, transaction, found.id)
+                    facts = task_storage.read_task_info(store, transaction, found.id)
                 assert facts is not None
                 seen.setdefault(name, set()).add(facts.document)
                 assert finish(store, found.id) == 0

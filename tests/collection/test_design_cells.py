@@ -12,7 +12,7 @@ from finecomb.collection.design_cells import (
     CellState,
     cell_states,
     choose_cell,
-    is_eligible,
+    is_eligible_for_any_cell,
     member_status,
     with_cell,
 )
@@ -80,7 +80,7 @@ def test_only_cells_that_somebody_is_eligible_for() -> None:
     states = [CellState(cell) for cell in adults]
     assert choose_cell(states, {"adult": False}, 0, "reader-1") is None
     assert choose_cell(states, {"adult": True}, 0, "reader-1") is adults[0]
-    assert not is_eligible(adults, {})
+    assert not is_eligible_for_any_cell(adults, {})
 
 
 def test_the_cell_is_stored_with_its_factors_and_condition() -> None:

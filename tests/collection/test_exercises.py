@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import finecomb as fc
-from finecomb.collection.exercises import exercise_from_gold, with_test, with_training
+from finecomb.collection.exercises import exercise_from_gold, with_qualification_test, with_training_exercises
 from finecomb.core.errors import FinecombError
 from finecomb.core.qualification import grade
 from finecomb.core.records import Annotation, Document, Mark
@@ -39,7 +39,7 @@ def test_marks_become_solutions_at_the_same_places() -> None:
 
 
 def test_a_test_of_ones_own_is_passed_by_who_finds_enough() -> None:
-    protocol = with_test(SCARECROW, [exercise_from_gold(DOCUMENT, GOLD)], 0.6, 0.25)
+    protocol = with_qualification_test(SCARECROW, [exercise_from_gold(DOCUMENT, GOLD)], 0.6, 0.25)
     assert protocol.id == "scarecrow@2-own"
     assert grade(protocol, {"tea-1": list(GOLD.marks)}).score == pytest.approx(100)
     assert grade(protocol, {"tea-1": list(GOLD.marks[:2])}).passed
@@ -47,14 +47,14 @@ def test_a_test_of_ones_own_is_passed_by_who_finds_enough() -> None:
 
 
 def test_training_gets_one_more_exercise_and_the_version_counts_up() -> None:
-    once = with_training(SCARECROW, [exercise_from_gold(DOCUMENT, GOLD)])
+    once = with_training_exercises(SCARECROW, [exercise_from_gold(DOCUMENT, GOLD)])
     assert once.training is not None
     assert once.training.exercises[-1].name == "tea-1"
     other = exercise_from_gold(DOCUMENT.model_copy(update={"id": "other"}), GOLD)
-    assert with_training(once, [other]).version == "2-own-2"
+    assert with_training_exercises(once, [other]).version == "2-own-2"
 
 
 def test_a_text_without_marks_is_no_test() -> None:
     blank = GOLD.model_copy(update={"marks": ()})
     with pytest.raises(FinecombError, match="has no marks to find"):
-        with_test(SCARECROW, [exercise_from_gold(DOCUMENT, blank)], 0.7, 0.25)
+        with_qualification_test(SCARECROW, [exercise_from_gold(DOCUMENT, blank)], 0.7, 0.25)

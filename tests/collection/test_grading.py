@@ -11,7 +11,9 @@ from finecomb.core.records import Annotation, Annotator, Exclusion
 
 PROTOCOL = fc.protocol("scarecrow")
 WHEN = datetime(2024, 5, 1, tzinfo=UTC)
-ITEMS = {id: item for id, item in onboarding.items_by_document(PROTOCOL).items() if item.phase == "qualification"}
+ITEMS = {
+    id: item for id, item in onboarding.practice_items_by_document(PROTOCOL).items() if item.phase == "qualification"
+}
 CHOICES = {id: item.given for id, item in ITEMS.items() if isinstance(item.given, Choice)}
 
 
@@ -49,7 +51,7 @@ def test_the_best_attempt_counts_and_a_repeated_one_replaces_itself() -> None:
     right = {id: answered(id, choice, right=True) for id, choice in CHOICES.items()}
     good, bad = grading.attempt_grade(PROTOCOL, right), grading.attempt_grade(PROTOCOL, {})
     for grade, round in ((bad, 0), (good, 1), (bad, 1), (good, 1)):
-        person = grading.with_grade(PROTOCOL, person, grade, round, WHEN)
+        person = grading.with_graded_attempt(PROTOCOL, person, grade, round, WHEN)
     result = onboarding.qualification_result(PROTOCOL, person)
     assert result is not None
     assert [attempt.round for attempt in result.attempts] == [0, 1]
@@ -60,8 +62,8 @@ def test_results_under_other_protocols_stay() -> None:
     other = PROTOCOL.model_copy(update={"version": "3"})
     person = Annotator(id="a", kind="human", meta={"batch": 7})
     grade = grading.attempt_grade(PROTOCOL, {})
-    person = grading.with_grade(PROTOCOL, person, grade, 0, WHEN)
-    person = grading.with_grade(other, person, grade, 0, WHEN)
+    person = grading.with_graded_attempt(PROTOCOL, person, grade, 0, WHEN)
+    person = grading.with_graded_attempt(other, person, grade, 0, WHEN)
     assert onboarding.qualification_result(PROTOCOL, person) is not None
     assert onboarding.qualification_result(other, person) == person.qualification
     assert person.meta["batch"] == 7

@@ -39,17 +39,17 @@ class Walker:
     met: list[StepOrItem] = field(default_factory=list)
 
     def here(self) -> Any:
-        return onboarding.next_step(self.protocol, self.settings, self.annotator, self.finished)
+        return onboarding.next_onboarding_step(self.protocol, self.settings, self.annotator, self.finished)
 
     def do(self, stop: StepOrItem) -> None:
         self.met.append(stop)
         if isinstance(stop, Step):
-            self.annotator = onboarding.with_step(self.protocol, self.annotator, stop.id, done="now")
+            self.annotator = onboarding.with_updated_step_record(self.protocol, self.annotator, stop.id, done="now")
             return
         self.finished.add((stop.document, stop.round))
         tested = [
             each
-            for each in onboarding.items_by_document(self.protocol, stop.round).values()
+            for each in onboarding.practice_items_by_document(self.protocol, stop.round).values()
             if each.phase == "qualification"
         ]
         if stop.phase == "qualification" and stop.document == tested[-1].document:
@@ -137,7 +137,9 @@ def test_a_finished_way_never_goes_back(walker: Walker) -> None:
     before = len(walker.met)
     for stop in list(walker.met):
         if isinstance(stop, Step):
-            walker.annotator = onboarding.with_step(walker.protocol, walker.annotator, stop.id, done="again")
+            walker.annotator = onboarding.with_updated_step_record(
+                walker.protocol, walker.annotator, stop.id, done="again"
+            )
         assert walker.here() == end
     assert len(walker.met) == before
 
@@ -169,7 +171,7 @@ def test_who_passed_elsewhere_skips_training_and_test(name: str) -> None:
     walker = Walker(asked, Settings(), [True], annotator=other)
     assert walker.walk() == "work"
     assert "qualification" in {phase(each) for each in walker.met}
-    assert onboarding._qualifications(walker.annotator)[1].protocol == f"{name}@0"  # kept beside the new one
+    assert onboarding._all_qualification_records(walker.annotator)[1].protocol == f"{name}@0"  # kept beside the new one
 
 
 def test_who_failed_elsewhere_has_the_attempts_that_are_left() -> None:

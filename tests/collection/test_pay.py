@@ -16,11 +16,11 @@ from finecomb.collection.arrivals import Arrival, ArrivalSource
 from finecomb.collection.pay import (
     Earnings,
     compute_earnings,
-    cost,
     escape_formula,
     mturk_bonus_csv,
-    pay_csv,
+    pay_per_person_csv,
     prolific_bonus_csv,
+    study_cost,
 )
 from finecomb.core.records import (
     Attempt,
@@ -73,12 +73,12 @@ def person(who: str = "a", worker: str = "w1", amount: float = 0, reason: str = 
 
 
 def test_cost_is_pay_and_bonus_with_fees_and_staff() -> None:
-    found = cost(PRICED_SETTINGS, [person(amount=1, reason="well done"), person("b", pay=4), person("c", pay=0)])
+    found = study_cost(PRICED_SETTINGS, [person(amount=1, reason="well done"), person("b", pay=4), person("c", pay=0)])
     assert (found.pay, found.bonus, found.staff) == (6, 1, 60)
     assert found.fees == pytest.approx(1.4)
     assert found.total == pytest.approx(68.4)
     assert found.per_hour == pytest.approx(7)  # of 6 and 8; who is not paid does not count
-    assert cost(Settings(), []).per_hour is None
+    assert study_cost(Settings(), []).per_hour is None
 
 
 def timed(minutes: float, pay: float = 2, cell: str = "c", excluded: bool = False, bonus: float = 0) -> Earnings:
@@ -87,13 +87,13 @@ def timed(minutes: float, pay: float = 2, cell: str = "c", excluded: bool = Fals
 
 def test_the_bonus_that_brings_the_median_of_a_cell_up_to_the_floor() -> None:
     people = [timed(10), timed(8), timed(5), timed(60, excluded=True), timed(5, cell="quick"), timed(9, cell="")]
-    slow, quick = pay.cell_pay(people, 16)
+    slow, quick = pay.cell_hourly_pay(people, 16)
     assert (slow.cell, slow.lacking, len(slow.people)) == ("c", 0.14, 4)
     assert slow.per_hour == pytest.approx(15)
     assert (quick.cell, quick.lacking) == ("quick", 0)
-    assert [row.lacking for row in pay.cell_pay(people, None)] == [0, 0]
-    assert pay.cell_pay([timed(0)], 16)[0].per_hour is None
-    assert pay.cell_pay([timed(5, cell="")], 16) == []
+    assert [row.lacking for row in pay.cell_hourly_pay(people, None)] == [0, 0]
+    assert pay.cell_hourly_pay([timed(0)], 16)[0].per_hour is None
+    assert pay.cell_hourly_pay([timed(5, cell="")], 16) == []
 
 
 @given(
@@ -101,7 +101,7 @@ def test_the_bonus_that_brings_the_median_of_a_cell_up_to_the_floor() -> None:
     st.floats(1, 40).map(lambda value: round(value, 2)),
 )
 def test_the_bonus_is_the_least_in_cents_that_is_enough(work: list[tuple[float, float]], floor: float) -> None:
-    (row,) = pay.cell_pay([timed(minutes, amount) for minutes, amount in work], floor)
+    (row,) = pay.cell_hourly_pay([timed(minutes, amount) for minutes, amount in work], floor)
 
     def median_with(bonus: float) -> float:
         return statistics.median(60 * (amount + bonus) / minutes for minutes, amount in work)
@@ -122,7 +122,7 @@ def test_files_for_platforms() -> None:
     everybody = [person(amount=1.255, reason="=careful, work"), person("b", "w2"), person("c", "", amount=3)]
     assert prolific_bonus_csv(everybody) == "w1,1.26\n"
     assert mturk_bonus_csv(everybody).splitlines()[1] == 'w1,s1,1.26,"\'=careful, work"'
-    rows = list(csv.DictReader(io.StringIO(pay_csv(everybody))))
+    rows = list(csv.DictReader(io.StringIO(pay_per_person_csv(everybody))))
     assert rows[0] == {
         "worker": "w1",
         "session": "s1",

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 import finecomb as fc
 from finecomb.collection.screening import (
     PASSAGE_WORD_COUNT,
-    Explanation,
+    WrittenExplanation,
     attention_check_results,
     claimed_author,
     copied_word_flags,
-    find_objections,
-    fold_words,
-    has_passed_check,
+    find_explanation_objections,
+    has_passed_attention_check,
     passage_ngrams,
-    screen,
+    screen_annotations,
+    split_normalised_words,
 )
 from finecomb.core.question import Option, Question, QuestionCondition
 from finecomb.core.records import Annotation, Annotator, Document, Exclusion, Mark, Settings
@@ -33,7 +33,12 @@ TEXT = "The ferry left Saltby at dawn, and nobody on the pier waved except the m
 
 def rules(answer: str, rating: int, text: str = TEXT) -> list[str]:
     question = QUESTION["why" if rating == 1 else "change"]
-    return [rule for rule, *_ in find_objections(Explanation(answer, question, rating, QUESTION["rating"], (text,)))]
+    return [
+        rule
+        for rule, *_ in find_explanation_objections(
+            WrittenExplanation(answer, question, rating, QUESTION["rating"], (text,))
+        )
+    ]
 
 
 @pytest.mark.parametrize(
@@ -64,13 +69,13 @@ def test_explanations(answer: str, rating: int, expected: list[str]) -> None:
 
 def test_words_are_judged_in_english_only() -> None:
     question = QUESTION["why"]
-    said = Explanation("I selected this rating because", question, 1, QUESTION["rating"], (TEXT,))
-    assert [rule for rule, *_ in find_objections(said, english=False)] == []
+    said = WrittenExplanation("I selected this rating because", question, 1, QUESTION["rating"], (TEXT,))
+    assert [rule for rule, *_ in find_explanation_objections(said, english=False)] == []
 
 
 def test_a_sentence_in_a_script_without_spaces_is_not_too_short() -> None:
-    said = Explanation("这个故事很奇怪", QUESTION["why"], 1, None, ("",))
-    assert list(find_objections(said, english=False)) == []
+    said = WrittenExplanation("这个故事很奇怪", QUESTION["why"], 1, None, ("",))
+    assert list(find_explanation_objections(said, english=False)) == []
 
 
 # --- definitions -------------------------------------------------------------------------------------------------
@@ -97,7 +102,7 @@ def test_passages_are_runs_that_both_have(own: list[str], source: list[str]) -> 
 @given(st.text(max_size=80), st.text(max_size=80), st.sampled_from([1, 2, 3, 4]))
 def test_any_answer_can_be_looked_at(answer: str, text: str, rating: int) -> None:
     found = rules(answer, rating, text)
-    assert ("too-short" in found) == (len(fold_words(answer)) < 3)
+    assert ("too-short" in found) == (len(split_normalised_words(answer)) < 3)
     assert len(found) == len(set(found)) or "instructions" in found
 
 
@@ -140,7 +145,7 @@ ODD = "The umbrella is odd enough for a person."
 
 def test_only_work_that_counts_is_looked_at() -> None:
     aside = Exclusion(by="ann", reason="asleep")
-    found = screen(
+    found = screen_annotations(
         study(
             rated("counts", "d1", "good"),
             rated("draft", "d2", "good", status="draft"),
@@ -150,11 +155,11 @@ def test_only_work_that_counts_is_looked_at() -> None:
         )
     )
     assert [(each.annotation, each.rule) for each in found] == [("counts", "too-short")]
-    assert screen(study(rated("x", "d1", "good", "b"), excluded=aside)) == []
+    assert screen_annotations(study(rated("x", "d1", "good", "b"), excluded=aside)) == []
 
 
 def test_the_same_words_about_two_texts_are_noticed_once_for_each() -> None:
-    found = screen(study(rated("1", "d1", ODD), rated("2", "d2", ODD.upper()), rated("3", "d1", ODD, "b")))
+    found = screen_annotations(study(rated("1", "d1", ODD), rated("2", "d2", ODD.upper()), rated("3", "d1", ODD, "b")))
     assert [(each.annotation, each.reason) for each in found] == [
         ("1", "the same words as for d2"),
         ("2", "the same words as for d1"),
@@ -164,19 +169,19 @@ def test_the_same_words_about_two_texts_are_noticed_once_for_each() -> None:
 def test_an_answer_that_is_no_longer_asked_for_is_not_looked_at() -> None:
     both = {"rating": 1, "why": ODD, "change": "good"}
     work = Annotation(id="1", document="d1", annotator="a", protocol=TURING.id, answers=both)
-    assert screen(study(work)) == []
+    assert screen_annotations(study(work)) == []
 
 
 def test_what_was_kept_says_so() -> None:
-    (one,) = screen(study(rated("1", "d1", "good", meta={"kept": ["too-short"]})))
+    (one,) = screen_annotations(study(rated("1", "d1", "good", meta={"kept": ["too-short"]})))
     assert one.kept
-    (other,) = screen(study(rated("1", "d1", "good", meta={"kept": ["vague"]})))
+    (other,) = screen_annotations(study(rated("1", "d1", "good", meta={"kept": ["vague"]})))
     assert not other.kept
 
 
 def test_failed_checks_come_with_what_was_missed() -> None:
     gold = Annotation(id="g1", document="d1", annotator="g", protocol=TURING.id, answers={"rating": 4})
-    found = screen(study(gold, rated("1", "d1", ODD), checks=("d1",)))
+    found = screen_annotations(study(gold, rated("1", "d1", ODD), checks=("d1",)))
     assert [(each.rule, each.evidence) for each in found] == [("failed-check", "rating is 4, answered 1")]
     assert attention_check_results(study(gold, rated("1", "d1", ODD), checks=("d1",))) == {"1": False}
 
@@ -188,14 +193,14 @@ def test_a_check_with_marks_needs_all_of_them_and_one_without_needs_none() -> No
         ]
         return Annotation(id="x", document="d1", annotator="a", protocol="scarecrow@2", marks=tuple(marks))
 
-    assert has_passed_check(marked("redundant", "incoherent"), marked("redundant"))
-    assert not has_passed_check(marked("incoherent"), marked("redundant"))
-    assert not has_passed_check(marked("redundant"), marked())
-    assert has_passed_check(marked(), marked())
+    assert has_passed_attention_check(marked("redundant", "incoherent"), marked("redundant"))
+    assert not has_passed_attention_check(marked("incoherent"), marked("redundant"))
+    assert not has_passed_attention_check(marked("redundant"), marked())
+    assert has_passed_attention_check(marked(), marked())
 
 
 def test_a_scale_without_people_and_machines_is_never_contradicted() -> None:
     scale = Question(name="rating", ask="How good?", scale="ordinal", options=(Option(value=1), Option(value=2)))
     why = Question(name="why", ask="Why?", when=QuestionCondition(question="rating", among=(1,)))
-    said = Explanation("The pier was written by a machine.", why, 1, scale, (TEXT,))
-    assert [rule for rule, *_ in find_objections(said)] == []
+    said = WrittenExplanation("The pier was written by a machine.", why, 1, scale, (TEXT,))
+    assert [rule for rule, *_ in find_explanation_objections(said)] == []

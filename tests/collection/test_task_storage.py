@@ -51,10 +51,10 @@ def test_old_changes_are_forgotten_and_never_applied_again(store: Store, clock: 
     assert reader.save(task, "answers", {"no_errors": True}, change="old")[0] == 200
     assert reader.finish(task)[0] == 200
     clock.now += MONTH / 2
-    assert store.run_job_sync(task_storage.forget_changes) == 0
+    assert store.run_job_sync(task_storage.forget_old_changes) == 0
     clock.now += MONTH / 2
-    assert store.run_job_sync(task_storage.forget_changes) == 1
-    assert store.run_job_sync(task_storage.forget_changes) == 0
+    assert store.run_job_sync(task_storage.forget_old_changes) == 1
+    assert store.run_job_sync(task_storage.forget_old_changes) == 0
     assert reader.finish(task, verb="reopen")[0] == 200
     assert reader.save(task, "answers", None, base=1)[0] == 200
     assert reader.save(task, "answers", {"no_errors": True}, change="old")[0] == 409
@@ -67,7 +67,7 @@ def test_an_old_handing_in_is_not_done_again(store: Store, clock: FakeClock) -> 
     reader.save(task, "answers", {"no_errors": True})
     assert reader.finish(task, change="first")[0] == 200
     clock.now += MONTH + 1
-    assert store.run_job_sync(task_storage.forget_changes) == 1
+    assert store.run_job_sync(task_storage.forget_old_changes) == 1
     assert reader.finish(task, verb="reopen", change="again")[0] == 200
     assert reader.finish(task, change="first")[0] == 200  # answered as the first was, and nothing is done
     assert reader.get(f"/api/tasks/{task}").json()["status"] == "draft"
@@ -85,7 +85,7 @@ def test_a_stale_change_is_refused_in_words(store: Store, clock: FakeClock) -> N
     assert reader.save(task["id"], "marks/m", body, base=2)[0] == 200
     assert reader.finish(task["id"])[0] == 200
     clock.now += MONTH + 1
-    store.run_job_sync(task_storage.forget_changes)
+    store.run_job_sync(task_storage.forget_old_changes)
     assert reader.finish(task["id"], verb="reopen")[0] == 200
     code, answer = reader.save(task["id"], "marks/m", mark(task), change="old")
     assert (code, answer["code"], "more than a month ago" in answer["say"]) == (409, "conflict", True)

@@ -8,7 +8,7 @@ from finecomb.core.records import Annotation, Annotator, Document, Segment
 from finecomb.core.sentences import sentences
 from finecomb.core.study import Study, StudyItem
 from finecomb.core.text_parts import part_offsets, text_parts
-from finecomb.server.annotators.task_view import task_text
+from finecomb.server.annotators.task_view import build_task_text
 from finecomb.statistics.measures.unit_grid import build_grid
 
 
@@ -37,6 +37,6 @@ def test_pages_and_statistics_cut_a_text_alike() -> None:
         Annotation(id="1", document="d", annotator="a", protocol="p@1"),
     ]
     grid = build_grid(Study.from_items([protocol, document, *people]), "segment")
-    parts = task_text(document, protocol).parts
+    parts = build_task_text(document, protocol).parts
     assert list(zip(grid.starts.tolist(), grid.ends.tolist(), strict=True)) == [(p.start, p.end) for p in parts]
     assert len(parts) == 3

@@ -18,7 +18,7 @@ import pytest
 
 from finecomb.core.errors import FinecombError
 from finecomb.engine.engines import LocalEngine, LostItem, RayEngine, parse_engine
-from finecomb.engine.process_pool import core_count
+from finecomb.engine.process_pool import usable_core_count
 from tests.engine.crashing_work import square_or_crash
 
 
@@ -71,7 +71,7 @@ def test_engines_that_are_not_there_are_refused(name: str, workers: int | None, 
 def test_an_engine_is_named() -> None:
     assert parse_engine("local", 3) == LocalEngine(3, alone=0.0)
     pytest.importorskip("ray")
-    assert parse_engine("ray:10.0.0.5:6379") == RayEngine("10.0.0.5:6379", core_count())
+    assert parse_engine("ray:10.0.0.5:6379") == RayEngine("10.0.0.5:6379", usable_core_count())
     with pytest.raises(FinecombError, match=r"^workers does not apply to engine=ray:auto"):
         parse_engine("ray:auto", 2)
 

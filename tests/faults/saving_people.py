@@ -19,7 +19,7 @@ from finecomb import formats
 from finecomb.collection.database import tables
 from finecomb.collection.database.connection import Database
 from finecomb.collection.database.location import StudyLocation
-from finecomb.collection.database.studies import find_study
+from finecomb.collection.database.studies import find_study_key_and_name
 from finecomb.core.records import Settings
 from finecomb.core.tokens import words
 from finecomb.server.auth import CSRF_HEADER
@@ -198,7 +198,7 @@ def _read_stored_marks(database: Database, where: StudyLocation) -> tuple[dict[s
     """The marks of a study by id, how many versions there are of all entries, and how many changes made them."""
     entry, change, annotation = tables.entry.c, tables.change.c, tables.annotation.c
     with database.read_transaction() as transaction:
-        key, _ = find_study(transaction, where)
+        key, _ = find_study_key_and_name(transaction, where)
         marks = sa.select(entry.id, entry.version, entry.body).where(entry.study == key, entry.kind == "mark")
         rows = transaction.all(marks)
         (versions,) = transaction.one(sa.select(sa.func.sum(entry.version)).where(entry.study == key)) or (0,)

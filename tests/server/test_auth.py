@@ -21,7 +21,7 @@ from finecomb.core.study import StudyItem
 from finecomb.server import auth
 from finecomb.server.app import create_app
 from finecomb.server.auth import CSRF_HEADER, Auth
-from finecomb.server.connections import server_config
+from finecomb.server.connections import uvicorn_config
 from tests.databases import Client, FakeClock, new_study_location, open_test_store
 
 SENTINEL = "gpt-sentinel"
@@ -238,22 +238,22 @@ def test_a_cookie_that_was_tampered_with_is_nobodys(client: Client, damage: Any)
 
 
 def test_a_session_expires_and_a_revoked_link_signs_out(client: Client, clock: FakeClock) -> None:
-    (made,) = client.store.run_job_sync(researcher_actions_storage.make_links, "ann", 1)
+    (made,) = client.store.run_job_sync(researcher_actions_storage.create_personal_links, "ann", 1)
     client.join_study(made.token)
     clock.now += access_storage.SESSION_SECONDS_BY_KIND["annotator"] + 1
     assert client.get("/api/me").json()["code"] == "signed-out"
     client.join_study(made.token)
     assert client.get("/api/me").json()["annotator"] == made.annotator
-    client.store.change_study_sync(researcher_actions_storage.revoke_links, "ann", made.annotator)
+    client.store.change_study_sync(researcher_actions_storage.revoke_annotator_links, "ann", made.annotator)
     assert client.get("/api/me").json()["code"] == "signed-out"
     assert client.post(f"/api/join/{made.token}").json()["code"] == "not-found"
 
 
 def test_a_new_open_link_closes_the_old_one_for_good(client: Client) -> None:
     old = access_storage.open_link_token(client.store)
-    client.store.change_study_sync(researcher_actions_storage.set_open_link, "ann", False)
+    client.store.change_study_sync(researcher_actions_storage.replace_or_remove_open_link, "ann", False)
     assert client.post(f"/api/join/{old}").status_code == 404
-    client.store.change_study_sync(researcher_actions_storage.set_open_link, "ann", True)
+    client.store.change_study_sync(researcher_actions_storage.replace_or_remove_open_link, "ann", True)
     assert client.post(f"/api/join/{old}").status_code == 404
     assert access_storage.open_link_token(client.store) != old
     client.join_study()
@@ -303,8 +303,8 @@ def test_an_invitation_ends_with_the_role_it_was_made_for(client: Client) -> Non
     again = store.change_study_sync(researcher_actions_storage.invite_researcher, "ann", "bob", "owner")
     store.change_study_sync(researcher_actions_storage.invite_researcher, "ann", "cat", "owner")
     store.change_study_sync(researcher_actions_storage.remove_researcher, "ann", "cat")  # before she ever signed in
-    store.run_job_sync(access_storage.set_researcher, "dan", "owner")
-    store.change_study_sync(researcher_actions_storage.set_role, "ann", "bob", "viewer")
+    store.run_job_sync(access_storage.add_or_update_researcher, "dan", "owner")
+    store.change_study_sync(researcher_actions_storage.set_researcher_role, "ann", "bob", "viewer")
     assert not store.run_job_sync(access_storage.sign_in_with_link, again, "researcher")
 
 
@@ -459,7 +459,7 @@ def test_looking_at_wrong_links_is_limited_too(client: Client) -> None:
 
 def knocking(store: Store, peer: str, public_url: str, tries: int = 13) -> list[int]:
     """The answers to wrong links from a peer that says each time that it stands for somebody else."""
-    config = server_config(create_app(store, public_url), public_url)
+    config = uvicorn_config(create_app(store, public_url), public_url)
     config.load()
     client = TestClient(config.loaded_app, base_url="http://study.test", client=(peer, 50_000))
     return [

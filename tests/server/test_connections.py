@@ -15,7 +15,7 @@ import uvicorn
 from finecomb.collection.database.store import Store
 from finecomb.server import connections, headers
 from finecomb.server.app import create_app
-from finecomb.server.connections import server_config
+from finecomb.server.connections import uvicorn_config
 
 HALVES = [
     b"",
@@ -27,7 +27,7 @@ HALVES = [
 @contextlib.contextmanager
 def running(store: Store) -> Iterator[int]:
     listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(server_config(create_app(store), ""))
+    server = uvicorn.Server(uvicorn_config(create_app(store), ""))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     try:

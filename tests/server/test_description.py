@@ -24,7 +24,7 @@ def operations() -> list[Any]:
     """Everything that the description offers; the package is imported here, since that takes a while."""
     import schemathesis
 
-    schema = schemathesis.openapi.from_dict(openapi.description())
+    schema = schemathesis.openapi.from_dict(openapi.build_openapi_description())
     return [operation.ok() for operation in typing.cast("Iterable[Any]", schema.get_all_operations())]
 
 
@@ -81,7 +81,7 @@ def failures(store: Store, examples: int, prefix: str = "/api") -> list[str]:
         if not operation.path.startswith(prefix):
             continue
         store.change_study_sync(researcher_actions_storage.set_state, "tests", "open")
-        (link,) = store.run_job_sync(researcher_actions_storage.make_links, "tests", 1)
+        (link,) = store.run_job_sync(researcher_actions_storage.create_personal_links, "tests", 1)
         reader = Client(store).join_study(link.token)
         task = (reader.post("/api/next").json()["task"] or {"id": "none"})["id"]
         clients = [reader, Client(store).sign_in_researcher()]

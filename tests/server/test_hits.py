@@ -62,12 +62,12 @@ def ending(client: Client) -> Any:
 
 def earned(store: Store) -> list[pay.Earnings]:
     with store.database.read_transaction() as transaction:
-        arrivals = arrivals_storage.arrivals(store, transaction)
+        arrivals = arrivals_storage.read_all_arrivals(store, transaction)
     return pay.compute_earnings(store.study(), arrivals, store.head.protocol)
 
 
 def rows(store: Store, form: pay.PayFileFormat) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(pay.pay_file(form, earned(store)))))
+    return list(csv.DictReader(io.StringIO(pay.format_pay_file(form, earned(store)))))
 
 
 def qualified(store: Store, clock: FakeClock) -> Client:

@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 from finecomb.collection.database.store import Store
 from finecomb.server.app import create_app
-from finecomb.server.pages import _Assets
+from finecomb.server.pages import _CachedStaticFiles
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def client(tmp_path: Path) -> TestClient:
     folder.mkdir()
     for name, content in {"app.js": "plain", "app.js.br": "small", "app.js.gz": "smaller", "tiny.css": "p{}"}.items():
         (folder / name).write_text(content)
-    return TestClient(_Assets(directory=tmp_path))
+    return TestClient(_CachedStaticFiles(directory=tmp_path))
 
 
 @pytest.mark.parametrize(

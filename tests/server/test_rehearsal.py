@@ -17,7 +17,7 @@ from finecomb.core.protocol import Work
 from finecomb.core.records import Allocation, Annotation, Annotator, Design, Document, Mark, OnboardingPhase, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import StudyItem
-from finecomb.server.rehearsal import Rehearsal, RehearsalClock, rehearse, without_people
+from finecomb.server.rehearsal import RehearsalClock, RehearsalResult, items_without_human_work, rehearse
 from finecomb.statistics.comparisons.human_or_machine import human_or_machine
 from finecomb.statistics.judges.estimates import estimate_means
 from finecomb.statistics.selection.view import view
@@ -37,7 +37,9 @@ def texts(count: int) -> list[Document]:
     ]
 
 
-def rehearsed(folder: Path, items: Sequence[StudyItem], traits: CrowdTraits, arrivals: int, seed: int = 2) -> Rehearsal:
+def rehearsed(
+    folder: Path, items: Sequence[StudyItem], traits: CrowdTraits, arrivals: int, seed: int = 2
+) -> RehearsalResult:
     clock = RehearsalClock()
     with open_test_store(new_study_location("sqlite", folder), items, clock) as store:
         return rehearse(store, clock, traits, arrivals, seed)
@@ -75,7 +77,7 @@ def test_people_go_through_any_protocol(tmp_path: Path, name: str) -> None:
 
 def test_a_study_begins_without_those_who_were_there(tmp_path: Path) -> None:
     rehearsal = rehearsed(tmp_path, [*clark(1)[:2], *texts(2)], CrowdTraits(), 2)
-    again = list(without_people(rehearsal.study))
+    again = list(items_without_human_work(rehearsal.study))
     assert len(again) == 2 + len(texts(2))
 
 

@@ -10,18 +10,18 @@ from finecomb.annotators.simulated.demo_study import demo_study
 from finecomb.core.errors import FinecombError
 from finecomb.core.study import Study
 from finecomb.statistics.power import (
-    Components,
     Planner,
     Studies,
+    VarianceComponents,
+    build_normal_sampler,
     estimate_variance_components,
     half_width_curve,
-    normal_sampler,
     power,
     score_power,
 )
 from finecomb.statistics.selection.view import Filters, view
 
-KNOWN = Components(2.0, 1.0, 0.25, 0.5)
+KNOWN = VarianceComponents(2.0, 1.0, 0.25, 0.5)
 
 
 def slow_components(y: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> tuple[float, float, float]:
@@ -35,17 +35,17 @@ def slow_components(y: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> tup
 
 
 def test_without_missing_cells_components_are_those_of_the_mean_squares() -> None:
-    y = normal_sampler(KNOWN)(1, 12, 5, np.random.default_rng(0))[0]
+    y = build_normal_sampler(KNOWN)(1, 12, 5, np.random.default_rng(0))[0]
     assert estimate_variance_components(y)[1:] == pytest.approx([max(0.0, each) for each in slow_components(y)])
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.5])
 def test_components_are_right_on_average_also_with_missing_cells(missing: float) -> None:
     rng = np.random.default_rng(1)
-    big = Components(2.0, 1.0, 1.0, 0.5)  # far from 0, so that nothing is cut off there
+    big = VarianceComponents(2.0, 1.0, 1.0, 0.5)  # far from 0, so that nothing is cut off there
     found = []
     for _ in range(300):
-        y = normal_sampler(big)(1, 30, 12, rng)[0]
+        y = build_normal_sampler(big)(1, 30, 12, rng)[0]
         found.append(estimate_variance_components(np.where(rng.random(y.shape) < missing, math.nan, y)))
     error = np.std(found, axis=0) / math.sqrt(len(found))
     assert (np.abs(np.mean(found, axis=0) - big) < 4 * error).all()
@@ -70,7 +70,7 @@ def test_equal_values_have_no_variance() -> None:
 
 
 def test_half_width_is_that_of_the_formula() -> None:
-    planner = Planner(normal_sampler(KNOWN), runs=20_000)
+    planner = Planner(build_normal_sampler(KNOWN), runs=20_000)
     for documents, annotators in ((10, 3), (40, 2)):
         variance = KNOWN.document / documents + KNOWN.annotator / annotators + KNOWN.residual / documents / annotators
         assert planner.half_width(documents, annotators) == pytest.approx(1.96 * math.sqrt(variance), rel=0.03)
@@ -79,18 +79,18 @@ def test_half_width_is_that_of_the_formula() -> None:
 
 
 def test_power_is_that_of_statsmodels_when_annotators_do_not_matter() -> None:
-    planner = Planner(normal_sampler(Components(0, 1, 0.3, 0)), runs=4000)
+    planner = Planner(build_normal_sampler(VarianceComponents(0, 1, 0.3, 0)), runs=4000)
     oracle = TTestIndPower().power(effect_size=0.6, nobs1=40, alpha=0.05)
     assert planner.power(0.6, 40, 3) == pytest.approx(oracle, abs=0.025)
 
 
 def test_ten_annotators_or_three_depends_on_what_varies() -> None:
-    def widths(of: Components) -> list[float]:
-        rows = half_width_curve(Planner(normal_sampler(of), runs=3000), 60, [1, 3, 10], {"seed": 0})
+    def widths(of: VarianceComponents) -> list[float]:
+        rows = half_width_curve(Planner(build_normal_sampler(of), runs=3000), 60, [1, 3, 10], {"seed": 0})
         assert [row.columns["documents"] for row in rows] == [60, 20, 6]
         return [row.estimate.value for row in rows]
 
-    texts_differ, people_differ = widths(Components(0, 1, 0, 0.5)), widths(Components(0, 0.1, 1, 0.1))
+    texts_differ, people_differ = widths(VarianceComponents(0, 1, 0, 0.5)), widths(VarianceComponents(0, 0.1, 1, 0.1))
     assert texts_differ == sorted(texts_differ)
     assert people_differ == sorted(people_differ, reverse=True)
 
@@ -115,7 +115,7 @@ def test_a_plan_from_the_demo_names_documents_and_keeps_its_word() -> None:
     mean, *sds = (
         by[name, None].estimate.value for name in ("mean", "sd of documents", "sd of annotators", "sd of the rest")
     )
-    planner = Planner(normal_sampler(Components(mean, *(sd**2 for sd in sds))), runs=4000, seed=9)
+    planner = Planner(build_normal_sampler(VarianceComponents(mean, *(sd**2 for sd in sds))), runs=4000, seed=9)
     assert planner.half_width(int(need.value), 3) == pytest.approx(0.08, rel=0.15)
     enough = by["documents per system needed", 1].estimate.value
     assert planner.power(0.2, int(enough), 1) == pytest.approx(0.8, abs=0.06)
@@ -127,7 +127,7 @@ def test_too_few_annotators_can_never_be_enough() -> None:
     from finecomb.statistics.power import _documents_for_half_width
 
     found = _documents_for_half_width(
-        Planner(normal_sampler(Components(0, 0.01, 1, 0.01)), runs=100), 0.5, 2, {"seed": 0}
+        Planner(build_normal_sampler(VarianceComponents(0, 0.01, 1, 0.01)), runs=100), 0.5, 2, {"seed": 0}
     )
     assert math.isnan(found.estimate.value)
     assert found.estimate.why == "10,000 documents are not enough; ask for a wider interval or take more annotators"

@@ -24,9 +24,9 @@ from finecomb.engine.options import PartitionOptions
 from finecomb.statistics.agreement.rating_sources import SOURCES
 from finecomb.statistics.agreement.registry import MEASURES as AGREEMENTS
 from finecomb.statistics.comparisons.registry import TESTS
-from finecomb.statistics.inference.resampling import estimate_from_sums, ratio
+from finecomb.statistics.inference.resampling import estimate_from_sums, ratio_or_nan
 from finecomb.statistics.measures.annotation_measures import MEASURES
-from finecomb.statistics.registry import PLANS, STATISTICS, Statistic, measure_options
+from finecomb.statistics.registry import PLANS, STATISTICS, RegisteredStatistic, measure_options
 from finecomb.statistics.selection.view import View
 
 DOCS = Path(__file__).parents[2] / "docs" / "statistics"
@@ -54,11 +54,13 @@ def crowded(view: View, options: CrowdedOptions) -> list[Finding]:
         statistic="crowded", least=options.sizes[0], draws=options.draws, seed=options.seed
     )
     matrix = sums.select("many", "all").to_numpy().astype(float)
-    estimate = estimate_from_sums(matrix, lambda s: ratio(s[:, 0], s[:, 1]), options.draws, options.seed, signature)
+    estimate = estimate_from_sums(
+        matrix, lambda s: ratio_or_nan(s[:, 0], s[:, 1]), options.draws, options.seed, signature
+    )
     return [Finding({"measure": "crowded", "label": "any"}, estimate)]
 
 
-ROW = Statistic(crowded, CrowdedOptions, "share of annotations with many marks", "counts-and-rates")
+ROW = RegisteredStatistic(crowded, CrowdedOptions, "share of annotations with many marks", "counts-and-rates")
 
 
 @pytest.fixture(autouse=True)
@@ -97,7 +99,7 @@ def test_its_refusals_come_with_it(study: Path) -> None:
 
 
 @pytest.mark.parametrize("registry", [MEASURES, STATISTICS, PLANS, AGREEMENTS, TESTS])
-def test_every_row_has_a_page_and_options_with_help(registry: dict[str, Statistic]) -> None:
+def test_every_row_has_a_page_and_options_with_help(registry: dict[str, RegisteredStatistic]) -> None:
     for name, row in registry.items():
         assert (DOCS / f"{row.page}.md").exists(), name
         for spec in option_specs(row.options).values():

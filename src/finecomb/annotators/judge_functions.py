@@ -15,7 +15,7 @@ from finecomb.core.errors import FinecombError, ParameterError, did_you_mean, pa
 from finecomb.core.protocol_text import explain_validation_error
 from finecomb.core.records import ModelSettings
 from finecomb.core.study import Study
-from finecomb.statistics.judges.counterfactual_validation import JudgeFunction, validation_texts
+from finecomb.statistics.judges.counterfactual_validation import JudgeFunction, collect_validation_texts
 
 
 def build_judge(
@@ -75,7 +75,7 @@ def _parse_price(text: str) -> tuple[float, float]:
 
 def _build_model_judge(study: Study, name: str, gold: str, settings: ModelSettings, runs: Path | None) -> JudgeFunction:
     """Send all texts to a language model at once; replies in the folder `runs` are not paid for again."""
-    wanted = validation_texts(study, gold)
+    wanted = collect_validation_texts(study, gold)
     protocol = study.protocols[wanted.protocol]
     if settings.shots:
         raise ParameterError(

@@ -55,7 +55,7 @@ from finecomb.core.records import Annotator, ModelSettings
 from finecomb.core.results import Findings, ResultRow, Table
 from finecomb.core.study import Study
 from finecomb.engine.options import PartitionOptions
-from finecomb.engine.partitions import unfinished_folder
+from finecomb.engine.partitions import unfinished_partitions_folder
 from finecomb.formats import parquet
 from finecomb.formats.atomic_file import reject_existing_path, write_file
 from finecomb.formats.detector_weights import save_weights
@@ -235,7 +235,7 @@ def detect(
     if target:
         reject_existing_path(target, force)
     work = PartitionOptions(engine, workers, Path(partitions) if partitions else None)
-    with work.open_executor(unfinished_folder(target) if target else None) as executor:
+    with work.open_executor(unfinished_partitions_folder(target) if target else None) as executor:
         corpus = mark_corpus(
             documents,
             prepared.marking,

@@ -20,10 +20,22 @@ from finecomb.api.progress import Progress, steps
 from finecomb.api.running_server import StudyServer
 from finecomb.api.served_studies import ServedStudy, open_database, open_served_study, open_work
 from finecomb.collection.database.location import DATABASE_FILENAME, parse_location, served_location, work_location
-from finecomb.collection.exercises import exercises_from_study, solvability_warnings, with_test, with_training
-from finecomb.collection.pay import Earnings, PayFileFormat, compute_earnings, earnings_from_records, pay_file, pay_rows
-from finecomb.collection.screened_annotators import screened_people
-from finecomb.collection.screening import screen as suggest_exclusions
+from finecomb.collection.exercises import (
+    exercises_from_study,
+    solvability_warnings,
+    with_qualification_test,
+    with_training_exercises,
+)
+from finecomb.collection.pay import (
+    Earnings,
+    PayFileFormat,
+    compute_earnings,
+    earnings_from_records,
+    format_pay_file,
+    pay_rows,
+)
+from finecomb.collection.screened_annotators import people_to_review
+from finecomb.collection.screening import screen_annotations as suggest_exclusions
 from finecomb.core.errors import FinecombError, ParameterError, did_you_mean, param
 from finecomb.core.estimate import Finding
 from finecomb.core.practice import Exercise
@@ -36,7 +48,7 @@ from finecomb.core.study_checks import check_items
 from finecomb.formats.atomic_file import reject_existing_path, write_file
 from finecomb.reporting.planned_power import planned_power
 from finecomb.statistics.measures.audit_sampling import DrawnAudit, draw_audit_study
-from finecomb.statistics.measures.mark_audit import audited_counts, verdict_counts
+from finecomb.statistics.measures.mark_audit import audited_counts, verdict_counts_by_mark
 from finecomb.statistics.selection.view import Filters, view
 
 if TYPE_CHECKING:
@@ -53,7 +65,7 @@ class PayTable(Table):
     def __init__(self, form: PayFileFormat, people: Iterable[Earnings]) -> None:
         self.earnings = tuple(people)
         """What each person did and earns."""
-        self.csv = pay_file(form, self.earnings)
+        self.csv = format_pay_file(form, self.earnings)
         super().__init__(pay_rows(form, self.earnings), title="Pay")
 
 
@@ -116,7 +128,7 @@ def pay(
 
         with open_work(study, db) as store:
             with store.database.read_transaction() as transaction:
-                arrivals = arrivals_storage.arrivals(store, transaction)
+                arrivals = arrivals_storage.read_all_arrivals(store, transaction)
             people = compute_earnings(store.study(), arrivals, store.head.protocol)
     table = PayTable(chosen, people)
     if output is not None:
@@ -171,7 +183,7 @@ def screen(study: StudyLike) -> Screening:
             "rules": ", ".join(person.rules),
             "noticed": "; ".join(person.noticed),
         }
-        for person in screened_people(whole, suggestions)
+        for person in people_to_review(whole, suggestions)
     ]
     kept = len(suggestions) - len(waiting)
     plural = "" if kept == 1 else "s"
@@ -375,7 +387,7 @@ def audit(study: StudyLike, *, by: Names = (), protocol: str = "", draws: Count 
     plan = whole.settings.audit
     if plan is None:
         raise FinecombError("the study is not an audit; draw marks to be judged with draw_audit() first")
-    judged = verdict_counts(whole)
+    judged = verdict_counts_by_mark(whole)
     if judged.is_empty():
         raise FinecombError("nobody has judged a mark yet; serve the audit first")
     others = [id for id in whole.settings.protocols[1:] if id in whole.protocols]
@@ -457,9 +469,9 @@ def exercise(
     original = whole.protocol(protocol or first)
     exercises = exercises_from_study(whole, as_values(documents), original, gold)
     if to == "training":
-        changed = with_training(original, exercises)
+        changed = with_training_exercises(original, exercises)
     else:
-        changed = with_test(original, exercises, pass_, precision)
+        changed = with_qualification_test(original, exercises, pass_, precision)
     return ExerciseProtocol(changed, exercises, solvability_warnings(changed, exercises))
 
 
@@ -542,9 +554,9 @@ def verify_backup(file: str | PathLike[str]) -> BackupReport:
     Traceback (most recent call last):
     finecomb.core.errors.FinecombError: no-such-backup.db: no such file
     """
-    from finecomb.collection.database.backup import verify
+    from finecomb.collection.database.backup import verify_backup
 
-    return BackupReport(verify(Path(file)))
+    return BackupReport(verify_backup(Path(file)))
 
 
 @public
@@ -583,7 +595,7 @@ def restore(file: str | PathLike[str], study: ServedStudy, *, force: bool = Fals
     ...     copy.name.startswith("study.replaced-")
     True
     """
-    from finecomb.collection.database.backup import restore as replace_database
+    from finecomb.collection.database.backup import restore_backup as replace_database
 
     if not Path(file).is_file():
         raise FinecombError(f"{Path(file)}: no such file")
@@ -690,7 +702,7 @@ def links(
     ...     [row.annotator for row in links(f"{folder}/demo", new=1, name="ann")]
     ['ann', 'reader-3']
     """
-    from finecomb.collection.researcher_actions_storage import make_links, renew_invitation
+    from finecomb.collection.researcher_actions_storage import create_personal_links, renew_invitation
 
     names, address = as_values(name), public_url.rstrip("/")
     if researcher and (new or names):
@@ -708,7 +720,7 @@ def links(
             token = store.run_job_sync(renew_invitation, "finecomb links", researcher)
             rows = [{"researcher": researcher, "link": f"{address}/sign-in/{token}"}]
         else:
-            made = store.run_job_sync(make_links, "finecomb links", new, names)
+            made = store.run_job_sync(create_personal_links, "finecomb links", new, names)
             rows = [{"annotator": link.annotator, "link": f"{address}/join/{link.token}"} for link in made]
     return Table(rows, title="Links")
 

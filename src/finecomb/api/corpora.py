@@ -52,7 +52,7 @@ from finecomb.corpora.stress import METRICS, Metric, corrupt_documents, run_stre
 from finecomb.corpora.stress.metric_sources import build_metric
 from finecomb.corpora.stress.stress_trial import MetricFalls, check_corruptions, exclusion_notes
 from finecomb.engine.options import PartitionOptions
-from finecomb.engine.partitions import unfinished_folder
+from finecomb.engine.partitions import unfinished_partitions_folder
 
 # --- stress ----------------------------------------------------------------------------------------------------------
 
@@ -330,7 +330,10 @@ def criticize(
     readers = as_study(people, "people") if people is not None else None
     settings = ComparisonSettings(correction, draws, seed, paired)
     work = PartitionOptions(engine, workers, Path(partitions) if partitions else None)
-    with work.open_executor(unfinished_folder(folder) if folder else None) as executor, _watch_critics(progress):
+    with (
+        work.open_executor(unfinished_partitions_folder(folder) if folder else None) as executor,
+        _watch_critics(progress),
+    ):
         figures = _figures_of(beside) | model_figures(corpora, word_ppl, mauve)
         criticisms, rows, saved = compare_over_splits(
             wanted, corpora, options, stat, settings, splits, save_to, executor

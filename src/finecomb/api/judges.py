@@ -20,15 +20,15 @@ from finecomb.statistics.agreement.second_pass_changes import compare_passes
 from finecomb.statistics.gold.gold_and_judges import UnreadPolicy, restrict_to_texts
 from finecomb.statistics.gold.gold_merge import MAJORITY, MinVotes, SpanSize
 from finecomb.statistics.gold.gold_merge import gold as merge_annotators
-from finecomb.statistics.gold.merge_tables import recovered_error_notes, subsets_table
+from finecomb.statistics.gold.merge_tables import annotator_subset_scores_table, recovered_error_notes
 from finecomb.statistics.gold.scalar_metrics import has_only_scalar_scores, scalar_metric_correlations
-from finecomb.statistics.gold.scores import Average, Category, ScoreSettings, score_by_rules
+from finecomb.statistics.gold.scores import Average, Category, ScoreSettings, score_by_match_rules
 from finecomb.statistics.gold.scores import score as score_marks
 from finecomb.statistics.judges.anchoring_effect import anchoring_findings
 from finecomb.statistics.judges.calibration import CalibrationOptions
 from finecomb.statistics.judges.calibration import calibrate as compare_with_people
 from finecomb.statistics.judges.counterfactual_validation import JudgeFunction
-from finecomb.statistics.judges.counterfactual_validation import validate as run_on_corrections
+from finecomb.statistics.judges.counterfactual_validation import validate_judge as run_on_corrections
 from finecomb.statistics.judges.estimates import estimate_means
 from finecomb.statistics.measures.unit_grid import Level
 from finecomb.statistics.selection.view import view
@@ -128,7 +128,7 @@ def gold(
     adjudicated = whole if decisions and not annotator and not kind else None
     merge = merge_annotators(part, 2 if votes is None else votes, align, size, adjudicated, repairs)
     from_subsets = (
-        (subsets, subsets_table(part, subsets, votes or MAJORITY, align, size, draws, seed, repairs))
+        (subsets, annotator_subset_scores_table(part, subsets, votes or MAJORITY, align, size, draws, seed, repairs))
         if subsets is not None
         else None
     )
@@ -252,7 +252,7 @@ def score(
     )  # fmt: skip
     if match == "all":
         _refuse(chosen, ("by", "draws", "seed"), param("match", "all"))
-        return ScoreResult.from_rules(score_by_rules(truth, other, category, **settings), average)
+        return ScoreResult.from_rules(score_by_match_rules(truth, other, category, **settings), average)
     scores = score_marks(truth, other, match, category, names, **settings, draws=draws, seed=seed)
     return ScoreResult.from_scores(scores, judges, names, seed)
 

@@ -25,13 +25,19 @@ from finecomb.statistics.agreement.agreement import resolve_measure_names
 from finecomb.statistics.agreement.agreement_options import AgreementLevel, AgreeOptions, Boundaries
 from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings
 from finecomb.statistics.agreement.minimal_repairs import Repairs
-from finecomb.statistics.agreement.rating_sources import SOURCES, source_type
+from finecomb.statistics.agreement.rating_sources import SOURCES, rating_source_type
 from finecomb.statistics.agreement.registry import MEASURES as AGREEMENTS
 from finecomb.statistics.annotator_quality import trust as compute_annotator_quality
 from finecomb.statistics.comparisons.comment_codes import Per
 from finecomb.statistics.comparisons.registry import TESTS
 from finecomb.statistics.comparisons.system_pairs import Pairing
-from finecomb.statistics.comparisons.system_ranking import BEST_RULE, NO_BEST, BestValue, best_values, sort_by_value
+from finecomb.statistics.comparisons.system_ranking import (
+    BEST_RULE,
+    NO_BEST,
+    BestValue,
+    significantly_lowest_values,
+    sort_groups_by_value,
+)
 from finecomb.statistics.gold.decisions import decision_notes
 from finecomb.statistics.inference.permutation_tests import Correction
 from finecomb.statistics.inference.resampling import Average, Resample
@@ -228,7 +234,7 @@ def _refuse_agreement_options(
     """Refuse options that neither the measures nor the ratings that they compare have."""
     wanted = list(names) or [param("who")]
     reject_inapplicable(chosen, wanted, {name: _SPREAD_OPTIONS for name in AGREEMENTS if name.startswith("gamma")})
-    source = source_type(AgreeOptions(level=level, question=question))
+    source = rating_source_type(AgreeOptions(level=level, question=question))
     choices = {name: row.options for name, row in AGREEMENTS.items()}
     choices |= {kind.noun: kind.options_type for kind in SOURCES}
     taken = parameters_by_choice(choices) | {param("who"): frozenset({"tokens", "seed"})}
@@ -367,12 +373,12 @@ def measure(
     values = OptionValues({**chosen, "sizes": _as_numbers(sizes, "sizes")})
     findings = compute_measures(part, names, columns, values)
     if sort == "value":
-        findings = sort_by_value(findings, columns)
+        findings = sort_groups_by_value(findings, columns)
     notes = [*part.notes, *decision_notes(part.study)]
     lowest: set[BestValue] = set()
     if best and len(columns) == 1 and average != "pooled":  # pooled means have no test over documents
         uses = {name: chosen[name] for name in ("tokens", "overlap") if name in chosen}
-        lowest = best_values(part, findings, columns[0], **uses)
+        lowest = significantly_lowest_values(part, findings, columns[0], **uses)
         rule = f"bold: lower than for every other {columns[0]}, {BEST_RULE}"
         notes.append(rule if lowest else f"nothing is bold: {NO_BEST}")
     return Measures(findings, notes, protocol=part.protocol, by=columns, best=lowest, is_ranked=sort == "value")

@@ -26,7 +26,7 @@ from finecomb.api.study_results import (
     StudyResult,
     count_records,
 )
-from finecomb.collection.announcement import build_announcement, summary_line
+from finecomb.collection.announcement import build_participation_terms, researcher_summary_line
 from finecomb.core.errors import FinecombError, ParameterError, StudyError, did_you_mean, param
 from finecomb.core.phase_names import parse_phases
 from finecomb.core.protocol import Protocol
@@ -42,9 +42,9 @@ from finecomb.reporting.demo_tour import DemoTour
 from finecomb.reporting.shown_text import ShownText
 from finecomb.reporting.tables import frame_rows
 from finecomb.statistics.gold.corrected_texts import correct_texts
-from finecomb.statistics.measures.numeric_answers import unusable_severities
+from finecomb.statistics.measures.numeric_answers import unusable_severity_warnings
 from finecomb.statistics.measures.study_overview import study_overview
-from finecomb.statistics.selection.subset import condition_columns
+from finecomb.statistics.selection.subset import required_mark_columns
 
 ColumnNames = Annotated[Mapping[str, str] | str | Sequence[str], REPEATED]
 """Our names of columns and those of a table: a mapping, or OURS=THEIRS."""
@@ -183,7 +183,7 @@ def select(
         part = select_part(whole, conditions, dropped)
     else:
         chosen = functools.partial(select_part, where=conditions, drop=dropped)
-        columns = condition_columns(conditions, dropped)
+        columns = required_mark_columns(conditions, dropped)
         part, notes = formats.save_selection(whole, Path(fspath(output)), chosen, columns, force)
     counts = count_records(part)
     title = ", ".join(_plural(counts[f"{noun}s"], noun) for noun in ("text", "annotation", "mark"))
@@ -485,7 +485,7 @@ def new(
     people = describe_annotators(study.settings, own_protocol)
     summary = f"{_plural(len(study.documents), 'text')}, protocol {own_protocol.id}, {people}"
     created = CreatedStudy(summary, study, notes=notes)
-    created.announcement = summary_line(build_announcement(own_protocol, study.settings))
+    created.announcement = researcher_summary_line(build_participation_terms(own_protocol, study.settings))
     return created
 
 
@@ -782,7 +782,7 @@ def show_protocol(name: str | Protocol) -> ProtocolDetails:
     'scarecrow@2'
     """
     protocol = _load_protocol(name)
-    return ProtocolDetails(protocol, unusable_severities(protocol))
+    return ProtocolDetails(protocol, unusable_severity_warnings(protocol))
 
 
 @public

@@ -122,7 +122,7 @@ def start_session(store: Store, transaction: Transaction, kind: UserKind, who: s
 def end_session(store: Store, transaction: Transaction, hash: str) -> None:
     """Sign out, in every process that serves the study."""
     transaction.run(sa.delete(tables.session).where(tables.session.c.hash == hash, tables.session.c.study == store.key))
-    increment_change_count(store, transaction)
+    increment_study_change_count(store, transaction)
 
 
 def end_all_sessions(store: Store, transaction: Transaction, kind: UserKind, who: str) -> None:
@@ -136,7 +136,7 @@ _INCREMENT_CHANGE_COUNT = (
 )
 
 
-def increment_change_count(store: Store, transaction: Transaction) -> None:
+def increment_study_change_count(store: Store, transaction: Transaction) -> None:
     """Tell every process that serves the study to read again what it remembers, sessions too."""
     transaction.run(_INCREMENT_CHANGE_COUNT, of=store.key)
 
@@ -147,7 +147,7 @@ ATTEMPT_WINDOW_SECONDS = 600.0
 """Seconds for which a try counts."""
 
 
-def record_attempt(store: Store, transaction: Transaction, kind: str, address: str) -> int:
+def record_and_count_attempts(store: Store, transaction: Transaction, kind: str, address: str) -> int:
     """Count a try from an address, wherever it was made; returns how many there were lately, with this one."""
     own, now = tables.attempt.c, store.clock()
     transaction.run(
@@ -165,7 +165,7 @@ def record_attempt(store: Store, transaction: Transaction, kind: str, address: s
 # --- links -------------------------------------------------------------------------------------------------------
 
 
-def make_link(
+def create_link_token(
     store: Store, transaction: Transaction, kind: UserKind, who: str, role: str = "", lasts: float | None = None
 ) -> str:
     """A link's token for one person: an annotator's works until revoked, a researcher's once."""
@@ -223,7 +223,7 @@ def _redeem_link(store: Store, transaction: Transaction, token: str, kind: UserK
     transaction.run(sa.update(tables.link).values(used=now).where(tables.link.c.hash == hash))
     if kind == "researcher":
         if not _is_only_owner(store, transaction, who):  # whoever is the only one stays owner
-            set_researcher(store, transaction, who, role)
+            add_or_update_researcher(store, transaction, who, role)
         audit_log_storage.record_action(store, transaction, who, "signed in")
     return start_session(store, transaction, kind, who)
 
@@ -240,12 +240,12 @@ def _is_only_owner(store: Store, transaction: Transaction, id: str) -> bool:
     return [owner for (owner,) in transaction.all(owners)] == [id]
 
 
-def set_researcher(store: Store, transaction: Transaction, id: str, role: str) -> None:
+def add_or_update_researcher(store: Store, transaction: Transaction, id: str, role: str) -> None:
     """Let somebody in as a researcher, or give them another role."""
     mine = (tables.researcher.c.study == store.key, tables.researcher.c.id == id)
     if transaction.one(sa.select(tables.researcher.c.role).where(*mine)):
         transaction.run(sa.update(tables.researcher).values(role=role, removed=sa.null()).where(*mine))
-        increment_change_count(store, transaction)
+        increment_study_change_count(store, transaction)
     else:
         values = {"study": store.key, "id": id, "role": role, "created": store.clock()}
         transaction.run(sa.insert(tables.researcher).values(**values))

@@ -16,7 +16,12 @@ from finecomb.collection.task_meta import TaskMeta
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, Mark
 from finecomb.statistics.gold.decisions import Decision, DecisionType
-from finecomb.statistics.gold.disputes import Dispute, dispute_decisions, gold_marks, is_finished
+from finecomb.statistics.gold.disputes import (
+    Dispute,
+    dispute_decisions,
+    gold_marks_of_dispute,
+    is_adjudication_finished,
+)
 from finecomb.statistics.gold.gold_merge import GOLD
 
 if TYPE_CHECKING:
@@ -56,7 +61,9 @@ class DecisionConflictError(FinecombError):
 
 def find_gold_annotation(store: Store, transaction: Transaction, document: str, protocol: str) -> Annotation | None:
     """The gold annotation of a text, if decisions were made about it; gold from elsewhere is refused."""
-    golds = rows.read_annotations(transaction, store.key, sa.and_(*_gold_conditions(document, protocol)))
+    golds = rows.read_matching_annotations(
+        transaction, store.key, sa.and_(*_gold_annotation_sql_conditions(document, protocol))
+    )
     if golds and not is_adjudicated_here(golds[0]):
         raise FinecombError(
             f"text {document!r} has gold already ({golds[0].id!r}), which was not decided here; "
@@ -70,7 +77,7 @@ def is_adjudicated_here(gold: Annotation) -> bool:
     return TaskMeta.from_meta(gold.meta).adjudication is not None
 
 
-def _gold_conditions(document: str, protocol: str) -> tuple[sa.ColumnElement[bool], ...]:
+def _gold_annotation_sql_conditions(document: str, protocol: str) -> tuple[sa.ColumnElement[bool], ...]:
     return _A.document == document, _A.annotator == GOLD, _A.protocol == protocol, _A.round == 0, _A.about == ""
 
 
@@ -91,9 +98,9 @@ def save_decisions(
     gold = find_gold_annotation(store, transaction, text.document, text.protocol)
     before, marks = decisions_by_dispute(gold), {mark.id: mark for mark in gold.marks} if gold else {}
     now, gold_marks_now = dict(before), dict(marks)
-    count = _decision_count(gold)
+    count = _all_time_decision_count(gold)
     for ruling in rulings:
-        count += _apply_request(store, by, text.document, ruling, count + 1, now, gold_marks_now)
+        count += _apply_decision_request(store, by, text.document, ruling, count + 1, now, gold_marks_now)
     if now == before and gold is not None:
         return gold
     annotation = _build_gold_annotation(store, text, gold, now, count, gold_marks_now.values())
@@ -114,12 +121,12 @@ def save_decisions(
     return annotation
 
 
-def _decision_count(gold: Annotation | None) -> int:
+def _all_time_decision_count(gold: Annotation | None) -> int:
     """How many decisions were ever made about a text."""
     return (TaskMeta.from_meta(gold.meta).rulings if gold else None) or 0
 
 
-def _apply_request(
+def _apply_decision_request(
     store: Store,
     by: str,
     document: str,
@@ -131,7 +138,7 @@ def _apply_request(
     """Change decisions and gold marks as one ruling says; returns whether anything changed."""
     key = ruling.place.key
     old = now.get(key)
-    wanted = gold_marks(document, ruling.place, ruling.marks)
+    wanted = gold_marks_of_dispute(document, ruling.place, ruling.marks)
     same = old is not None and (old.what, old.taken) == (ruling.what, ruling.taken)
     if (old is None and ruling.what is None) or (same and old and tuple(marks[id] for id in old.gold) == wanted):
         return False
@@ -169,7 +176,7 @@ def _build_gold_annotation(
     marks: Iterable[Mark],
 ) -> Annotation:
     moment = datetime.fromtimestamp(store.clock(), UTC)
-    done = is_finished(dispute_decisions(text.places, now))
+    done = is_adjudication_finished(dispute_decisions(text.places, now))
     decided = {key: decision.model_dump(mode="json", exclude_defaults=True) for key, decision in now.items()}
     circumstances = TaskMeta.from_meta(gold.meta if gold else {})
     return Annotation(
@@ -200,7 +207,7 @@ def _write_gold_annotation(store: Store, transaction: Transaction, gold: Annotat
         mine = (_A.study == store.key, _A.id == gold.id)
         transaction.run(sa.update(tables.annotation).values(**columns).where(*mine))
         (key,) = transaction.one(sa.select(_A.key).where(*mine)) or (None,)
-    _write_marks(store, transaction, key, gold.marks)
+    _sync_mark_entries(store, transaction, key, gold.marks)
 
 
 def _ensure_gold_annotator(store: Store, transaction: Transaction) -> None:
@@ -214,7 +221,7 @@ def _ensure_gold_annotator(store: Store, transaction: Transaction) -> None:
         transaction.run(sa.insert(tables.annotator).values(study=store.key, place=place, **columns))
 
 
-def _write_marks(store: Store, transaction: Transaction, key: int, marks: Iterable[Mark]) -> None:
+def _sync_mark_entries(store: Store, transaction: Transaction, key: int, marks: Iterable[Mark]) -> None:
     """Bring the entries of an annotation to what it has now; what is gone stays as a deleted entry."""
     entries = (_E.annotation == key, _E.kind == "mark")
     stored = {

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic_core import from_json
 
 from finecomb.collection import assignment_rules
-from finecomb.collection.assignment_rules import AssignmentCounts, AssignmentState
+from finecomb.collection.assignment_rules import AnnotatorAssignmentState, AssignmentCounts
 from finecomb.collection.database import tables
 from finecomb.collection.database.connection import Transaction
 from finecomb.collection.database.tables import bind_parameter
@@ -20,9 +20,9 @@ from finecomb.core.records import Allocation
 from finecomb.statistics.judges.text_allocation import (
     JudgeTextSummary,
     TextStrata,
+    build_text_strata,
     draw_next_text,
     stratum_deviations,
-    text_strata,
 )
 
 if TYPE_CHECKING:
@@ -78,11 +78,15 @@ def load_text_strata(store: Store, transaction: Transaction, allocation: Allocat
     if store.text_strata is None:
         plan = store.assignment_plan()
         metas = {document: plan.metas.get(document, {}) for document in plan.documents}
-        store.text_strata = text_strata(metas, _read_judge_marks(store, transaction, allocation), allocation)
+        store.text_strata = build_text_strata(
+            metas, _read_judge_text_summaries(store, transaction, allocation), allocation
+        )
     return store.text_strata
 
 
-def _read_judge_marks(store: Store, transaction: Transaction, allocation: Allocation) -> list[JudgeTextSummary]:
+def _read_judge_text_summaries(
+    store: Store, transaction: Transaction, allocation: Allocation
+) -> list[JudgeTextSummary]:
     if not allocation.judges:
         return []
     marks: dict[tuple[str, str], list[float]] = {}
@@ -97,8 +101,8 @@ def _confidence_variance(confidence: float | None) -> float:
     return 0.0 if confidence is None else confidence * (1 - confidence)
 
 
-def draw_text(
-    store: Store, transaction: Transaction, allocation: Allocation, state: AssignmentState, annotator: str
+def reuse_or_draw_text(
+    store: Store, transaction: Transaction, allocation: Allocation, state: AnnotatorAssignmentState, annotator: str
 ) -> DrawnText | None:
     """The text that somebody gets: one that was drawn and lacks a reader, else one that is drawn now."""
     if not state.free:
@@ -111,7 +115,7 @@ def draw_text(
         chosen = assignment_rules.choose_document(begun, state.plan, state.counts, order, seed, annotator)
         assert chosen is not None
         return _build_drawn_text(layout, layout.documents.index(chosen), counts, 1 / len(begun))
-    deviations = stratum_deviations(_values_by_stratum(store, transaction, allocation, layout), layout.prior)
+    deviations = stratum_deviations(_submitted_values_per_stratum(store, transaction, allocation, layout), layout.prior)
     free = set(state.free)
     closed = np.array([place for place, text in enumerate(layout.documents) if text not in free], dtype=np.int64)
     rng = np.random.default_rng(assignment_rules.seeded_hash(seed, annotator, "drawn", str(len(order))))
@@ -127,12 +131,12 @@ def _build_drawn_text(layout: TextStrata, place: int, counts: NDArray[np.int64],
     return DrawnText(layout.documents[place], layout.names[stratum], chance, float(drawn / inside.sum()))
 
 
-def _values_by_stratum(
+def _submitted_values_per_stratum(
     store: Store, transaction: Transaction, allocation: Allocation, layout: TextStrata
 ) -> list[Floats]:
     """What people said of the texts that they handed in, one array for each stratum."""
     values: dict[str, list[float]] = {}
-    for document, value in _read_measure_values(store, transaction, allocation):
+    for document, value in _read_value_per_annotation(store, transaction, allocation):
         values.setdefault(document, []).append(value)
     parts: list[list[float]] = [[] for _ in layout.names]
     for document, number in zip(layout.documents, layout.numbers, strict=True):
@@ -141,7 +145,9 @@ def _values_by_stratum(
     return [np.array(part, dtype=np.float64) for part in parts]
 
 
-def _read_measure_values(store: Store, transaction: Transaction, allocation: Allocation) -> list[tuple[str, float]]:
+def _read_value_per_annotation(
+    store: Store, transaction: Transaction, allocation: Allocation
+) -> list[tuple[str, float]]:
     """Marks, or the answer to a question, of every annotation that people handed in."""
     kind, _, question = allocation.measure.partition(":")
     who = {"study": store.key, "protocol": store.head.protocol.id}
@@ -154,7 +160,7 @@ def _read_measure_values(store: Store, transaction: Transaction, allocation: All
     return [(document, float(answer)) for document, answer in answers if isinstance(answer, int | float)]
 
 
-def pilot_texts(documents: Sequence[str], counts: AssignmentCounts, max_texts: int) -> Sequence[str]:
+def assignable_pilot_texts(documents: Sequence[str], counts: AssignmentCounts, max_texts: int) -> Sequence[str]:
     """What a pilot gives out: any text until so many were drawn, from then on only those."""
     drawn = [document for document in documents if counts.annotator_count(document)]
     return documents if len(drawn) < max_texts else drawn

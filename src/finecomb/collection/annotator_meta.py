@@ -107,10 +107,10 @@ class AnnotatorMeta:
         setting, bonus = meta.get("setting"), meta.get("bonus")
         return cls(
             name=str(meta.get("name") or ""),
-            steps=tuple(StepRecord.from_json(step) for step in _list_mappings(meta.get("steps"))),
+            steps=tuple(StepRecord.from_json(step) for step in _mappings_in_list(meta.get("steps"))),
             setting={str(name): str(value) for name, value in setting.items()} if isinstance(setting, Mapping) else {},
             bonus=Bonus.from_json(bonus) if isinstance(bonus, Mapping) else Bonus(),
-            stored_qualifications=tuple(_list_mappings(meta.get("qualifications"))),
+            stored_qualifications=tuple(_mappings_in_list(meta.get("qualifications"))),
         )
 
     @property
@@ -136,7 +136,7 @@ def _number_or_none(value: object) -> float | None:
     return value if isinstance(value, int | float) else None
 
 
-def _list_mappings(value: object) -> list[Mapping[str, Any]]:
+def _mappings_in_list(value: object) -> list[Mapping[str, Any]]:
     return [part for part in value if isinstance(part, Mapping)] if isinstance(value, list | tuple) else []
 
 
@@ -148,12 +148,12 @@ def with_name(annotator: Annotator, name: str) -> Annotator:
     return _with_meta(annotator, "name", name)
 
 
-def with_steps(annotator: Annotator, steps: Sequence[StepRecord]) -> Annotator:
+def with_step_records(annotator: Annotator, steps: Sequence[StepRecord]) -> Annotator:
     """The annotator with these records of steps."""
     return _with_meta(annotator, "steps", [record.to_json() for record in steps])
 
 
-def with_setting(annotator: Annotator, setting: Mapping[str, str]) -> Annotator:
+def with_assigned_setting(annotator: Annotator, setting: Mapping[str, str]) -> Annotator:
     """The annotator who keeps to texts of this setting."""
     return _with_meta(annotator, "setting", dict(setting))
 
@@ -163,7 +163,7 @@ def with_bonus(annotator: Annotator, bonus: Bonus) -> Annotator:
     return _with_meta(annotator, "bonus", bonus.to_json() if bonus.amount else None)
 
 
-def with_qualifications(annotator: Annotator, qualifications: Sequence[QualificationRecord]) -> Annotator:
+def with_other_qualifications(annotator: Annotator, qualifications: Sequence[QualificationRecord]) -> Annotator:
     """The annotator with results under other protocols."""
     return _with_meta(annotator, "qualifications", [one.model_dump(mode="json") for one in qualifications])
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from finecomb.collection.assignment_rules import next_condition
+from finecomb.collection.assignment_rules import choose_condition
 from finecomb.collection.database import rows, tables
 from finecomb.collection.database.connection import Transaction
 from finecomb.collection.database.tables import bind_parameter
@@ -62,7 +62,7 @@ def create_annotator(store: Store, transaction: Transaction, id: str = "") -> An
     numbers = (f"reader-{number}" for number in range(1, len(taken) + 2))
     id = id or next(name for name in numbers if name not in taken)
     arms = [] if store.head.settings.design else [arm.name for arm in store.head.protocol.conditions]
-    condition = next_condition(arms, Counter(taken.values()), store.head.settings.seed, id)
+    condition = choose_condition(arms, Counter(taken.values()), store.head.settings.seed, id)
     annotator = Annotator(id=id, kind="human", condition=condition)
     row = rows.annotator_row(annotator)
     transaction.run(sa.insert(tables.annotator).values(study=store.key, place=len(taken), **row))

@@ -28,7 +28,7 @@ class AnnouncedPhase:
 
 
 @dataclass(frozen=True, slots=True)
-class Announcement:
+class ParticipationTerms:
     """What somebody who takes part goes through, for how long and for how much."""
 
     phases: Sequence[AnnouncedPhase]
@@ -52,13 +52,13 @@ class Announcement:
         return sum(minutes for minutes in known if minutes is not None) if any(known) else None
 
 
-def build_announcement(protocol: Protocol, settings: Settings) -> Announcement:
+def build_participation_terms(protocol: Protocol, settings: Settings) -> ParticipationTerms:
     """What people are told of a study: its protocol without the phases that are left out."""
     cells = design_cells(settings.design, protocol) if settings.design else []
     texts = [cell.texts for cell in cells if cell.texts] or ([protocol.work.texts] if protocol.work.texts else [])
     pays = [cell.pay for cell in cells if cell.pay is not None]
-    return Announcement(
-        phases=[phase for phase in _phases(protocol, settings) if phase.phase not in settings.skip],
+    return ParticipationTerms(
+        phases=[phase for phase in _announced_phases(protocol, settings) if phase.phase not in settings.skip],
         texts=(min(texts), max(texts)) if texts else None,
         text_minutes=protocol.minutes.get("text"),
         batch=settings.recruitment.batch,
@@ -70,7 +70,7 @@ def build_announcement(protocol: Protocol, settings: Settings) -> Announcement:
     )
 
 
-def _phases(protocol: Protocol, settings: Settings) -> Iterable[AnnouncedPhase]:
+def _announced_phases(protocol: Protocol, settings: Settings) -> Iterable[AnnouncedPhase]:
     minutes = protocol.minutes
     trained = [
         bool(arm.examples or arm.pairs)
@@ -114,7 +114,7 @@ def consent_text(protocol: Protocol, settings: Settings) -> str:
     """What people agree to, with the phases, times and pay of this study; empty where the study asks for no consent."""
     if "consent" in settings.skip or not protocol.consent:
         return ""
-    told = build_announcement(protocol, settings)
+    told = build_participation_terms(protocol, settings)
     way = "\n\n".join(
         sentence for sentence in (_describe_phases(told), _describe_pay(told), _describe_requirements(told)) if sentence
     )
@@ -123,14 +123,14 @@ def consent_text(protocol: Protocol, settings: Settings) -> str:
     return f"{protocol.consent.rstrip()}\n\n{way}" if protocol.language.startswith("en") else protocol.consent
 
 
-def _describe_phases(told: Announcement) -> str:
+def _describe_phases(told: ParticipationTerms) -> str:
     steps = [
         f"{_optional_prefix(phase)}{_PHASE_CLAUSES[phase.phase]}{_duration_suffix(phase.minutes)}"
         for phase in told.phases
     ]
     first = f"First you {_join_with_and(steps)}. Then you" if steps else "You"
     each = f", about {_format_minutes(told.text_minutes)} each" if told.text_minutes else ""
-    return f"{first} work on {_describe_texts(told)}{each}."
+    return f"{first} work on {_describe_text_count(told)}{each}."
 
 
 def _optional_prefix(phase: AnnouncedPhase) -> str:
@@ -145,7 +145,7 @@ def _format_minutes(minutes: float) -> str:
     return "a minute" if minutes == 1 else f"{minutes:g} minutes"
 
 
-def _describe_texts(told: Announcement) -> str:
+def _describe_text_count(told: ParticipationTerms) -> str:
     if told.batch is not None:
         some = "one text" if told.batch == 1 else f"{told.batch:,} texts"
         return f"{some} in each task, and you may take further tasks"
@@ -157,15 +157,15 @@ def _describe_texts(told: Announcement) -> str:
     return "one text" if low == 1 else f"{low:,} texts"
 
 
-def _describe_pay(told: Announcement) -> str:
-    amounts = _amounts(told)
+def _describe_pay(told: ParticipationTerms) -> str:
+    amounts = _pay_phrases(told)
     if not amounts:
         return ""
     also = ", also if you do not pass the test" if told.base_pay and _has_qualification(told) else ""
     return f"You are paid {_join_with_and(amounts)}{also}."
 
 
-def _amounts(told: Announcement) -> list[str]:
+def _pay_phrases(told: ParticipationTerms) -> list[str]:
     money = told.currency
     amounts = []
     if told.pays is not None:
@@ -179,11 +179,11 @@ def _amounts(told: Announcement) -> list[str]:
     return amounts
 
 
-def _has_qualification(told: Announcement) -> bool:
+def _has_qualification(told: ParticipationTerms) -> bool:
     return any(phase.phase == "qualification" for phase in told.phases)
 
 
-def _describe_requirements(told: Announcement) -> str:
+def _describe_requirements(told: ParticipationTerms) -> str:
     return f"Who can take part: {told.requirements}" if told.requirements else ""
 
 
@@ -191,7 +191,7 @@ def _join_with_and(parts: Sequence[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
-def summary_line(told: Announcement) -> str:
+def researcher_summary_line(told: ParticipationTerms) -> str:
     """What annotators go through, how long and for how much, in one line for researchers."""
     steps = [
         f"{_PHASE_TITLES[phase.phase]}{f' {phase.minutes:g} min' if phase.minutes else ''}"
@@ -199,6 +199,6 @@ def summary_line(told: Announcement) -> str:
         for phase in told.phases
     ]
     each = f", {told.text_minutes:g} min each" if told.text_minutes else ""
-    amounts = _amounts(told)
+    amounts = _pay_phrases(told)
     pay = _join_with_and(amounts) if amounts else "no pay is set"
-    return f"{', '.join([*steps, ''])}{'then ' if steps else ''}{_describe_texts(told)}{each}; {pay}"
+    return f"{', '.join([*steps, ''])}{'then ' if steps else ''}{_describe_text_count(told)}{each}; {pay}"

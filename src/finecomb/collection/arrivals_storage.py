@@ -27,10 +27,10 @@ from finecomb.collection.database import tables
 from finecomb.collection.database.connection import Database, Transaction
 from finecomb.collection.database.location import DATABASE_FILENAME, StudyLocation, is_postgres_url, parse_location
 from finecomb.collection.database.rows import iso_timestamp
-from finecomb.collection.database.studies import find_study, study_keys_by_name
+from finecomb.collection.database.studies import find_study_key_and_name, study_keys_by_name
 from finecomb.collection.database.tables import bind_parameter
 from finecomb.collection.design_cells_storage import StudyFullError
-from finecomb.collection.onboarding import find_step_record, with_step
+from finecomb.collection.onboarding import find_step_record, with_updated_step_record
 
 if TYPE_CHECKING:
     from finecomb.collection.database.store import Store
@@ -83,12 +83,12 @@ def _arrival_from_row(row: tuple[object, ...]) -> Arrival:
     return Arrival(str(annotator), float(str(at)), ArrivalSource(*map(str, values)))
 
 
-def arrivals(store: Store, transaction: Transaction) -> list[Arrival]:
+def read_all_arrivals(store: Store, transaction: Transaction) -> list[Arrival]:
     """Everybody's, in the order they came."""
     return [_arrival_from_row(row) for row in transaction.all(_SELECT_ALL, study=store.key)]
 
 
-def annotator_arrivals(store: Store, transaction: Transaction, annotator: str) -> list[Arrival]:
+def read_annotator_arrivals(store: Store, transaction: Transaction, annotator: str) -> list[Arrival]:
     """Those of one annotator, in the order they came."""
     return [
         _arrival_from_row(row) for row in transaction.all(_SELECT_BY_ANNOTATOR, study=store.key, annotator=annotator)
@@ -140,7 +140,7 @@ def sign_in_annotator(
     else:
         return None
     is_new = last_arrival(store, transaction, who) is None
-    record_arrival(store, transaction, who, source)
+    record_arrival_and_consent(store, transaction, who, source)
     if (
         store.assignment_plan().cells
         and design_cells_storage.hold_place(store, transaction, who) == "full"
@@ -166,9 +166,9 @@ def _find_or_create_annotator(store: Store, transaction: Transaction, source: Ar
         return annotator.id
     before = last_arrival(store, transaction, who)
     again = before is not None and source.session != before.source.session
-    if again and is_single_participation(store) and _has_finished(store, transaction, who):
+    if again and is_single_participation(store) and _has_submitted_all_texts(store, transaction, who):
         raise AlreadyParticipatedError
-    _check_browser(store, transaction, source, code)
+    _require_same_browser_or_code(store, transaction, source, code)
     return who
 
 
@@ -191,7 +191,7 @@ def _has_participated_in_study(store: Store, transaction: Transaction, name: str
     database = Database(where, readonly=True)
     try:
         with database.read_transaction() as there:
-            key, _ = find_study(there, where)
+            key, _ = find_study_key_and_name(there, where)
             return _is_known_worker(there, key, source)
     finally:
         database.close()
@@ -205,7 +205,7 @@ def _is_known_worker(transaction: Transaction, study: int, source: ArrivalSource
     if transaction.one(_SELECT_BY_WORKER, study=study, platform=source.platform, worker=source.worker) is not None:
         return True
     (secret,) = transaction.one(_SELECT_SECRET, study=study) or ("",)
-    return transaction.one(_SELECT_WORKER, study=study, hash=_keyed_hash(str(secret), source)) is not None
+    return transaction.one(_SELECT_WORKER, study=study, hash=_keyed_worker_hash(str(secret), source)) is not None
 
 
 def _locate_other_study(store: Store, name: str) -> StudyLocation:
@@ -216,7 +216,7 @@ def _locate_other_study(store: Store, name: str) -> StudyLocation:
     return parse_location(path / DATABASE_FILENAME) if path.is_dir() else parse_location(path)
 
 
-def record_arrival(store: Store, transaction: Transaction, annotator: str, source: ArrivalSource) -> None:
+def record_arrival_and_consent(store: Store, transaction: Transaction, annotator: str, source: ArrivalSource) -> None:
     """Remember that somebody came in, and that they agreed to take part."""
     traces = dict(zip(_SOURCE_FIELDS, astuple(source), strict=True))
     values = {"study": store.key, "annotator": annotator, "at": store.clock(), **traces}
@@ -228,10 +228,10 @@ def record_arrival(store: Store, transaction: Transaction, annotator: str, sourc
 
 def worker_hash(store: Store, source: ArrivalSource) -> str:
     """A keyed hash of a platform's id of a person; stays when the id itself is forgotten."""
-    return _keyed_hash(store.head.secret, source)
+    return _keyed_worker_hash(store.head.secret, source)
 
 
-def _keyed_hash(secret: str, source: ArrivalSource) -> str:
+def _keyed_worker_hash(secret: str, source: ArrivalSource) -> str:
     text = f"worker/{source.platform}/{source.worker}"
     return hmac.new(secret.encode(), text.encode(), hashlib.sha256).hexdigest()[:32]
 
@@ -242,7 +242,7 @@ _SELECT_WORKER = sa.select(_W.annotator, _W.device).where(
 )
 
 
-def _check_browser(store: Store, transaction: Transaction, source: ArrivalSource, code: str) -> None:
+def _require_same_browser_or_code(store: Store, transaction: Transaction, source: ArrivalSource, code: str) -> None:
     """Refuse a worker id that comes in another browser than the one it began in, without the code shown there."""
     row = transaction.one(_SELECT_WORKER, study=store.key, hash=worker_hash(store, source)) if source.worker else None
     if row is None or not row[1] or source.device == row[1]:
@@ -297,7 +297,7 @@ def _record_consent(store: Store, transaction: Transaction, id: str) -> None:
         and not find_step_record(protocol, one, "consent")
     ):
         annotator_storage.replace_annotator(
-            store, transaction, with_step(protocol, one, "consent", done=iso_timestamp(store.clock()))
+            store, transaction, with_updated_step_record(protocol, one, "consent", done=iso_timestamp(store.clock()))
         )
 
 
@@ -309,7 +309,7 @@ _COUNT_SUBMITTED = sa.select(sa.func.count()).where(
 )
 
 
-def _has_finished(store: Store, transaction: Transaction, annotator: str) -> bool:
+def _has_submitted_all_texts(store: Store, transaction: Transaction, annotator: str) -> bool:
     """Whether somebody handed in all the texts that a person gets."""
     (done,) = transaction.one(_COUNT_SUBMITTED, study=store.key, annotator=annotator) or (0,)
     cell = annotator_storage.get_annotator(store, transaction, annotator).cell
@@ -337,7 +337,7 @@ def count_personal_data(
 ) -> PersonalDataCounts:
     """What is kept about some annotators, or about all, apart from their work."""
     named = None if annotators is None else list(annotators)
-    mine = _personal_data_conditions(store, named)
+    mine = _personal_data_conditions_by_table(store, named)
     count = [sa.select(sa.func.count()).select_from(table).where(*only) for table, only in mine.items()]
     arrived, linked, signed = (int((transaction.one(statement) or (0,))[0]) for statement in count)
     workers = sa.select(sa.func.count(sa.distinct(_ARRIVAL.worker))).where(*mine[tables.arrival], _ARRIVAL.worker != "")
@@ -354,7 +354,7 @@ def forget_personal_data(
     """
     named = None if annotators is None else list(annotators)
     was = count_personal_data(store, transaction, named)
-    for table, only in _personal_data_conditions(store, named).items():
+    for table, only in _personal_data_conditions_by_table(store, named).items():
         transaction.run(sa.delete(table).where(*only))
     bound = () if named is None else (_W.annotator.in_(named),)
     transaction.run(sa.update(tables.worker).values(device="").where(_W.study == store.key, *bound))
@@ -377,7 +377,7 @@ def vacuum_database(database: Database) -> None:
         connection.close()
 
 
-def _personal_data_conditions(
+def _personal_data_conditions_by_table(
     store: Store, annotators: Iterable[str] | None
 ) -> dict[sa.Table, tuple[sa.ColumnElement[bool], ...]]:
     """What holds personal matters, and which of its rows are meant."""

@@ -111,7 +111,7 @@ NoTaskReason = Literal["", "all-done", "none-now"]
 
 
 @dataclass(frozen=True, slots=True)
-class AssignmentState:
+class AnnotatorAssignmentState:
     """How far an annotator is, and what could come next."""
 
     given: Sequence[AssignedTask]
@@ -140,7 +140,7 @@ class AssignmentState:
 
 
 @dataclass(frozen=True, slots=True)
-class EligibilityRules:
+class TextEligibilityRules:
     """What decides which texts somebody may get, apart from what others do."""
 
     plan: AssignmentPlan
@@ -162,8 +162,12 @@ class EligibilityRules:
 
 
 def first_pass_state(
-    rules: EligibilityRules, counts: AssignmentCounts, given: Sequence[AssignedTask], mine: frozenset[str], left: int
-) -> AssignmentState:
+    rules: TextEligibilityRules,
+    counts: AssignmentCounts,
+    given: Sequence[AssignedTask],
+    mine: frozenset[str],
+    left: int,
+) -> AnnotatorAssignmentState:
     """The state of somebody who may get `left` more texts."""
     plan = rules.plan
     free_now = rules.free_documents(counts, mine) if left else []
@@ -176,7 +180,7 @@ def first_pass_state(
             left and rules.free_documents(AssignmentCounts(counts.submitted, {}), over)
         )  # somebody may yet give a text back
         why = "none-now" if later or not given else "all-done"
-    return AssignmentState(given, mine, free_now, ahead, why, counts, plan, rules.setting, later, left)
+    return AnnotatorAssignmentState(given, mine, free_now, ahead, why, counts, plan, rules.setting, later, left)
 
 
 def _remaining_task_count(plan: AssignmentPlan, given: Sequence[AssignedTask], mine: frozenset[str], texts: int) -> int:
@@ -184,7 +188,7 @@ def _remaining_task_count(plan: AssignmentPlan, given: Sequence[AssignedTask], m
     return texts + (sum(check not in mine for check in plan.checks) if given or texts else 0)
 
 
-def narrow_to_setting(state: AssignmentState, setting: Setting) -> AssignmentState:
+def narrow_state_to_setting(state: AnnotatorAssignmentState, setting: Setting) -> AnnotatorAssignmentState:
     """The state of somebody who from now on keeps to texts of one setting, in which there are some."""
     fitting = [document for document in state.free if setting in state.plan.settings[document]]
     ahead = _remaining_task_count(state.plan, state.given, state.mine, min(len(fitting), state.left))
@@ -193,41 +197,43 @@ def narrow_to_setting(state: AssignmentState, setting: Setting) -> AssignmentSta
 
 def second_pass_state(
     plan: AssignmentPlan, due: Sequence[str], given: Sequence[AssignedTask], mine: frozenset[str]
-) -> AssignmentState:
+) -> AnnotatorAssignmentState:
     """The state of somebody who looks at the documents `due` once more."""
     drafts = any(task.status == "draft" and not task.excluded for task in given)
     why: NoTaskReason = "" if due else "all-done" if given and not drafts else "none-now"
-    return AssignmentState(given, mine, due, len(due), why, AssignmentCounts({}, {}), plan)
+    return AnnotatorAssignmentState(given, mine, due, len(due), why, AssignmentCounts({}, {}), plan)
 
 
-def excluded_state(
+def excluded_annotator_state(
     plan: AssignmentPlan, texts: int | None, given: Sequence[AssignedTask], mine: frozenset[str]
-) -> AssignmentState:
+) -> AnnotatorAssignmentState:
     """The state of somebody who gets nothing more; who had handed in everything before stays at the end."""
     submitted = sum(task.status == "submitted" and task.item_id not in plan.checks for task in given)
     why: NoTaskReason = "all-done" if submitted >= (texts or len(plan.documents)) else "none-now"
-    return AssignmentState(given, mine, (), 0, why, AssignmentCounts({}, {}), plan, excluded=True)
+    return AnnotatorAssignmentState(given, mine, (), 0, why, AssignmentCounts({}, {}), plan, excluded=True)
 
 
-def waiting_state(
+def waiting_annotator_state(
     plan: AssignmentPlan, texts: int, given: Sequence[AssignedTask], mine: frozenset[str], later: bool
-) -> AssignmentState:
+) -> AnnotatorAssignmentState:
     """The state of somebody without a place in a cell: not assigned yet (`later`), or the cell was filled meanwhile."""
     why: NoTaskReason = "" if later else "none-now"
-    return AssignmentState(given, mine, (), texts if later else 0, why, AssignmentCounts({}, {}), plan, later=later)
+    return AnnotatorAssignmentState(
+        given, mine, (), texts if later else 0, why, AssignmentCounts({}, {}), plan, later=later
+    )
 
 
-def next_item(state: AssignmentState, texts: int | None, seed: int, annotator: str) -> str | None:
+def next_first_pass_item(state: AnnotatorAssignmentState, texts: int | None, seed: int, annotator: str) -> str | None:
     """The text or attention check that somebody gets now in the first pass, if there is one."""
     if check := next_attention_check(state, texts, seed, annotator):
         return check
     order = [task.item_id for task in state.given]
     if state.setting is not None:
-        return draw_document(state.free, seed, annotator)
+        return draw_random_document(state.free, seed, annotator)
     return choose_document(state.free, state.plan, state.counts, order, seed, annotator)
 
 
-def next_attention_check(state: AssignmentState, texts: int | None, seed: int, annotator: str) -> str | None:
+def next_attention_check(state: AnnotatorAssignmentState, texts: int | None, seed: int, annotator: str) -> str | None:
     """The attention check that somebody gets now, if one is due."""
     if not state.ahead:
         return None
@@ -247,7 +253,7 @@ def free_documents(
     pool: Sequence[str],
 ) -> list[str]:
     """The documents of `pool` that can be given to somebody who has had `mine`; None lets any number read each."""
-    totals = stratum_totals(plan, counts)
+    totals = annotator_count_by_stratum(plan, counts)
     full = {stratum for stratum, count in totals.items() if count >= quotas.get(stratum[1], count + 1)}
     had = set(mine)
     return [
@@ -259,7 +265,7 @@ def free_documents(
     ]
 
 
-def stratum_totals(plan: AssignmentPlan, counts: AssignmentCounts) -> Counter[Stratum]:
+def annotator_count_by_stratum(plan: AssignmentPlan, counts: AssignmentCounts) -> Counter[Stratum]:
     """Places taken by stratum."""
     totals: Counter[Stratum] = Counter()
     for document, strata in plan.strata.items():
@@ -278,7 +284,7 @@ def choose_document(
 ) -> str | None:
     """The next document: fewest places taken, then the strata this annotator and then everybody has had least of."""
     read = Counter(stratum for document in mine for stratum in plan.strata.get(document, ()))
-    totals = stratum_totals(plan, counts)
+    totals = annotator_count_by_stratum(plan, counts)
 
     def rank(document: str) -> tuple[int, int, int]:
         strata = plan.strata.get(document, ())
@@ -290,7 +296,7 @@ def choose_document(
 
     ranked = [(rank(document), document) for document in candidates]
     best = min((ranks for ranks, _ in ranked), default=None)
-    return draw_document((document for ranks, document in ranked if ranks == best), seed, annotator)
+    return draw_random_document((document for ranks, document in ranked if ranks == best), seed, annotator)
 
 
 def seeded_hash(seed: int, *parts: str) -> int:
@@ -299,7 +305,7 @@ def seeded_hash(seed: int, *parts: str) -> int:
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest())
 
 
-def next_condition(names: Iterable[str], people: Mapping[str, int], seed: int, annotator: str) -> str:
+def choose_condition(names: Iterable[str], people: Mapping[str, int], seed: int, annotator: str) -> str:
     """The arm of the experiment with fewest people so far; among equals, the seed decides."""
     return min(names, key=lambda name: (people.get(name, 0), seeded_hash(seed, annotator, name)), default="")
 
@@ -318,14 +324,14 @@ def settings_by_document(metas: Mapping[str, Mapping[str, object]], within: Sequ
     by_people = {id for id, meta in metas.items() if "model" in within and meta.get("model") == HUMAN}
     machine: dict[Setting, list[Setting]] = {}
     for setting in dict.fromkeys(value for id, value in values.items() if id not in by_people):
-        machine.setdefault(_drop_model(setting, within), []).append(setting)
+        machine.setdefault(_setting_without_model(setting, within), []).append(setting)
     return {
-        id: machine.get(_drop_model(setting, within), [setting]) if id in by_people else [setting]
+        id: machine.get(_setting_without_model(setting, within), [setting]) if id in by_people else [setting]
         for id, setting in values.items()
     }
 
 
-def _drop_model(setting: Setting, within: Sequence[str]) -> Setting:
+def _setting_without_model(setting: Setting, within: Sequence[str]) -> Setting:
     return tuple(value for name, value in zip(within, setting, strict=True) if name != "model")
 
 
@@ -350,7 +356,7 @@ def choose_setting(
     )
 
 
-def draw_document(candidates: Iterable[str], seed: int, annotator: str) -> str | None:
+def draw_random_document(candidates: Iterable[str], seed: int, annotator: str) -> str | None:
     """A document at random, as the seed says."""
     return min(candidates, key=lambda document: seeded_hash(seed, annotator, document), default=None)
 
@@ -375,11 +381,11 @@ def due_attention_check(
     return check if last or len(mine) >= place else None
 
 
-def is_blind(seed: int, document: str, share: float) -> bool:
+def is_shown_without_machine_marks(seed: int, document: str, share: float) -> bool:
     """Whether a document is shown without machine marks, so that anchoring can be measured."""
     return seeded_hash(seed, "blind", document) < share * 2**64
 
 
-def first_of_pair(seed: int, annotator: str, document: str) -> str:
+def first_shown_text_of_pair(seed: int, annotator: str, document: str) -> str:
     """Which text of a pair somebody is shown first: `a` or `b`."""
     return "ab"[seeded_hash(seed, annotator, "first", document) % 2]

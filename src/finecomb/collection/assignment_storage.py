@@ -20,20 +20,20 @@ from finecomb.collection import (
     second_pass_storage,
 )
 from finecomb.collection.allocation_storage import DrawnText
-from finecomb.collection.annotator_meta import AnnotatorMeta, with_setting
+from finecomb.collection.annotator_meta import AnnotatorMeta, with_assigned_setting
 from finecomb.collection.assignment_rules import (
+    AnnotatorAssignmentState,
     AssignedTask,
     AssignmentCounts,
     AssignmentPlan,
-    AssignmentState,
-    EligibilityRules,
     Setting,
+    TextEligibilityRules,
 )
 from finecomb.collection.database import tables
 from finecomb.collection.database.connection import Transaction
 from finecomb.collection.database.rows import dump_json, iso_timestamp
 from finecomb.collection.database.tables import bind_parameter
-from finecomb.collection.practice_rounds import is_chosen_by_setting, practised_condition
+from finecomb.collection.practice_rounds import is_practice_chosen_by_setting, practised_condition
 from finecomb.collection.task_meta import TaskMeta
 from finecomb.core.records import Annotator
 
@@ -92,7 +92,7 @@ _SELECT_ANNOTATOR = sa.select(_P.condition, _P.excluded, _P.cell, _P.body).where
 )
 
 
-def assignment_state(store: Store, transaction: Transaction, annotator: str) -> AssignmentState:
+def assignment_state(store: Store, transaction: Transaction, annotator: str) -> AnnotatorAssignmentState:
     """How far an annotator is; reads only."""
     head, round = store.head, store.head.settings.round
     rows = transaction.all(_SELECT_TASKS, study=store.key, protocol=head.protocol.id, annotator=annotator, round=round)
@@ -105,12 +105,14 @@ def assignment_state(store: Store, transaction: Transaction, annotator: str) -> 
         "{}",
     )
     if excluded:
-        return assignment_rules.excluded_state(store.assignment_plan(), texts_per_person(store, str(cell)), tasks, mine)
+        return assignment_rules.excluded_annotator_state(
+            store.assignment_plan(), texts_per_person(store, str(cell)), tasks, mine
+        )
     if round:
         return _second_pass_state(store, transaction, annotator, tasks, mine)
     if head.settings.design is not None:
         return _cell_assignment_state(store, transaction, annotator, tasks, mine, str(cell))
-    return _first_pass_state(store, transaction, annotator, tasks, mine, arm, _read_setting(store, body))
+    return _first_pass_state(store, transaction, annotator, tasks, mine, arm, _parse_assigned_setting(store, body))
 
 
 def _first_pass_state(
@@ -121,15 +123,15 @@ def _first_pass_state(
     mine: frozenset[str],
     arm: str,
     setting: Setting | None,
-) -> AssignmentState:
+) -> AnnotatorAssignmentState:
     plan = (
         judged_work_storage.judged_work_plan(store, transaction)
         if judged_work_storage.is_judging_protocol(store.head.protocol)
         else store.assignment_plan()
     )
-    counts = _read_counts(store, transaction)
+    counts = _read_assignment_counts(store, transaction)
     left = _max_remaining_texts(store, transaction, plan, arm, sum(task.item_id not in plan.checks for task in tasks))
-    rules = EligibilityRules(
+    rules = TextEligibilityRules(
         plan,
         _assignable_documents(store, plan, counts),
         store.head.annotators_per_document,
@@ -147,18 +149,20 @@ def _cell_assignment_state(
     tasks: Sequence[AssignedTask],
     mine: frozenset[str],
     cell: str,
-) -> AssignmentState:
+) -> AnnotatorAssignmentState:
     """The state of somebody who reads the texts of a cell of the design."""
     plan = store.assignment_plan()
     place = plan.cells.get(cell)
     had = sum(task.item_id not in plan.checks for task in tasks)
     if place is None:
-        return assignment_rules.waiting_state(plan, texts_per_person(store, cell) or 1, tasks, mine, later=not cell)
+        return assignment_rules.waiting_annotator_state(
+            plan, texts_per_person(store, cell) or 1, tasks, mine, later=not cell
+        )
     if had < place.texts_per_person and not design_cells_storage.has_place(store, transaction, annotator):
-        return assignment_rules.waiting_state(plan, 0, tasks, mine, later=False)
+        return assignment_rules.waiting_annotator_state(plan, 0, tasks, mine, later=False)
     pilot = store.head.settings.pilot if store.head.state == "pilot" else len(place.documents)
-    rules = EligibilityRules(plan, place.documents[: max(pilot, place.texts_per_person)], None, {})
-    counts = _read_counts(store, transaction, cell)
+    rules = TextEligibilityRules(plan, place.documents[: max(pilot, place.texts_per_person)], None, {})
+    counts = _read_assignment_counts(store, transaction, cell)
     return assignment_rules.first_pass_state(rules, counts, tasks, mine, max(0, place.texts_per_person - had))
 
 
@@ -176,12 +180,14 @@ def texts_per_person(store: Store, cell: str) -> int | None:
 
 def _second_pass_state(
     store: Store, transaction: Transaction, annotator: str, tasks: Sequence[AssignedTask], mine: frozenset[str]
-) -> AssignmentState:
+) -> AnnotatorAssignmentState:
     """Every text of one's own that others have read too, in the same order as before."""
     plan = store.assignment_plan()
     pool = set(_assignable_documents(store, plan)) - mine
     due = [
-        document for document in second_pass_storage.shared_documents(store, transaction, annotator) if document in pool
+        document
+        for document in second_pass_storage.documents_due_in_second_pass(store, transaction, annotator)
+        if document in pool
     ]
     return assignment_rules.second_pass_state(plan, due, tasks, mine)
 
@@ -191,11 +197,11 @@ def _assignable_documents(store: Store, plan: AssignmentPlan, counts: Assignment
     if store.head.state != "pilot":
         return plan.documents
     if store.head.settings.allocation is not None and counts is not None:
-        return allocation_storage.pilot_texts(plan.documents, counts, store.head.settings.pilot)
+        return allocation_storage.assignable_pilot_texts(plan.documents, counts, store.head.settings.pilot)
     return plan.documents[: store.head.settings.pilot]
 
 
-def _read_counts(store: Store, transaction: Transaction, cell: str = "") -> AssignmentCounts:
+def _read_assignment_counts(store: Store, transaction: Transaction, cell: str = "") -> AssignmentCounts:
     """How the work stands, in one cell of the design where one is named."""
     values = {"study": store.key, "protocol": store.head.protocol.id, "now": store.clock()}
     rows = (
@@ -229,27 +235,29 @@ _SELECT_PEERS = sa.select(_P.body).where(
 )
 
 
-def _read_setting(store: Store, body: str) -> Setting | None:
+def _parse_assigned_setting(store: Store, body: str) -> Setting | None:
     """Which texts an annotator keeps to, if that was decided and is still asked."""
     within = store.head.protocol.work.within
     setting = AnnotatorMeta.from_meta(from_json(body).get("meta", {})).setting if within else {}
     return tuple(setting[name] for name in within) if within and set(setting) == set(within) else None
 
 
-def _assign_setting(store: Store, transaction: Transaction, annotator: str, state: AssignmentState) -> AssignmentState:
+def _assign_setting(
+    store: Store, transaction: Transaction, annotator: str, state: AnnotatorAssignmentState
+) -> AnnotatorAssignmentState:
     """The state of somebody who is put into the setting with fewest people of their condition, and kept there."""
     work, seed = store.head.protocol.work, store.head.settings.seed
     if not work.within or state.plan.cells or state.setting is not None or not state.free:
         return state
     person = annotator_storage.get_annotator(store, transaction, annotator)
     peers = transaction.all(_SELECT_PEERS, study=store.key, condition=person.condition)
-    people = Counter(setting for (body,) in peers if (setting := _read_setting(store, body)) is not None)
+    people = Counter(setting for (body,) in peers if (setting := _parse_assigned_setting(store, body)) is not None)
     chosen = assignment_rules.choose_setting(state.free, state.plan, people, work.texts or 1, seed, annotator)
     assert chosen is not None
     annotator_storage.replace_annotator(
-        store, transaction, with_setting(person, dict(zip(work.within, chosen, strict=True)))
+        store, transaction, with_assigned_setting(person, dict(zip(work.within, chosen, strict=True)))
     )
-    return assignment_rules.narrow_to_setting(state, chosen)
+    return assignment_rules.narrow_state_to_setting(state, chosen)
 
 
 def assign_setting_for_practice(store: Store, transaction: Transaction, person: Annotator) -> bool:
@@ -257,7 +265,7 @@ def assign_setting_for_practice(store: Store, transaction: Transaction, person: 
     protocol, settings = store.head.protocol, store.head.settings
     if not protocol.work.within or AnnotatorMeta.from_annotator(person).setting or settings.design is not None:
         return False
-    if not is_chosen_by_setting(practised_condition(protocol, settings, person)):
+    if not is_practice_chosen_by_setting(practised_condition(protocol, settings, person)):
         return False
     state = assignment_state(store, transaction, person.id)
     return _assign_setting(store, transaction, person.id, state).setting is not None
@@ -305,34 +313,36 @@ class NextTask:
     why: Literal["", "all-done", "none-now", "paused", "closed"] = ""
 
 
-def next_task(store: Store, transaction: Transaction, annotator: str) -> NextTask:
+def assign_next_task(store: Store, transaction: Transaction, annotator: str) -> NextTask:
     """An open draft, else a new text. Being in the writer, it never gives a text to more people than it should."""
     if store.head.state == "paused" or store.head.state == "closed":
         return NextTask(why=store.head.state)
     state = assignment_state(store, transaction, annotator)
     for task in state.given:
-        if _can_continue(store, transaction, annotator, state, task):
+        if _can_continue_task(store, transaction, annotator, state, task):
             _renew_lease(store, transaction, task)
             return NextTask(task.id)
     state = _assign_setting(store, transaction, annotator, state)
-    if drawn := _draw_text(store, transaction, state, annotator):
+    if drawn := _draw_allocated_text(store, transaction, state, annotator):
         return NextTask(_create_task(store, transaction, state, annotator, drawn.document, drawn))
-    item = _next_item(store, state, annotator)
+    item = _choose_next_item(store, state, annotator)
     return NextTask(_create_task(store, transaction, state, annotator, item)) if item else NextTask(why=state.why)
 
 
-def _draw_text(store: Store, transaction: Transaction, state: AssignmentState, annotator: str) -> DrawnText | None:
+def _draw_allocated_text(
+    store: Store, transaction: Transaction, state: AnnotatorAssignmentState, annotator: str
+) -> DrawnText | None:
     """The text that is drawn for somebody, where texts are drawn and no attention check is due."""
     settings = store.head.settings
     if settings.allocation is None or settings.round:
         return None
     if assignment_rules.next_attention_check(state, store.head.protocol.work.texts, settings.seed, annotator):
         return None
-    return allocation_storage.draw_text(store, transaction, settings.allocation, state, annotator)
+    return allocation_storage.reuse_or_draw_text(store, transaction, settings.allocation, state, annotator)
 
 
-def _can_continue(
-    store: Store, transaction: Transaction, annotator: str, state: AssignmentState, task: AssignedTask
+def _can_continue_task(
+    store: Store, transaction: Transaction, annotator: str, state: AnnotatorAssignmentState, task: AssignedTask
 ) -> bool:
     """Whether a task is a draft that its annotator can work on."""
     if state.excluded or task.excluded or task.status != "draft":
@@ -343,19 +353,19 @@ def _can_continue(
     return is_lease_valid(store, transaction, annotator, task.document, task.about, protocol, task.lease)
 
 
-def has_finished_work(store: Store, transaction: Transaction, annotator: str, state: AssignmentState) -> bool:
+def has_finished_work(store: Store, transaction: Transaction, annotator: str, state: AnnotatorAssignmentState) -> bool:
     """Whether somebody handed in all that there is for them: none is due, and none is open that they can go on with."""
     if state.why != "all-done" or not any(task.status == "submitted" for task in state.given):
         return False
     return not has_open_task(store, transaction, annotator, state)
 
 
-def has_open_task(store: Store, transaction: Transaction, annotator: str, state: AssignmentState) -> bool:
+def has_open_task(store: Store, transaction: Transaction, annotator: str, state: AnnotatorAssignmentState) -> bool:
     """Whether somebody has a text that they can go on with."""
-    return any(_can_continue(store, transaction, annotator, state, task) for task in state.given)
+    return any(_can_continue_task(store, transaction, annotator, state, task) for task in state.given)
 
 
-def lease_expiry(store: Store, is_begun: bool = True) -> float | None:
+def new_lease_expiry(store: Store, is_begun: bool = True) -> float | None:
     """Until when a text is kept for somebody who does something now; a second pass takes nobody's place.
 
     One in which nothing was done yet is kept for a quarter of that, so that who only comes takes little from others.
@@ -376,7 +386,7 @@ def _renew_lease(store: Store, transaction: Transaction, task: AssignedTask) -> 
     """Keep a text for who comes back to it; one in which nothing was done is not kept longer by looking at it."""
     is_begun = transaction.one(_SELECT_ACTIVE_SECONDS, study=store.key, task=task.id) is not None
     if is_begun or task.lease is None or task.lease <= store.clock():
-        transaction.run(_UPDATE_LEASE, of=store.key, task=task.id, lease=lease_expiry(store, is_begun))
+        transaction.run(_UPDATE_LEASE, of=store.key, task=task.id, lease=new_lease_expiry(store, is_begun))
 
 
 def is_lease_valid(
@@ -401,18 +411,18 @@ def is_lease_valid(
     return bool(others < plan.target_annotator_count(document, store.head.annotators_per_document))
 
 
-def _next_item(store: Store, state: AssignmentState, annotator: str) -> str | None:
+def _choose_next_item(store: Store, state: AnnotatorAssignmentState, annotator: str) -> str | None:
     settings = store.head.settings
     if settings.round:
         return next(iter(state.free), None)
     texts = len(state.given) + state.left if state.plan.cells else store.head.protocol.work.texts
-    return assignment_rules.next_item(state, texts, settings.seed, annotator)
+    return assignment_rules.next_first_pass_item(state, texts, settings.seed, annotator)
 
 
 def _create_task(
     store: Store,
     transaction: Transaction,
-    state: AssignmentState,
+    state: AnnotatorAssignmentState,
     annotator: str,
     item: str,
     drawn: DrawnText | None = None,
@@ -429,7 +439,7 @@ def _create_task(
     made_from = {"made_from": [before.id]} if before else {}
     values = {"document": document, "about": about, "annotator": annotator, "number": number}
     rest = {**made_from, "meta": circumstances.to_meta()}
-    lease = lease_expiry(store, is_begun=False)
+    lease = new_lease_expiry(store, is_begun=False)
     key = insert_task(store, transaction, id=id, phase="work", round=round, lease=lease, rest=rest, **values)
     if before:
         second_pass_storage.copy_previous_pass(store, transaction, key, before)
@@ -459,13 +469,13 @@ def _build_task_meta(store: Store, transaction: Transaction, annotator: str, doc
     circumstances = TaskMeta(
         order=number,
         pilot=head.state == "pilot",
-        shown_first=assignment_rules.first_of_pair(seed, annotator, document) if pair else "",
+        shown_first=assignment_rules.first_shown_text_of_pair(seed, annotator, document) if pair else "",
     )
     if document in store.assignment_plan().checks:
         return replace(circumstances, attention_check=True)
     if head.settings.offer is None or head.settings.round or judged_work_storage.is_judging_protocol(head.protocol):
         return circumstances
-    if assignment_rules.is_blind(seed, document, head.settings.offer.blind):
+    if assignment_rules.is_shown_without_machine_marks(seed, document, head.settings.offer.blind):
         return replace(circumstances, blind=True)
     who = {"study": store.key, "protocol": head.protocol.id, "annotator": head.settings.offer.annotator}
     machine_marks = transaction.all(_SELECT_MACHINE_MARKS, document=document, **who)

@@ -96,16 +96,16 @@ def choose_cell(states: Iterable[CellState], survey: Answers, seed: int, annotat
     None when every cell that they are eligible for is full or given out.
     """
     candidates = [state for state in states if state.open_place_count and state.cell.admits(survey)]
-    chosen = min(candidates, key=lambda state: _rank(state, seed, annotator), default=None)
+    chosen = min(candidates, key=lambda state: _cell_fill_rank(state, seed, annotator), default=None)
     return chosen.cell if chosen else None
 
 
-def _rank(state: CellState, seed: int, annotator: str) -> tuple[float, int]:
+def _cell_fill_rank(state: CellState, seed: int, annotator: str) -> tuple[float, int]:
     share = (state.accepted + state.working) / state.cell.people
     return share, seeded_hash(seed, annotator, "cell", state.cell.name)
 
 
-def is_eligible(cells: Iterable[DesignCell], survey: Answers) -> bool:
+def is_eligible_for_any_cell(cells: Iterable[DesignCell], survey: Answers) -> bool:
     """Whether somebody with these answers to the survey may take part in any cell."""
     return any(cell.admits(survey) for cell in cells)
 

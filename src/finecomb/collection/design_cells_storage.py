@@ -55,12 +55,14 @@ _UPDATE_HOLD = (
 )
 
 
-def cell_states(store: Store, transaction: Transaction) -> list[CellState]:
+def read_cell_states(store: Store, transaction: Transaction) -> list[CellState]:
     """How each cell of the design is filled now."""
-    return _build_states(store, _read_members(store, transaction, _SELECT_MEMBERS))
+    return _build_cell_states(store, _read_cell_members(store, transaction, _SELECT_MEMBERS))
 
 
-def _read_members(store: Store, transaction: Transaction, which: sa.Select[Any], **more: object) -> list[CellMember]:
+def _read_cell_members(
+    store: Store, transaction: Transaction, which: sa.Select[Any], **more: object
+) -> list[CellMember]:
     """Those who were assigned to a cell: everybody, those of one cell, or one person."""
     values = {"study": store.key, "protocol": store.head.protocol.id, "now": store.clock(), **more}
     return [
@@ -69,7 +71,7 @@ def _read_members(store: Store, transaction: Transaction, which: sa.Select[Any],
     ]
 
 
-def _build_states(store: Store, people: list[CellMember], cell: str = "") -> list[CellState]:
+def _build_cell_states(store: Store, people: list[CellMember], cell: str = "") -> list[CellState]:
     places = [place for name, place in store.assignment_plan().cells.items() if cell in ("", name)]
     needed = {place.cell.name: place.tasks_per_person for place in places}
     return design_cells.cell_states([place.cell for place in places], people, needed, store.clock())
@@ -81,14 +83,14 @@ def has_place(store: Store, transaction: Transaction, annotator: str) -> bool:
     place = store.assignment_plan().cells.get(str(cell))
     if place is None:
         return False
-    people = _read_members(store, transaction, _SELECT_MEMBER, annotator=annotator)
+    people = _read_cell_members(store, transaction, _SELECT_MEMBER, annotator=annotator)
     if any(
         design_cells.member_status(person, place.tasks_per_person, store.clock()) in ("accepted", "working")
         for person in people
     ):
         return True
-    in_cell = _read_members(store, transaction, _SELECT_MEMBERS_OF_CELL, cell=cell)
-    return any(state.open_place_count for state in _build_states(store, in_cell, str(cell)))
+    in_cell = _read_cell_members(store, transaction, _SELECT_MEMBERS_OF_CELL, cell=cell)
+    return any(state.open_place_count for state in _build_cell_states(store, in_cell, str(cell)))
 
 
 # --- coming in ---------------------------------------------------------------------------------------------------
@@ -96,7 +98,9 @@ def has_place(store: Store, transaction: Transaction, annotator: str) -> bool:
 
 def has_open_place(store: Store, transaction: Transaction) -> bool:
     """Whether somebody new could be assigned to a cell; always so without a design."""
-    return not store.assignment_plan().cells or any(state.open_place_count for state in cell_states(store, transaction))
+    return not store.assignment_plan().cells or any(
+        state.open_place_count for state in read_cell_states(store, transaction)
+    )
 
 
 def hold_place(store: Store, transaction: Transaction, annotator: str) -> PlaceStatus:
@@ -107,10 +111,12 @@ def hold_place(store: Store, transaction: Transaction, annotator: str) -> PlaceS
             return "full"
     elif _needs_survey_first(store, person):
         return "later" if has_open_place(store, transaction) else "full"
-    elif not design_cells.is_eligible([place.cell for place in store.assignment_plan().cells.values()], person.survey):
+    elif not design_cells.is_eligible_for_any_cell(
+        [place.cell for place in store.assignment_plan().cells.values()], person.survey
+    ):
         return "not-eligible"
     else:
-        states, seed = cell_states(store, transaction), store.head.settings.seed
+        states, seed = read_cell_states(store, transaction), store.head.settings.seed
         chosen = design_cells.choose_cell(states, person.survey, seed, annotator)
         if chosen is None:
             return "full"

@@ -26,7 +26,7 @@ def exercise_from_gold(document: Document, gold: Annotation) -> Exercise:
         context=document.context,
         segments=segments,
         data=document.data,
-        solutions=tuple(_solution(document, mark) for mark in gold.marks if mark.spans),
+        solutions=tuple(_solution_from_mark(document, mark) for mark in gold.marks if mark.spans),
         answers=gold.answers,
         units=tuple(units.get((part.start, part.end), {}) for part in document.segments) if units else (),
     )
@@ -66,7 +66,7 @@ def _exercise_name(id: str) -> str:
     return words if words[0].isalpha() else f"text-{words}"
 
 
-def _solution(document: Document, mark: Mark) -> Solution:
+def _solution_from_mark(document: Document, mark: Mark) -> Solution:
     span = mark.spans[0]
     text = document.part(span.part) or ""
     is_gap = span.start == span.end
@@ -101,14 +101,14 @@ def _unique_opening(text: str, start: int) -> str:
 # --- a protocol with them ----------------------------------------------------------------------------------------
 
 
-def with_training(protocol: Protocol, exercises: Sequence[Exercise], version: str = "") -> Protocol:
+def with_training_exercises(protocol: Protocol, exercises: Sequence[Exercise], version: str = "") -> Protocol:
     """The protocol with more exercises in its training, in a version of its own."""
     training = protocol.training or Training()
     more = training.model_copy(update={"exercises": (*training.exercises, *exercises)})
     return _revise_protocol(protocol, version, training=more)
 
 
-def with_test(
+def with_qualification_test(
     protocol: Protocol, exercises: Sequence[Exercise], share: float, precision: float, version: str = ""
 ) -> Protocol:
     """The protocol whose test is to find the errors of these texts: so large a `share` of them, which is `pass_at`.
@@ -121,7 +121,7 @@ def with_test(
     part = QualificationPart(
         name="own-texts",
         title="Texts whose errors are known",
-        intro=_intro(exercises, share, precision),
+        intro=_qualification_intro(exercises, share, precision),
         points=round(_TOTAL_POINTS / len(exercises), 6),
         exercises=tuple(exercises),
         match="place",
@@ -132,7 +132,7 @@ def with_test(
     )
 
 
-def _intro(exercises: Sequence[Exercise], share: float, precision: float) -> str:
+def _qualification_intro(exercises: Sequence[Exercise], share: float, precision: float) -> str:
     texts = "a text" if len(exercises) == 1 else f"{len(exercises)} texts"
     lines = [f"Mark all errors of {texts}, as you would in the study. You pass with {share:.0%} of the points."]
     lines += ["A mark counts when it overlaps an error, whatever type you gave it."]
@@ -141,14 +141,14 @@ def _intro(exercises: Sequence[Exercise], share: float, precision: float) -> str
 
 
 def _revise_protocol(protocol: Protocol, version: str, **fields: object) -> Protocol:
-    changed = protocol.model_dump() | {"version": version or _next_version(protocol.version)} | fields
+    changed = protocol.model_dump() | {"version": version or _next_own_version(protocol.version)} | fields
     return Protocol.model_validate(changed)
 
 
-def _next_version(version: str) -> str:
+def _next_own_version(version: str) -> str:
     """A version of one's own: `2` becomes `2-own`, then `2-own-2`.
 
-    >>> _next_version("2"), _next_version("2-own"), _next_version("2-own-2")
+    >>> _next_own_version("2"), _next_own_version("2-own"), _next_own_version("2-own-2")
     ('2-own', '2-own-2', '2-own-3')
     """
     stem, mark, number = version.partition("-own")

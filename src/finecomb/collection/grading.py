@@ -16,7 +16,7 @@ def attempt_grade(protocol: Protocol, annotations: Mapping[str, Annotation]) -> 
     """The grade of an attempt, whose annotations are given by document; what was set aside counts as blank."""
     answers: QualificationAnswers = {
         item.given.name: annotation.answers.get("answer", "") if isinstance(item.given, Choice) else annotation.marks
-        for id, item in onboarding.items_by_document(protocol).items()
+        for id, item in onboarding.practice_items_by_document(protocol).items()
         if (annotation := annotations.get(id)) is not None and annotation.excluded is None
     }
     return grade(protocol, answers)
@@ -24,7 +24,9 @@ def attempt_grade(protocol: Protocol, annotations: Mapping[str, Annotation]) -> 
 
 def is_attempt_complete(protocol: Protocol, annotations: Mapping[str, Annotation]) -> bool:
     """Whether every item of an attempt was handed in or set aside."""
-    tested = [id for id, item in onboarding.items_by_document(protocol).items() if item.phase == "qualification"]
+    tested = [
+        id for id, item in onboarding.practice_items_by_document(protocol).items() if item.phase == "qualification"
+    ]
     return all(id in annotations and _is_submitted_or_excluded(annotations[id]) for id in tested)
 
 
@@ -32,7 +34,9 @@ def _is_submitted_or_excluded(annotation: Annotation) -> bool:
     return annotation.status != "draft" or annotation.excluded is not None
 
 
-def with_grade(protocol: Protocol, annotator: Annotator, result: Grade, round: int, when: datetime) -> Annotator:
+def with_graded_attempt(
+    protocol: Protocol, annotator: Annotator, result: Grade, round: int, when: datetime
+) -> Annotator:
     """The annotator with one more attempt; results under other protocols are kept beside it."""
     before = onboarding.qualification_result(protocol, annotator)
     earlier = [attempt for attempt in before.attempts if attempt.round != round] if before else []

@@ -51,11 +51,13 @@ def is_judging_protocol(protocol: Protocol) -> bool:
 def judged_work_plan(store: Store, transaction: Transaction) -> AssignmentPlan:
     """Everything that can be judged under the protocol in force: as it is now, since work goes on being handed in."""
     if store.head.settings.audit is None:
-        return _build_plan(
-            store, _iter_marks if store.head.protocol.work.unit == "mark" else _iter_annotations, transaction
+        return _build_judging_plan(
+            store,
+            _iter_judgeable_marks if store.head.protocol.work.unit == "mark" else _iter_judgeable_annotations,
+            transaction,
         )
     if store.audit_plan is None:
-        store.audit_plan = _build_plan(store, _iter_audit_marks, transaction)
+        store.audit_plan = _build_judging_plan(store, _iter_audit_marks, transaction)
     return store.audit_plan
 
 
@@ -63,7 +65,7 @@ _ItemSource = Callable[["Store", Transaction], Iterator[tuple[str, JudgedItem, s
 """What there is to be judged: its id, whose it is, and its label."""
 
 
-def _build_plan(store: Store, every: _ItemSource, transaction: Transaction) -> AssignmentPlan:
+def _build_judging_plan(store: Store, every: _ItemSource, transaction: Transaction) -> AssignmentPlan:
     items, strata = {}, {}
     only, models = store.head.settings.meta.get("documents"), store.assignment_plan().models
     for id, judged, stratum in every(store, transaction):
@@ -77,7 +79,7 @@ _MAX_IDS_PER_QUERY = 5_000  # ids in one question to the database
 
 
 @functools.lru_cache(maxsize=16)
-def _select_audit_marks(marks: tuple[str, ...]) -> sa.Select[Any]:
+def _audit_marks_statement(marks: tuple[str, ...]) -> sa.Select[Any]:
     """The entries of marks that were drawn for an audit."""
     return (
         sa.select(_A.document, _A.annotator, _E.id, _E.body)
@@ -92,12 +94,12 @@ def _iter_audit_marks(store: Store, transaction: Transaction) -> Iterator[tuple[
     audit = store.head.settings.audit
     marks = audit.marks if audit else ()
     for first in range(0, len(marks), _MAX_IDS_PER_QUERY):
-        statement = _select_audit_marks(marks[first : first + _MAX_IDS_PER_QUERY])
+        statement = _audit_marks_statement(marks[first : first + _MAX_IDS_PER_QUERY])
         for document, annotator, id, body in transaction.run(statement, study=store.key):
             yield id, JudgedItem(document, annotator), from_json(body)["label"] or ""
 
 
-def _iter_marks(store: Store, transaction: Transaction) -> Iterator[tuple[str, JudgedItem, str]]:
+def _iter_judgeable_marks(store: Store, transaction: Transaction) -> Iterator[tuple[str, JudgedItem, str]]:
     """Marks that have a place in the text, each with its label."""
     rows_ = transaction.run(_SELECT_ENTRIES, study=store.key, protocol=store.head.protocol.id, kind="mark")
     for _, document, annotator, _, id, body in rows_:
@@ -106,9 +108,9 @@ def _iter_marks(store: Store, transaction: Transaction) -> Iterator[tuple[str, J
             yield id, JudgedItem(document, annotator), value["label"] or ""
 
 
-def _iter_annotations(store: Store, transaction: Transaction) -> Iterator[tuple[str, JudgedItem, str]]:
+def _iter_judgeable_annotations(store: Store, transaction: Transaction) -> Iterator[tuple[str, JudgedItem, str]]:
     """Annotations in which something was answered in words."""
-    questions = {id: _prose_questions(protocol) for id, protocol in store.head.protocols.items()}
+    questions = {id: _prose_question_names(protocol) for id, protocol in store.head.protocols.items()}
     rows_ = transaction.run(_SELECT_ENTRIES, study=store.key, protocol=store.head.protocol.id, kind="answers")
     for id, document, annotator, protocol, _, body in rows_:
         answers = from_json(body)["answers"]
@@ -116,7 +118,7 @@ def _iter_annotations(store: Store, transaction: Transaction) -> Iterator[tuple[
             yield id, JudgedItem(document, annotator), ""
 
 
-def _prose_questions(protocol: Protocol) -> list[str]:
+def _prose_question_names(protocol: Protocol) -> list[str]:
     questions = protocol.document_questions
     return [question.name for question in questions if question.scale_type.prose and question.name != "cannot_judge"]
 
@@ -143,12 +145,12 @@ _SELECT_MARK = (
 )
 
 
-def judged_content(store: Store, transaction: Transaction, about: str, unit: str) -> JudgedContent | None:
+def read_judged_content(store: Store, transaction: Transaction, about: str, unit: str) -> JudgedContent | None:
     """The annotation or mark with that id; None when it was deleted since."""
     if unit == "mark":
         row = transaction.one(_SELECT_MARK, study=store.key, id=about)
         mark = rows.mark_from_body(about, row[0]) if row else None
         return JudgedContent(row[1], (mark,), mark.answers, one=True) if row and mark else None
-    for annotation in rows.read_annotations(transaction, store.key, _A.id == about):
+    for annotation in rows.read_matching_annotations(transaction, store.key, _A.id == about):
         return JudgedContent(annotation.protocol, annotation.marks, annotation.answers, one=False)
     return None

@@ -53,10 +53,10 @@ def _put_annotation(store: Store, transaction: Transaction, annotation: Annotati
         raise FinecombError(f"annotation {annotation.id!r} is by {row[1]}; nothing was changed")
     else:
         transaction.run(sa.update(tables.annotation).values(**columns).where(*mine))
-    _put_entries(store, transaction, row[0], annotation)
+    _sync_annotation_entries(store, transaction, row[0], annotation)
 
 
-def _put_entries(store: Store, transaction: Transaction, key: int, annotation: Annotation) -> None:
+def _sync_annotation_entries(store: Store, transaction: Transaction, key: int, annotation: Annotation) -> None:
     """Bring the entries of an annotation to what it has now; what is gone stays as a deleted entry."""
     stored = {
         (kind, id): (version, body)

@@ -12,7 +12,7 @@ from finecomb.collection import (
     onboarding_storage,
     platform_batches_storage,
 )
-from finecomb.collection.assignment_rules import AssignmentState
+from finecomb.collection.assignment_rules import AnnotatorAssignmentState
 from finecomb.collection.database.connection import Transaction
 from finecomb.collection.design_cells_storage import PlaceStatus
 from finecomb.collection.onboarding import PracticeItem, Step
@@ -38,10 +38,10 @@ def next_step(store: Store, transaction: Transaction, annotator: str) -> NextSte
     """The first thing on somebody's way that is not done. Who was excluded gets nothing more."""
     if store.head.state == "paused" or store.head.state == "closed":
         return NextStep(why=store.head.state)
-    place = _hold_place(store, transaction, annotator)
+    place = _hold_place_if_needed(store, transaction, annotator)
     if place == "not-eligible":
         return NextStep(why="screened-out")
-    state = onboarding_storage.onboarding_state(store, transaction, annotator)
+    state = onboarding_storage.read_onboarding_state(store, transaction, annotator)
     if state.annotator.excluded:
         return NextStep(why="ended")
     if place == "full":
@@ -55,18 +55,18 @@ def next_step(store: Store, transaction: Transaction, annotator: str) -> NextSte
             onboarding_storage.record_step_shown(store, transaction, state.annotator, state.step)
             return NextStep(step=state.step, annotator=state.annotator)
         case PracticeItem():
-            return NextStep(onboarding_storage.assign_item(store, transaction, state, state.step))
+            return NextStep(onboarding_storage.assign_practice_item(store, transaction, state, state.step))
         case "screened-out":
             design_cells_storage.release_place(store, transaction, annotator)
             return NextStep(why="screened-out")
         case _:
             if _is_current_batch_finished(store, transaction, annotator):
                 return NextStep(why="all-done")
-            task = assignment_storage.next_task(store, transaction, annotator)
+            task = assignment_storage.assign_next_task(store, transaction, annotator)
             return NextStep(task.id, why=task.why)
 
 
-def _hold_place(store: Store, transaction: Transaction, annotator: str) -> PlaceStatus:
+def _hold_place_if_needed(store: Store, transaction: Transaction, annotator: str) -> PlaceStatus:
     """Whether somebody has a place in the study's design; without a design everybody has, and so has who is done."""
     if not store.assignment_plan().cells or store.head.settings.round:
         return "held"
@@ -90,7 +90,7 @@ class AnnotatorProgress:
     """How far somebody is, before the work and in it."""
 
     onboarding: OnboardingState
-    assignment: AssignmentState
+    assignment: AnnotatorAssignmentState
     is_over: bool
     """Whether they handed in all that there is for them."""
     is_batch_over: bool = False
@@ -113,5 +113,5 @@ def read_annotator_progress(store: Store, transaction: Transaction, annotator: s
     over = assignment_storage.has_finished_work(store, transaction, annotator, state)
     batch_over = _is_current_batch_finished(store, transaction, annotator)
     return AnnotatorProgress(
-        onboarding_storage.onboarding_state(store, transaction, annotator), state, over, batch_over
+        onboarding_storage.read_onboarding_state(store, transaction, annotator), state, over, batch_over
     )

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from finecomb.collection.annotator_meta import AnnotatorMeta, StepRecord, with_qualifications, with_steps
-from finecomb.collection.practice_rounds import practice_rounds, practised_condition
+from finecomb.collection.annotator_meta import AnnotatorMeta, StepRecord, with_other_qualifications, with_step_records
+from finecomb.collection.practice_rounds import annotator_practice_rounds, practised_condition
 from finecomb.core.practice import Choice, Exercise, QualificationPart
 from finecomb.core.protocol import Condition, Protocol
 from finecomb.core.records import Annotator, OnboardingPhase, QualificationRecord, Settings
@@ -71,11 +71,13 @@ class OnboardingSection:
 # --- the next step -----------------------------------------------------------------------------------------------
 
 
-def next_step(
+def next_onboarding_step(
     protocol: Protocol, settings: Settings, annotator: Annotator, finished: FinishedItems
 ) -> StepOrItem | OnboardingOutcome:
     """The first stop that is not done; after the last one `work`, or `screened-out` for who did not pass."""
-    return _first_open_step(protocol, settings, annotator, list_steps(protocol, settings, annotator, finished))
+    return _first_open_step(
+        protocol, settings, annotator, list_steps_with_completion(protocol, settings, annotator, finished)
+    )
 
 
 def _first_open_step(
@@ -84,16 +86,16 @@ def _first_open_step(
     for stop, is_done in route:
         if not is_done:
             return stop
-    return "screened-out" if _has_failed(protocol, settings, annotator) else "work"
+    return "screened-out" if _has_failed_qualification(protocol, settings, annotator) else "work"
 
 
-def list_steps(
+def list_steps_with_completion(
     protocol: Protocol, settings: Settings, annotator: Annotator, finished: FinishedItems
 ) -> list[tuple[StepOrItem, bool]]:
     """Every stop before the work in order, and whether it is done; a further attempt is there once it is needed."""
     done_steps = AnnotatorMeta.from_annotator(annotator).done_steps(protocol.id)
     return [
-        (stop, _is_done(stop, protocol, annotator, done_steps, finished))
+        (stop, _is_step_done(stop, protocol, annotator, done_steps, finished))
         for stop in _iter_steps(protocol, settings, annotator, finished)
     ]
 
@@ -102,7 +104,7 @@ def progress_bar_sections(
     protocol: Protocol, settings: Settings, annotator: Annotator, finished: FinishedItems, is_over: bool
 ) -> list[OnboardingSection]:
     """The sections of the progress bar; `is_over` says that there is no work left."""
-    route = list_steps(protocol, settings, annotator, finished)
+    route = list_steps_with_completion(protocol, settings, annotator, finished)
     step = _first_open_step(protocol, settings, annotator, route)
     open_phases = {stop.phase for stop, is_done in route if not is_done}
     sections = []
@@ -115,17 +117,17 @@ def progress_bar_sections(
     return [*sections, OnboardingSection("work", ("done" if is_over else "now") if step == "work" else "ahead")]
 
 
-def _is_done(
+def _is_step_done(
     stop: StepOrItem, protocol: Protocol, annotator: Annotator, done_steps: set[str], finished: FinishedItems
 ) -> bool:
-    if stop.phase == "training" and _has_passed(protocol, annotator) and not _is_examples(stop):
+    if stop.phase == "training" and _has_passed_qualification(protocol, annotator) and not _is_condition_step(stop):
         return True
     if isinstance(stop, Step):
         return stop.id in done_steps or (stop.number > 0 and "examples" in done_steps)  # one page for all, before
     return (stop.document, stop.round) in finished
 
 
-def _is_examples(stop: StepOrItem) -> bool:
+def _is_condition_step(stop: StepOrItem) -> bool:
     """Whether it is what an arm of an experiment is about; nothing but the settings spares it anybody."""
     return isinstance(stop, Step) and stop.kind == "examples"
 
@@ -135,28 +137,28 @@ def _is_examples(stop: StepOrItem) -> bool:
 
 def qualification_result(protocol: Protocol, annotator: Annotator) -> QualificationRecord | None:
     """The result of somebody in the qualification of exactly this protocol."""
-    return next((result for result in _qualifications(annotator) if result.protocol == protocol.id), None)
+    return next((result for result in _all_qualification_records(annotator) if result.protocol == protocol.id), None)
 
 
 def with_qualification(annotator: Annotator, result: QualificationRecord) -> Annotator:
     """The annotator with a result; those under other protocols are kept in their `AnnotatorMeta`."""
-    others = [other for other in _qualifications(annotator) if other.protocol != result.protocol]
-    return with_qualifications(annotator, others).model_copy(update={"qualification": result})
+    others = [other for other in _all_qualification_records(annotator) if other.protocol != result.protocol]
+    return with_other_qualifications(annotator, others).model_copy(update={"qualification": result})
 
 
-def _qualifications(annotator: Annotator) -> list[QualificationRecord]:
+def _all_qualification_records(annotator: Annotator) -> list[QualificationRecord]:
     latest = [annotator.qualification] if annotator.qualification else []
     return [*latest, *AnnotatorMeta.from_annotator(annotator).qualifications]
 
 
-def _has_failed(protocol: Protocol, settings: Settings, annotator: Annotator) -> bool:
+def _has_failed_qualification(protocol: Protocol, settings: Settings, annotator: Annotator) -> bool:
     test = protocol.qualification
-    if test is None or "qualification" in settings.skip or _has_passed(protocol, annotator):
+    if test is None or "qualification" in settings.skip or _has_passed_qualification(protocol, annotator):
         return False
-    return _attempt_count(protocol, annotator) >= test.attempts
+    return _graded_attempt_count(protocol, annotator) >= test.attempts
 
 
-def _has_passed(protocol: Protocol, annotator: Annotator) -> bool:
+def _has_passed_qualification(protocol: Protocol, annotator: Annotator) -> bool:
     result = qualification_result(protocol, annotator)
     return result is not None and result.passed
 
@@ -167,7 +169,7 @@ def _graded_rounds(protocol: Protocol, annotator: Annotator) -> set[int]:
     return {attempt.round for attempt in result.attempts} if result else set()
 
 
-def _attempt_count(protocol: Protocol, annotator: Annotator) -> int:
+def _graded_attempt_count(protocol: Protocol, annotator: Annotator) -> int:
     return max(_graded_rounds(protocol, annotator), default=-1) + 1
 
 
@@ -188,7 +190,7 @@ def _iter_steps(
     begun = {
         stop.round for stop in attempts if isinstance(stop, PracticeItem) and (stop.document, stop.round) in finished
     }
-    if _has_passed(protocol, annotator) and not begun:
+    if _has_passed_qualification(protocol, annotator) and not begun:
         return  # somewhere else
     if "training" in phases:
         yield from _training_steps(protocol)
@@ -202,7 +204,7 @@ _PHASES: tuple[OnboardingPhase, ...] = ("survey", "instructions", "training", "q
 
 def _condition_steps(condition: Condition | None, annotator: Annotator) -> Iterator[Step]:
     """The pages of an arm of the experiment: one for each practice round, or one with something to read."""
-    rounds = len(practice_rounds(condition, annotator))
+    rounds = len(annotator_practice_rounds(condition, annotator))
     if not rounds and condition is not None and condition.instructions:
         yield Step("examples", "examples", "training")
     for number in range(1, rounds + 1):
@@ -223,8 +225,8 @@ def _attempt_rounds(protocol: Protocol, annotator: Annotator) -> range:
     """Attempts that were made or are due; whoever passed or has none left gets no other."""
     if protocol.qualification is None:
         return range(0)
-    count = _attempt_count(protocol, annotator)
-    more = 0 if _has_passed(protocol, annotator) or count >= protocol.qualification.attempts else 1
+    count = _graded_attempt_count(protocol, annotator)
+    more = 0 if _has_passed_qualification(protocol, annotator) or count >= protocol.qualification.attempts else 1
     return range(count + more)
 
 
@@ -232,7 +234,7 @@ def _attempt_steps(protocol: Protocol, round: int) -> Iterator[StepOrItem]:
     assert protocol.qualification is not None
     for index, part in enumerate(protocol.qualification.parts, 1):
         yield Step(f"part-{round + 1}-{index}", "intro", "qualification", part, round)
-        for item in _part_items(protocol, part, round):
+        for item in _qualification_part_items(protocol, part, round):
             if part.teach and isinstance(item.given, Exercise) and item.given.label:
                 id = f"label-{round + 1}-{item.given.name}"
                 yield Step(id, "label", "qualification", part, round, item.given.label)
@@ -240,17 +242,17 @@ def _attempt_steps(protocol: Protocol, round: int) -> Iterator[StepOrItem]:
     yield Step(f"result-{round + 1}", "result", "qualification", round=round)
 
 
-def _part_items(protocol: Protocol, part: QualificationPart, round: int) -> Iterator[PracticeItem]:
+def _qualification_part_items(protocol: Protocol, part: QualificationPart, round: int) -> Iterator[PracticeItem]:
     exercises: Sequence[Exercise | Choice] = part.exercises or part.choices
     for number, exercise in enumerate(exercises, 1):
         document = f"{protocol.id}/{exercise.name}"
         yield PracticeItem(document, "qualification", exercise, number, len(exercises), part, round)
 
 
-def items_by_document(protocol: Protocol, round: int = 0) -> dict[str, PracticeItem]:
+def practice_items_by_document(protocol: Protocol, round: int = 0) -> dict[str, PracticeItem]:
     """Every exercise and question of training and of one attempt, by the ids of their texts."""
     parts = protocol.qualification.parts if protocol.qualification else ()
-    tested = (item for part in parts for item in _part_items(protocol, part, round))
+    tested = (item for part in parts for item in _qualification_part_items(protocol, part, round))
     return {item.document: item for item in (*_training_steps(protocol), *tested) if isinstance(item, PracticeItem)}
 
 
@@ -262,11 +264,11 @@ def find_step_record(protocol: Protocol, annotator: Annotator, step: str) -> Ste
     return AnnotatorMeta.from_annotator(annotator).find_step_record(protocol.id, step)
 
 
-def with_step(protocol: Protocol, annotator: Annotator, step: str, **facts: Any) -> Annotator:
+def with_updated_step_record(protocol: Protocol, annotator: Annotator, step: str, **facts: Any) -> Annotator:
     """The annotator with facts about a step added: `shown`, `done`, `seconds`."""
     progress = AnnotatorMeta.from_annotator(annotator)
     before = progress.find_step_record(protocol.id, step)
     record = replace(before or StepRecord(step, protocol.id), **facts)
     if before is None:
-        return with_steps(annotator, (*progress.steps, record))
-    return with_steps(annotator, [record if other is before else other for other in progress.steps])
+        return with_step_records(annotator, (*progress.steps, record))
+    return with_step_records(annotator, [record if other is before else other for other in progress.steps])

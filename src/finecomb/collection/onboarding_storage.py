@@ -16,7 +16,12 @@ from finecomb.collection.database.connection import Transaction
 from finecomb.collection.database.rows import RejectedChange, iso_timestamp
 from finecomb.collection.database.tables import bind_parameter
 from finecomb.collection.onboarding import OnboardingOutcome, PracticeItem, Step
-from finecomb.collection.practice_rounds import guess_problem, is_guess_right, practice_rounds, practised_condition
+from finecomb.collection.practice_rounds import (
+    annotator_practice_rounds,
+    guess_problem,
+    is_guess_right,
+    practised_condition,
+)
 from finecomb.collection.task_meta import TaskMeta
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Answer, Answers
@@ -72,14 +77,14 @@ _SELECT_PRACTICE_TASKS = (
 )
 
 
-def onboarding_state(store: Store, transaction: Transaction, annotator: str) -> OnboardingState:
+def read_onboarding_state(store: Store, transaction: Transaction, annotator: str) -> OnboardingState:
     """How far somebody is on the way of the protocol in force; reads only."""
     protocol, settings = store.head.protocol, store.head.settings
     tasks = transaction.all(_SELECT_PRACTICE_TASKS, study=store.key, annotator=annotator, protocol=protocol.id)
     practice = tuple(PracticeTask(*row) for row in tasks)
     person = annotator_storage.get_annotator(store, transaction, annotator)
     return OnboardingState(
-        person, practice, onboarding.next_step(protocol, settings, person, _finished_items(practice))
+        person, practice, onboarding.next_onboarding_step(protocol, settings, person, _finished_items(practice))
     )
 
 
@@ -90,7 +95,7 @@ def record_step_shown(store: Store, transaction: Transaction, annotator: Annotat
     """Remember when a page was first shown."""
     protocol = store.head.protocol
     if onboarding.find_step_record(protocol, annotator, step.id) is None:
-        person = onboarding.with_step(protocol, annotator, step.id, shown=iso_timestamp(store.clock()))
+        person = onboarding.with_updated_step_record(protocol, annotator, step.id, shown=iso_timestamp(store.clock()))
         annotator_storage.replace_annotator(store, transaction, person)
 
 
@@ -98,10 +103,10 @@ def complete_step(
     store: Store, transaction: Transaction, annotator: str, step: str, answers: Answers, active: float
 ) -> int | RejectedChange:
     """A page was read or answered; saying so twice is saying so once."""
-    protocol, state = store.head.protocol, onboarding_state(store, transaction, annotator)
+    protocol, state = store.head.protocol, read_onboarding_state(store, transaction, annotator)
     if state.annotator.excluded:
         return RejectedChange("not-allowed")
-    route = onboarding.list_steps(protocol, store.head.settings, state.annotator, state.finished_items)
+    route = onboarding.list_steps_with_completion(protocol, store.head.settings, state.annotator, state.finished_items)
     if any(is_done for stop, is_done in route if isinstance(stop, Step) and stop.id == step):
         return 0
     record = onboarding.find_step_record(protocol, state.annotator, step)
@@ -110,13 +115,15 @@ def complete_step(
     if state.step.number and record.guessed is None:
         return RejectedChange("not-allowed", say="Decide for yourself first. Then you see the answer, and can go on.")
     is_survey = state.step.kind == "survey"
-    if is_survey and (declined := _check_survey_answers(protocol, answers)):
+    if is_survey and (declined := _survey_answers_rejection(protocol, answers)):
         return declined
     wall = store.clock() - datetime.fromisoformat(record.shown).timestamp()
     facts = {"done": iso_timestamp(store.clock()), "seconds": round(max(0.0, min(active, wall)), 3)}
     survey = {"survey": {**state.annotator.survey, **answers}} if is_survey else {}
     person = state.annotator.model_copy(update=survey)
-    annotator_storage.replace_annotator(store, transaction, onboarding.with_step(protocol, person, step, **facts))
+    annotator_storage.replace_annotator(
+        store, transaction, onboarding.with_updated_step_record(protocol, person, step, **facts)
+    )
     return 0
 
 
@@ -125,7 +132,7 @@ def record_guess(
 ) -> tuple[Annotator, Step] | RejectedChange:
     """Keep what somebody guesses in a practice round; a later guess does not replace the first."""
     protocol, settings = store.head.protocol, store.head.settings
-    state = onboarding_state(store, transaction, annotator)
+    state = read_onboarding_state(store, transaction, annotator)
     if state.annotator.excluded:
         return RejectedChange("not-allowed")
     record = onboarding.find_step_record(protocol, state.annotator, step)
@@ -135,20 +142,20 @@ def record_guess(
     if record.guessed is not None:
         return state.annotator, now
     condition = practised_condition(protocol, settings, state.annotator)
-    examples = practice_rounds(condition, state.annotator)[now.number - 1]
+    examples = annotator_practice_rounds(condition, state.annotator)[now.number - 1]
     if problem := guess_problem(protocol, examples, guess):
         return RejectedChange("refused", say=f"This guess was not accepted: {problem}.")
     wall = store.clock() - datetime.fromisoformat(record.shown).timestamp()
     seconds = round(max(0.0, min(active, wall)), 3)
     facts = {"guess": guess, "guessed": iso_timestamp(store.clock()), "guess_seconds": seconds}
-    person = onboarding.with_step(
+    person = onboarding.with_updated_step_record(
         protocol, state.annotator, step, **facts, right=is_guess_right(protocol, examples, guess)
     )
     annotator_storage.replace_annotator(store, transaction, person)
     return person, now
 
 
-def _check_survey_answers(protocol: Protocol, answers: Answers) -> RejectedChange | None:
+def _survey_answers_rejection(protocol: Protocol, answers: Answers) -> RejectedChange | None:
     by_name = {question.name: question for question in protocol.survey}
     for name, answer in answers.items():
         problem = by_name[name].problem(answer) if name in by_name else f"{name!r} is not asked"
@@ -167,7 +174,7 @@ _UPDATE_ADOPTED_TASK = (
 )
 
 
-def assign_item(store: Store, transaction: Transaction, state: OnboardingState, item: PracticeItem) -> str:
+def assign_practice_item(store: Store, transaction: Transaction, state: OnboardingState, item: PracticeItem) -> str:
     """The task of an exercise: the open one, else a new one. Its place is nobody else's, so it has no lease."""
     tasks = [task for task in state.practice if (task.document, task.round) == (item.document, item.round)]
     id, number = tasks[0].id if tasks else secrets.token_hex(12), len(state.practice) + 1
@@ -185,17 +192,22 @@ def assign_item(store: Store, transaction: Transaction, state: OnboardingState, 
 # --- the test ----------------------------------------------------------------------------------------------------
 
 
-def attempt_annotations(
+def read_attempt_annotations(
     store: Store, transaction: Transaction, annotator: str, protocol: Protocol, round: int
 ) -> dict[str, Annotation]:
     """What somebody did in one attempt, by the ids of its texts."""
     attempt = sa.and_(
         _A.annotator == annotator, _A.protocol == protocol.id, _A.phase == "qualification", _A.round == round
     )
-    return {annotation.document: annotation for annotation in rows.read_annotations(transaction, store.key, attempt)}
+    return {
+        annotation.document: annotation
+        for annotation in rows.read_matching_annotations(transaction, store.key, attempt)
+    }
 
 
-def grade_when_complete(store: Store, transaction: Transaction, annotator: str, protocol: str, round: int) -> None:
+def grade_attempt_if_complete(
+    store: Store, transaction: Transaction, annotator: str, protocol: str, round: int
+) -> None:
     """After the last item of an attempt, keep its grade with the annotator.
 
     An attempt under a protocol that is no longer in force is left as it is: it decides nothing any more.
@@ -203,7 +215,7 @@ def grade_when_complete(store: Store, transaction: Transaction, annotator: str, 
     in_force = store.head.protocol
     if in_force.id != protocol:
         return
-    annotations = attempt_annotations(store, transaction, annotator, in_force, round)
+    annotations = read_attempt_annotations(store, transaction, annotator, in_force, round)
     if grading.is_attempt_complete(in_force, annotations):
         person, when = (
             annotator_storage.get_annotator(store, transaction, annotator),
@@ -211,5 +223,5 @@ def grade_when_complete(store: Store, transaction: Transaction, annotator: str, 
         )
         grade = grading.attempt_grade(in_force, annotations)
         annotator_storage.replace_annotator(
-            store, transaction, grading.with_grade(in_force, person, grade, round, when)
+            store, transaction, grading.with_graded_attempt(in_force, person, grade, round, when)
         )

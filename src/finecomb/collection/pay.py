@@ -90,7 +90,7 @@ class Earnings:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class StudyCost:
     """What a study costs so far."""
 
     pay: float
@@ -111,7 +111,11 @@ def compute_earnings(study: Study, arrivals: Sequence[Arrival], protocol: Protoc
     came: dict[str, list[Arrival]] = {}
     for arrival in arrivals:
         came.setdefault(arrival.annotator, []).append(arrival)
-    texts, seconds, times = _text_counts(study), _active_seconds(study), _submission_times(study)
+    texts, seconds, times = (
+        _text_count_by_annotator(study),
+        _active_seconds_by_annotator(study),
+        _submission_times_by_annotator(study),
+    )
     cells = {cell.name: cell for cell in design_cells(study.settings.design, protocol)} if study.settings.design else {}
     texts_of_all = protocol.work.texts or len(study.documents)
     people = []
@@ -125,7 +129,7 @@ def compute_earnings(study: Study, arrivals: Sequence[Arrival], protocol: Protoc
         stage = _participation_stage(person, done, of, protocol, last is not None or person.id in seconds)
         tested = _has_attempted_test(person, protocol)
         source = last.source if last else ArrivalSource()
-        tasks = _platform_batches(study.settings, came.get(person.id, ()), times.get(person.id, ()))
+        tasks = _finished_platform_batches(study.settings, came.get(person.id, ()), times.get(person.id, ()))
         people.append(
             Earnings(
                 person.id,
@@ -154,7 +158,7 @@ def earnings_from_records(study: Study) -> list[Earnings]:
     return compute_earnings(study, (), protocol)
 
 
-def _platform_batches(
+def _finished_platform_batches(
     settings: Settings, arrivals: Sequence[Arrival], times: Sequence[float]
 ) -> tuple[FinishedBatch, ...]:
     size = settings.recruitment.batch
@@ -170,12 +174,12 @@ def _platform_reward(settings: Settings, tasks: int, is_done: bool) -> float | N
     return None if recruitment.reward is None else recruitment.reward * is_done
 
 
-def _text_counts(study: Study) -> dict[str, int]:
+def _text_count_by_annotator(study: Study) -> dict[str, int]:
     handed_in = study.annotations.filter((pl.col("phase") == "work") & (pl.col("status") != "draft"))
     return dict(handed_in.group_by("annotator").len().iter_rows())
 
 
-def _submission_times(study: Study) -> dict[str, list[float]]:
+def _submission_times_by_annotator(study: Study) -> dict[str, list[float]]:
     """When each person handed texts in, in seconds since 1970."""
     handed_in = study.annotations.filter(
         (pl.col("phase") == "work") & (pl.col("round") == 0) & pl.col("submitted").is_not_null()
@@ -184,7 +188,7 @@ def _submission_times(study: Study) -> dict[str, list[float]]:
     return dict(times.group_by("annotator").agg("at").iter_rows())
 
 
-def _active_seconds(study: Study) -> dict[str, float]:
+def _active_seconds_by_annotator(study: Study) -> dict[str, float]:
     return dict(study.annotations.group_by("annotator").agg(pl.col("active_seconds").sum()).iter_rows())
 
 
@@ -221,7 +225,7 @@ def _compute_pay(settings: Settings, texts: int, tested: bool, cell: DesignCell 
     return base + (settings.price or 0) * texts
 
 
-def cost(settings: Settings, people: Iterable[Earnings]) -> Cost:
+def study_cost(settings: Settings, people: Iterable[Earnings]) -> StudyCost:
     """Pay and bonus, the platform's share of both, and staff.
 
     Median pay per hour is over those whose active time is known and who are paid at all.
@@ -229,7 +233,7 @@ def cost(settings: Settings, people: Iterable[Earnings]) -> Cost:
     every = list(people)
     pay, bonus = sum(person.pay for person in every), sum(person.bonus.amount for person in every)
     rates = [rate for person in every if person.total and (rate := person.per_hour) is not None]
-    return Cost(
+    return StudyCost(
         pay,
         bonus,
         settings.fees * (pay + bonus),
@@ -242,7 +246,7 @@ def cost(settings: Settings, people: Iterable[Earnings]) -> Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class CellPay:
+class CellHourlyPay:
     """What the people of one cell of a design who are done were paid for an hour, and what they lack to the floor."""
 
     cell: str
@@ -254,28 +258,28 @@ class CellPay:
     """Who would get it: everybody who is done, excluded or not."""
 
 
-def cell_pay(people: Iterable[Earnings], floor: float | None) -> list[CellPay]:
+def cell_hourly_pay(people: Iterable[Earnings], floor: float | None) -> list[CellHourlyPay]:
     """The pay of each cell in which somebody is done, by name."""
     cells: dict[str, list[Earnings]] = {}
     for person in people:
         if person.cell and person.stage == "done":
             cells.setdefault(person.cell, []).append(person)
-    return [_cell_pay(cell, cells[cell], floor) for cell in sorted(cells)]
+    return [_build_cell_hourly_pay(cell, cells[cell], floor) for cell in sorted(cells)]
 
 
-def _cell_pay(cell: str, done: Sequence[Earnings], floor: float | None) -> CellPay:
+def _build_cell_hourly_pay(cell: str, done: Sequence[Earnings], floor: float | None) -> CellHourlyPay:
     timed = [person for person in done if person.minutes > 0 and not person.excluded]
 
     def median_with(cents: int) -> float:
         return statistics.median(60 * (person.total + cents / 100) / person.minutes for person in timed)
 
     if not timed:
-        return CellPay(cell, None, 0, tuple(done))
+        return CellHourlyPay(cell, None, 0, tuple(done))
     per_hour, cents = median_with(0), 0
     if floor is not None and round(per_hour, 2) < floor:
         most = math.ceil(100 * max(floor * person.minutes / 60 - person.total for person in timed))
         cents = bisect.bisect_left(range(most), True, key=lambda amount: median_with(amount) >= floor)
-    return CellPay(cell, per_hour, cents / 100, tuple(done))
+    return CellHourlyPay(cell, per_hour, cents / 100, tuple(done))
 
 
 def top_up_bonus(bonus: Bonus, lacking: float) -> Bonus:
@@ -344,24 +348,24 @@ def pay_rows(form: PayFileFormat, people: Iterable[Earnings]) -> list[PayRow]:
     return [dict(zip(columns, row, strict=True)) for person in people for row in rows_of(person)]
 
 
-def pay_csv(people: Iterable[Earnings]) -> str:
+def pay_per_person_csv(people: Iterable[Earnings]) -> str:
     """One line for each person."""
-    return pay_file("pay", people)
+    return format_pay_file("pay", people)
 
 
-def tasks_csv(people: Iterable[Earnings]) -> str:
+def payment_ledger_csv(people: Iterable[Earnings]) -> str:
     """The ledger: a line for each finished task on the platform, and one for what each person is owed beside."""
-    return pay_file("tasks", people)
+    return format_pay_file("tasks", people)
 
 
 def prolific_bonus_csv(people: Iterable[Earnings]) -> str:
     """`PID,amount`, as Prolific's bulk bonus payments take them."""
-    return pay_file("prolific", people)
+    return format_pay_file("prolific", people)
 
 
 def mturk_bonus_csv(people: Iterable[Earnings]) -> str:
     """Worker, assignment, amount and reason, as MTurk's `SendBonus` asks for them."""
-    return pay_file("mturk", people)
+    return format_pay_file("mturk", people)
 
 
 def round_amount(amount: float) -> float:
@@ -402,7 +406,7 @@ FILENAME_BY_FORMAT: dict[PayFileFormat, str] = {
 """The files, by what they are called."""
 
 
-def pay_file(form: PayFileFormat, people: Iterable[Earnings]) -> str:
+def format_pay_file(form: PayFileFormat, people: Iterable[Earnings]) -> str:
     """Return one of the files as text; that for Prolific has no header, as its form wants it."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

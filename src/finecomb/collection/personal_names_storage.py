@@ -25,13 +25,13 @@ FORGOTTEN_NAME = "(forgotten)"
 def find_named_annotators(store: Store, transaction: Transaction, ids: Collection[str] | None = None) -> list[str]:
     """Who of some people, or of all, is called by a name: in a personal link or on the researchers' pages."""
     wanted = list(annotator_storage.conditions_by_annotator(store, transaction)) if ids is None else list(ids)
-    called = set(_linked_names(store, transaction))
+    called = set(_names_in_personal_links(store, transaction))
     return [
         id for id in wanted if id in called or "name" in annotator_storage.get_annotator(store, transaction, id).meta
     ]
 
 
-def _linked_names(store: Store, transaction: Transaction) -> list[str]:
+def _names_in_personal_links(store: Store, transaction: Transaction) -> list[str]:
     """The names that personal links were made for, as the audit log has them."""
     lines = sa.select(_AUDIT.about).where(_AUDIT.study == store.key, _AUDIT.did == "made personal links")
     ids = [id for (about,) in transaction.all(lines) for id in from_json(about).get("annotators", [])]
@@ -41,7 +41,7 @@ def _linked_names(store: Store, transaction: Transaction) -> list[str]:
 def forget_names(store: Store, transaction: Transaction, ids: Collection[str] | None = None) -> dict[str, str]:
     """Take away what people are called, also in the audit log; returns the new id of everybody whose id was a name."""
     wanted = list(annotator_storage.conditions_by_annotator(store, transaction)) if ids is None else list(ids)
-    linked = set(_linked_names(store, transaction))
+    linked = set(_names_in_personal_links(store, transaction))
     numbers: dict[str, str] = {}
     for id in wanted:
         person = annotator_storage.get_annotator(store, transaction, id)
@@ -59,14 +59,16 @@ def _renumber_annotator(store: Store, transaction: Transaction, id: str) -> str:
     new = next(name for number in range(1, len(taken) + 2) if (name := f"reader-{number}") not in taken)
     person = annotator_storage.get_annotator(store, transaction, id).model_copy(update={"id": new})
     own = (tables.annotator.c.study == store.key, tables.annotator.c.id == id)
-    transaction.run(sa.update(tables.annotator).values(id=new, **_without_id(rows.annotator_row(person))).where(*own))
+    transaction.run(
+        sa.update(tables.annotator).values(id=new, **_row_without_id(rows.annotator_row(person))).where(*own)
+    )
     for table in (tables.annotation, tables.worker, tables.arrival):
         mine = (table.c.study == store.key, table.c.annotator == id)
         transaction.run(sa.update(table).values(annotator=new).where(*mine))
     return new
 
 
-def _without_id(row: Mapping[str, Any]) -> dict[str, Any]:
+def _row_without_id(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name != "id"}
 
 
@@ -76,12 +78,12 @@ def _forget_names_in_audit_log(
     """Remove names from the audit log; the lines themselves stay."""
     for key, about in transaction.all(sa.select(_AUDIT.key, _AUDIT.about).where(_AUDIT.study == store.key)):
         value = from_json(about)
-        new = _remove_names(value, ids, numbers)
+        new = _audit_details_without_names(value, ids, numbers)
         if new != value:
             transaction.run(sa.update(tables.audit).values(about=rows.dump_json(new)).where(_AUDIT.key == key))
 
 
-def _remove_names(about: Any, ids: Collection[str], numbers: Mapping[str, str]) -> Any:
+def _audit_details_without_names(about: Any, ids: Collection[str], numbers: Mapping[str, str]) -> Any:
     """What a line of the audit log is about, without names."""
     if not isinstance(about, dict):
         return about

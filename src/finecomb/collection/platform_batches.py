@@ -31,12 +31,12 @@ def finished_batches(arrivals: Iterable[Arrival], submitted: Iterable[float], si
     """
     came, times = sorted(arrivals, key=lambda arrival: arrival.at), sorted(submitted)
     return [
-        FinishedBatch(number, size, _source_at(came, times[number * size - 1]), times[number * size - 1])
+        FinishedBatch(number, size, _arrival_source_at(came, times[number * size - 1]), times[number * size - 1])
         for number in range(1, len(times) // size + 1)
     ]
 
 
-def _source_at(came: Sequence[Arrival], when: float) -> ArrivalSource:
+def _arrival_source_at(came: Sequence[Arrival], when: float) -> ArrivalSource:
     before = [arrival for arrival in came if arrival.at <= when + _ROUNDING]
     return before[-1].source if before else ArrivalSource()
 

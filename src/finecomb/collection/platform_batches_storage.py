@@ -27,10 +27,10 @@ _SELECT_SUBMISSION_TIMES = sa.select(_A.submitted).where(
 )
 
 
-def finished_batches(store: Store, transaction: Transaction, annotator: str) -> list[FinishedBatch]:
+def read_finished_batches(store: Store, transaction: Transaction, annotator: str) -> list[FinishedBatch]:
     """The finished tasks of somebody who came from a platform, where the study is cut into tasks; else none."""
     size = store.head.settings.recruitment.batch
-    came = arrivals_storage.annotator_arrivals(store, transaction, annotator) if size else []
+    came = arrivals_storage.read_annotator_arrivals(store, transaction, annotator) if size else []
     if not size or not any(arrival.source.worker for arrival in came):
         return []
     rows = transaction.all(_SELECT_SUBMISSION_TIMES, study=store.key, annotator=annotator)
@@ -39,11 +39,11 @@ def finished_batches(store: Store, transaction: Transaction, annotator: str) -> 
 
 def is_current_batch_finished(store: Store, transaction: Transaction, annotator: str) -> bool:
     """Whether somebody's present task is finished; by a link of ours, without a platform, there is no end of one."""
-    finished = finished_batches(store, transaction, annotator)
+    finished = read_finished_batches(store, transaction, annotator)
     last = arrivals_storage.last_arrival(store, transaction, annotator) if finished else None
     return last is not None and bool(last.source.worker) and platform_batches.is_batch_finished(finished, last.source)
 
 
 def is_in_finished_batch(store: Store, transaction: Transaction, annotator: str, submitted: float) -> bool:
     """Whether a text that was handed in then belongs to a finished task."""
-    return any(submitted <= batch.at for batch in finished_batches(store, transaction, annotator))
+    return any(submitted <= batch.at for batch in read_finished_batches(store, transaction, annotator))

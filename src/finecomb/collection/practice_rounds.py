@@ -28,7 +28,7 @@ def practised_condition(protocol: Protocol, settings: Settings, annotator: Annot
     return next((condition for condition in protocol.conditions if condition.name == name), None)
 
 
-def practice_rounds(condition: Condition | None, annotator: Annotator) -> Sequence[PracticeRound]:
+def annotator_practice_rounds(condition: Condition | None, annotator: Annotator) -> Sequence[PracticeRound]:
     """The rounds that somebody practises: those meant for the texts they will read.
 
     Where none is meant for them, as in a domain without material of its own, one of each kind.
@@ -37,26 +37,29 @@ def practice_rounds(condition: Condition | None, annotator: Annotator) -> Sequen
         return ()
     rounds: list[PracticeRound] = [*((example,) for example in condition.examples), *condition.pairs]
     facts = {**AnnotatorMeta.from_annotator(annotator).setting, **annotator.factors}
-    fitting = [examples for examples in rounds if _is_meant_for(examples, facts)]
-    return fitting or list({str(_audience_filter(examples)): examples for examples in reversed(rounds)}.values())[::-1]
+    fitting = [examples for examples in rounds if _is_round_meant_for(examples, facts)]
+    return (
+        fitting
+        or list({str(_audience_values_by_fact(examples)): examples for examples in reversed(rounds)}.values())[::-1]
+    )
 
 
-def _audience_filter(examples: PracticeRound) -> dict[str, tuple[str, ...]]:
+def _audience_values_by_fact(examples: PracticeRound) -> dict[str, tuple[str, ...]]:
     """For whom a round is meant: what any of its texts says."""
     return {name: values for example in examples for name, values in example.only.items()}
 
 
-def _is_meant_for(examples: PracticeRound, facts: Mapping[str, str]) -> bool:
-    return all(facts.get(name) in values for name, values in _audience_filter(examples).items())
+def _is_round_meant_for(examples: PracticeRound, facts: Mapping[str, str]) -> bool:
+    return all(facts.get(name) in values for name, values in _audience_values_by_fact(examples).items())
 
 
-def is_chosen_by_setting(condition: Condition | None) -> bool:
+def is_practice_chosen_by_setting(condition: Condition | None) -> bool:
     """Whether what somebody practises depends on the texts that they will read."""
     rounds = [*((example,) for example in condition.examples), *condition.pairs] if condition else []
-    return any(_audience_filter(examples) for examples in rounds)
+    return any(_audience_values_by_fact(examples) for examples in rounds)
 
 
-def without_answer(example: Example) -> Example:
+def example_without_answer(example: Example) -> Example:
     """An example as it is shown before the guess: nothing that gives the answer away."""
     return Example(text=example.text, context=example.context, data=example.data)
 
@@ -90,25 +93,27 @@ def is_guess_right(protocol: Protocol, examples: PracticeRound, guess: Answer | 
         return None
     answers = [example.answers[question.name] for example in examples]
     if len(examples) > 1:
-        return guess == SIDES[_machine_side(protocol, question, answers)]
-    return _answer_side(protocol, question, guess) == _answer_side(protocol, question, answers[0])
+        return guess == SIDES[_machine_text_index(protocol, question, answers)]
+    return _answer_author_side(protocol, question, guess) == _answer_author_side(protocol, question, answers[0])
 
 
-def _answer_side(protocol: Protocol, question: Question, answer: Answer) -> object:
+def _answer_author_side(protocol: Protocol, question: Question, answer: Answer) -> object:
     """`human` or `machine` where the protocol says which answers mean which, else the answer itself."""
     truth = protocol.meta.get("truth")
     if not isinstance(truth, Mapping) or truth.get("question") != question.name:
         return answer
-    return next((side for side in ("human", "machine") if _is_among(answer, truth.get(f"{side}_answers"))), answer)
+    return next(
+        (side for side in ("human", "machine") if _is_in_answer_list(answer, truth.get(f"{side}_answers"))), answer
+    )
 
 
-def _is_among(answer: Answer, listed: object) -> bool:
+def _is_in_answer_list(answer: Answer, listed: object) -> bool:
     return isinstance(listed, list) and is_among(answer, listed)
 
 
-def _machine_side(protocol: Protocol, question: Question, answers: Sequence[Answer]) -> int:
+def _machine_text_index(protocol: Protocol, question: Question, answers: Sequence[Answer]) -> int:
     """Which text of a pair is the machine's: by what the protocol says, else the one higher on the scale."""
-    sides = [_answer_side(protocol, question, answer) for answer in answers]
+    sides = [_answer_author_side(protocol, question, answer) for answer in answers]
     if "machine" in sides:
         return sides.index("machine")
     values: Sequence[Answer] = question.values or question.scale_type.values

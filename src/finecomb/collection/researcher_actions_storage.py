@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from finecomb.collection.database.store import Store, StudyStatus
 
 
-def _update_study(store: Store, transaction: Transaction, **values: Any) -> None:
+def _update_study_row(store: Store, transaction: Transaction, **values: Any) -> None:
     transaction.run(sa.update(tables.study).values(**values).where(tables.study.c.key == store.key))
 
 
 def set_state(store: Store, transaction: Transaction, by: str, state: StudyStatus) -> None:
     """Open, pause or close the study, or hand out its first texts only."""
-    _update_study(store, transaction, state=state)
+    _update_study_row(store, transaction, state=state)
     audit_log_storage.record_action(store, transaction, by, "set state", state=state)
 
 
@@ -43,14 +43,16 @@ def set_settings(store: Store, transaction: Transaction, by: str, settings: Sett
             raise FinecombError(f"the study has no protocol {id!r}{did_you_mean(id, store.head.protocols)}")
     before = store.head.settings
     changed = [name for name in Settings.model_fields if getattr(settings, name) != getattr(before, name)]
-    now = _settings(store, transaction).model_copy(update={name: getattr(settings, name) for name in changed})
-    _update_study(store, transaction, settings=now.to_json())
+    now = _read_current_settings(store, transaction).model_copy(
+        update={name: getattr(settings, name) for name in changed}
+    )
+    _update_study_row(store, transaction, settings=now.to_json())
     audit_log_storage.record_action(
         store, transaction, by, "set settings", **settings.model_dump(mode="json", include=set(changed))
     )
 
 
-def _settings(store: Store, transaction: Transaction) -> Settings:
+def _read_current_settings(store: Store, transaction: Transaction) -> Settings:
     """As they are now, also where another change of this batch has set them."""
     mine = tables.study.c.key == store.key
     (body,) = transaction.one(sa.select(tables.study.c.settings).where(mine)) or ("{}",)
@@ -63,10 +65,10 @@ def add_protocol(store: Store, transaction: Transaction, by: str, protocol: Prot
     One that nobody has worked with yet may be replaced; one in use is frozen.
     """
     import_records(transaction, store.key, [protocol])
-    before = _settings(store, transaction)
+    before = _read_current_settings(store, transaction)
     others = tuple(id for id in before.protocols if id != protocol.id)
     settings = before.model_copy(update={"protocols": (protocol.id, *others)})
-    _update_study(store, transaction, settings=settings.to_json())
+    _update_study_row(store, transaction, settings=settings.to_json())
     audit_log_storage.record_action(store, transaction, by, "put protocol in force", protocol=protocol.id)
 
 
@@ -86,7 +88,7 @@ def add_documents(store: Store, transaction: Transaction, by: str, documents: Se
 # --- annotators and their work -----------------------------------------------------------------------------------
 
 
-def _exclusion(store: Store, by: str, reason: str) -> Exclusion:
+def _build_exclusion(store: Store, by: str, reason: str) -> Exclusion:
     if not reason.strip():
         raise FinecombError("say why; the reason is kept with the work that is set aside")
     return Exclusion(by=by, when=datetime.fromtimestamp(store.clock(), UTC), reason=reason.strip())
@@ -94,7 +96,7 @@ def _exclusion(store: Store, by: str, reason: str) -> Exclusion:
 
 def exclude_annotator(store: Store, transaction: Transaction, by: str, id: str, reason: str) -> None:
     """Set all work of an annotator aside; nothing is deleted, and their texts are given to others."""
-    excluded = _exclusion(store, by, reason)
+    excluded = _build_exclusion(store, by, reason)
     one = annotator_storage.get_annotator(store, transaction, id)
     annotator_storage.replace_annotator(store, transaction, one.model_copy(update={"excluded": excluded}))
     audit_log_storage.record_action(store, transaction, by, "excluded annotator", annotator=id, reason=excluded.reason)
@@ -139,8 +141,8 @@ def set_bonuses(store: Store, transaction: Transaction, by: str, bonuses: Mappin
 
 def exclude_annotation(store: Store, transaction: Transaction, by: str, id: str, reason: str) -> None:
     """Set one annotation aside; nothing is deleted, and its text is given to somebody else."""
-    excluded = _exclusion(store, by, reason)
-    _set_exclusion(store, transaction, id, excluded)
+    excluded = _build_exclusion(store, by, reason)
+    _set_annotation_exclusion(store, transaction, id, excluded)
     audit_log_storage.record_action(
         store, transaction, by, "excluded annotation", annotation=id, reason=excluded.reason
     )
@@ -148,11 +150,13 @@ def exclude_annotation(store: Store, transaction: Transaction, by: str, id: str,
 
 def restore_annotation(store: Store, transaction: Transaction, by: str, id: str) -> None:
     """Undo `exclude_annotation`."""
-    _set_exclusion(store, transaction, id, None)
+    _set_annotation_exclusion(store, transaction, id, None)
     audit_log_storage.record_action(store, transaction, by, "restored annotation", annotation=id)
 
 
-def keep_annotation(store: Store, transaction: Transaction, by: str, id: str, rules: Sequence[str]) -> None:
+def keep_annotation_despite_rules(
+    store: Store, transaction: Transaction, by: str, id: str, rules: Sequence[str]
+) -> None:
     """Keep an annotation in spite of some rules, which are kept with it, so that nobody is asked again."""
     mine = (tables.annotation.c.study == store.key, tables.annotation.c.id == id)
     row = transaction.one(sa.select(tables.annotation.c.rest).where(*mine))
@@ -181,10 +185,10 @@ def apply_screening_decisions(
     for id in people:
         exclude_annotator(store, transaction, by, id, reason)
     for id, rules in keep.items():
-        keep_annotation(store, transaction, by, id, rules)
+        keep_annotation_despite_rules(store, transaction, by, id, rules)
 
 
-def _set_exclusion(store: Store, transaction: Transaction, id: str, excluded: Exclusion | None) -> None:
+def _set_annotation_exclusion(store: Store, transaction: Transaction, id: str, excluded: Exclusion | None) -> None:
     mine = (tables.annotation.c.study == store.key, tables.annotation.c.id == id)
     row = transaction.one(sa.select(tables.annotation.c.rest, tables.annotation.c.status).where(*mine))
     if row is None:
@@ -208,7 +212,7 @@ class PersonalLink:
     token: str
 
 
-def make_links(
+def create_personal_links(
     store: Store, transaction: Transaction, by: str, count: int = 0, names: Iterable[str] = ()
 ) -> list[PersonalLink]:
     """Personal links: for people with these names, new or known, and for `count` new ones."""
@@ -220,12 +224,12 @@ def make_links(
         ),
         *(annotator_storage.create_annotator(store, transaction).id for _ in range(count)),
     ]
-    links = [PersonalLink(id, access_storage.make_link(store, transaction, "annotator", id)) for id in wanted]
+    links = [PersonalLink(id, access_storage.create_link_token(store, transaction, "annotator", id)) for id in wanted]
     audit_log_storage.record_action(store, transaction, by, "made personal links", annotators=wanted)
     return links
 
 
-def revoke_links(store: Store, transaction: Transaction, by: str, annotator: str) -> None:
+def revoke_annotator_links(store: Store, transaction: Transaction, by: str, annotator: str) -> None:
     """Let an annotator's links open nothing any more, and sign them out."""
     mine = (tables.link.c.study == store.key, tables.link.c.kind == "annotator", tables.link.c.who == annotator)
     transaction.run(sa.update(tables.link).values(revoked=store.clock()).where(*mine, tables.link.c.revoked.is_(None)))
@@ -249,11 +253,11 @@ def link_usage_by_annotator(store: Store, transaction: Transaction) -> dict[str,
     return {who: (count, used) for who, count, used in transaction.all(_SELECT_LINK_USAGE, study=store.key)}
 
 
-def set_open_link(store: Store, transaction: Transaction, by: str, on: bool) -> None:
+def replace_or_remove_open_link(store: Store, transaction: Transaction, by: str, on: bool) -> None:
     """A new open link that replaces the old one, or none at all."""
     joining = tables.study.c.joining
     number = (transaction.one(sa.select(joining).where(tables.study.c.key == store.key)) or (0,))[0]
-    _update_study(store, transaction, joining=abs(number) + 1 if on else -abs(number))
+    _update_study_row(store, transaction, joining=abs(number) + 1 if on else -abs(number))
     audit_log_storage.record_action(store, transaction, by, "renewed the open link" if on else "closed the open link")
 
 
@@ -276,7 +280,7 @@ _SELECT_RESEARCHERS = (
 )
 
 
-def researchers(store: Store, transaction: Transaction) -> list[Researcher]:
+def list_researchers(store: Store, transaction: Transaction) -> list[Researcher]:
     """Everybody who has signed in and may again."""
     return [Researcher(*row) for row in transaction.all(_SELECT_RESEARCHERS, study=store.key)]
 
@@ -284,32 +288,34 @@ def researchers(store: Store, transaction: Transaction) -> list[Researcher]:
 def invite_researcher(store: Store, transaction: Transaction, by: str, id: str, role: Role) -> str:
     """The token of a link that lets one more researcher in, once and within a week; it replaces earlier ones."""
     _revoke_invitations(store, transaction, id)
-    token = access_storage.make_link(store, transaction, "researcher", id, role, access_storage.INVITATION_SECONDS)
+    token = access_storage.create_link_token(
+        store, transaction, "researcher", id, role, access_storage.INVITATION_SECONDS
+    )
     audit_log_storage.record_action(store, transaction, by, "invited researcher", researcher=id, role=role)
     return token
 
 
 def renew_invitation(store: Store, transaction: Transaction, by: str, id: str) -> str:
     """Return the token of a link by which a known researcher signs in again, in the role they have."""
-    roles = {person.id: person.role for person in researchers(store, transaction)}
+    roles = {person.id: person.role for person in list_researchers(store, transaction)}
     if id not in roles:
         raise FinecombError(f"no researcher is called {id!r}{did_you_mean(id, roles)}; an owner invites new ones")
     return invite_researcher(store, transaction, by, id, roles[id])
 
 
-def set_role(store: Store, transaction: Transaction, by: str, id: str, role: Role) -> None:
+def set_researcher_role(store: Store, transaction: Transaction, by: str, id: str, role: Role) -> None:
     """Give a researcher another role; somebody has to stay owner."""
-    _require_owner(store, transaction, id, role)
+    _require_remaining_owner(store, transaction, id, role)
     _revoke_invitations(store, transaction, id)
-    access_storage.set_researcher(store, transaction, id, role)
+    access_storage.add_or_update_researcher(store, transaction, id, role)
     audit_log_storage.record_action(store, transaction, by, "set role", researcher=id, role=role)
 
 
 def remove_researcher(store: Store, transaction: Transaction, by: str, id: str) -> None:
     """Take a researcher's access away, or an invitation that was not used; somebody has to stay owner."""
     invited = _revoke_invitations(store, transaction, id)
-    if id in {researcher.id for researcher in researchers(store, transaction)} or not invited:
-        _require_owner(store, transaction, id, None)
+    if id in {researcher.id for researcher in list_researchers(store, transaction)} or not invited:
+        _require_remaining_owner(store, transaction, id, None)
     mine = (tables.researcher.c.study == store.key, tables.researcher.c.id == id)
     transaction.run(sa.update(tables.researcher).values(removed=store.clock()).where(*mine))
     access_storage.end_all_sessions(store, transaction, "researcher", id)
@@ -323,8 +329,8 @@ def _revoke_invitations(store: Store, transaction: Transaction, id: str) -> int:
     return int(transaction.run(sa.update(tables.link).values(revoked=store.clock()).where(*unused)).rowcount)
 
 
-def _require_owner(store: Store, transaction: Transaction, id: str, role: Role | None) -> None:
-    everybody = {researcher.id: researcher.role for researcher in researchers(store, transaction)}
+def _require_remaining_owner(store: Store, transaction: Transaction, id: str, role: Role | None) -> None:
+    everybody = {researcher.id: researcher.role for researcher in list_researchers(store, transaction)}
     if id not in everybody:
         raise FinecombError(f"no researcher is called {id!r}{did_you_mean(id, everybody)}")
     if role != "owner" and [who for who, has in everybody.items() if has == "owner"] == [id]:

@@ -42,7 +42,7 @@ EXEMPT_QUESTIONS = frozenset({"comment", "correction", "cannot_judge"})
 
 
 @dataclass(frozen=True, slots=True)
-class Suggestion:
+class ReviewSuggestion:
     """One reason to look at an annotation before it is counted."""
 
     annotation: str
@@ -60,7 +60,7 @@ class Suggestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class WrittenExplanation:
     """One explanation with what it was written about."""
 
     answer: str
@@ -76,10 +76,10 @@ class Explanation:
 # --- words -------------------------------------------------------------------------------------------------------
 
 
-def fold_words(text: str) -> list[str]:
+def split_normalised_words(text: str) -> list[str]:
     """The words of a text without case and punctuation; `don't` becomes `do not`.
 
-    >>> fold_words("It doesn't rhyme, I think.")
+    >>> split_normalised_words("It doesn't rhyme, I think.")
     ['it', 'does', 'not', 'rhyme', 'i', 'think']
     """
     plain = re.sub(r"n['’]t\b", " not", text)
@@ -125,21 +125,21 @@ Objection = tuple[Rule, str, str]
 """Which rule, why, and the words."""
 
 
-def find_objections(explanation: Explanation, english: bool = True) -> Iterator[Objection]:
+def find_explanation_objections(explanation: WrittenExplanation, english: bool = True) -> Iterator[Objection]:
     """What speaks against one explanation."""
-    answer_words = fold_words(explanation.answer)
+    answer_words = split_normalised_words(explanation.answer)
     if len(answer_words) < MIN_EXPLANATION_WORDS:
         yield "too-short", f"has {_format_count(len(answer_words), 'word')}", explanation.answer
-    copied = list(_check_copied(explanation, answer_words))
+    copied = list(_copied_objections(explanation, answer_words))
     yield from copied
     if english:
         if len(answer_words) >= MIN_EXPLANATION_WORDS and not copied:
-            yield from _check_vague(explanation, answer_words)
-        yield from _check_contradiction(explanation, answer_words)
-        yield from _check_instructions(explanation, answer_words)
+            yield from _vague_objections(explanation, answer_words)
+        yield from _contradiction_objections(explanation, answer_words)
+        yield from _instruction_objections(explanation, answer_words)
 
 
-def _check_copied(explanation: Explanation, answer_words: Sequence[str]) -> Iterator[Objection]:
+def _copied_objections(explanation: WrittenExplanation, answer_words: Sequence[str]) -> Iterator[Objection]:
     for source in explanation.sources:
         inside = copied_word_flags(answer_words, passage_ngrams(source))
         if inside and sum(inside) >= MIN_COPIED_SHARE * len(answer_words):
@@ -154,7 +154,7 @@ def _check_copied(explanation: Explanation, answer_words: Sequence[str]) -> Iter
 @functools.lru_cache(maxsize=10_000)
 def passage_ngrams(source: str) -> frozenset[tuple[str, ...]]:
     """Every run of `RUN` words of a text."""
-    every = fold_words(source)
+    every = split_normalised_words(source)
     return frozenset(tuple(every[at : at + PASSAGE_WORD_COUNT]) for at in range(len(every) - PASSAGE_WORD_COUNT + 1))
 
 
@@ -171,10 +171,10 @@ def copied_word_flags(answer_words: Sequence[str], runs: Collection[tuple[str, .
     return inside
 
 
-def _check_vague(explanation: Explanation, answer_words: Sequence[str]) -> Iterator[Objection]:
+def _vague_objections(explanation: WrittenExplanation, answer_words: Sequence[str]) -> Iterator[Objection]:
     question_words = {
-        *fold_words(explanation.question.ask),
-        *(word for title in _option_titles(explanation.scale) for word in fold_words(title)),
+        *split_normalised_words(explanation.question.ask),
+        *(word for title in _option_titles(explanation.scale) for word in split_normalised_words(title)),
     }
     if all(word in _FUNCTION_WORDS or word in _UNINFORMATIVE_WORDS or word in question_words for word in answer_words):
         yield "vague", "names nothing in the text", explanation.answer
@@ -184,13 +184,13 @@ def _option_titles(question: Question | None) -> list[str]:
     return [option.title for option in question.options] if question else []
 
 
-def _check_contradiction(explanation: Explanation, answer_words: Sequence[str]) -> Iterator[Objection]:
+def _contradiction_objections(explanation: WrittenExplanation, answer_words: Sequence[str]) -> Iterator[Objection]:
     rated = (
         next((o.title for o in explanation.scale.options if is_among(explanation.rated, [o.value])), "")
         if explanation.scale
         else ""
     )
-    side = _author_side(fold_words(rated))
+    side = _author_named_in_title(split_normalised_words(rated))
     claimed = claimed_author(answer_words)
     if side and claimed and side != claimed:
         yield "contradicts", f"the rating says {rated.lower()!r}, the explanation {claimed!r}", explanation.answer
@@ -198,7 +198,7 @@ def _check_contradiction(explanation: Explanation, answer_words: Sequence[str]) 
         yield "contradicts", f"the rating says {rated.lower()!r}, but nothing is to be changed", explanation.answer
 
 
-def _author_side(title: Iterable[str]) -> str:
+def _author_named_in_title(title: Iterable[str]) -> str:
     title_words = set(title)
     return "human" if title_words & _HUMAN_WORDS else "machine" if title_words & _MACHINE_WORDS else ""
 
@@ -206,14 +206,14 @@ def _author_side(title: Iterable[str]) -> str:
 def claimed_author(answer_words: Sequence[str]) -> str:
     """Whether somebody says in so many words that a human or a machine wrote it; empty when they say neither or both.
 
-    >>> claimed_author(fold_words("This was clearly written by a machine."))
+    >>> claimed_author(split_normalised_words("This was clearly written by a machine."))
     'machine'
-    >>> claimed_author(fold_words("It sounds more human now."))
+    >>> claimed_author(split_normalised_words("It sounds more human now."))
     ''
     """
     claims = set()
     for at, word in enumerate(answer_words):
-        side = _author_side([word])
+        side = _author_named_in_title([word])
         before = at - 1
         while before >= 0 and answer_words[before] in _FILLER_WORDS:
             before -= 1
@@ -226,7 +226,7 @@ def claimed_author(answer_words: Sequence[str]) -> str:
     return claims.pop() if len(claims) == 1 else ""
 
 
-def _is_no_change_answer(explanation: Explanation, answer_words: Sequence[str]) -> bool:
+def _is_no_change_answer(explanation: WrittenExplanation, answer_words: Sequence[str]) -> bool:
     return (
         explanation.question.name == "change"
         and set(answer_words) <= _NO_CHANGE_WORDS
@@ -234,7 +234,7 @@ def _is_no_change_answer(explanation: Explanation, answer_words: Sequence[str]) 
     )
 
 
-def _check_instructions(explanation: Explanation, answer_words: Sequence[str]) -> Iterator[Objection]:
+def _instruction_objections(explanation: WrittenExplanation, answer_words: Sequence[str]) -> Iterator[Objection]:
     if _is_no_change_answer(explanation, answer_words):
         yield "instructions", "was asked what to change and says nothing", explanation.answer
     if _LOOKUP_PATTERN.search(explanation.answer):
@@ -258,7 +258,7 @@ def _format_count(number: int, thing: str) -> str:
 # --- a study -----------------------------------------------------------------------------------------------------
 
 
-def screen(study: Study) -> list[Suggestion]:
+def screen_annotations(study: Study) -> list[ReviewSuggestion]:
     """Every suggestion about people's work that counts now, in the order of the annotations."""
     people = study.annotators.filter(pl.col("kind") == "human")["id"]
     work = study.submitted_work().annotations.filter(pl.col("annotator").is_in(people.implode()))
@@ -268,7 +268,7 @@ def screen(study: Study) -> list[Suggestion]:
     return [suggestion for id in work["id"] for suggestion in suggestions[id]]
 
 
-def _answer_suggestions(study: Study, work: pl.DataFrame) -> Iterator[Suggestion]:
+def _answer_suggestions(study: Study, work: pl.DataFrame) -> Iterator[ReviewSuggestion]:
     questions_of = {id: tuple(explanation_questions(protocol)) for id, protocol in study.protocols.items()}
     answered = work.filter(pl.col("answers").is_not_null())
     wanted = answered.filter(pl.col("protocol").is_in([id for id, questions in questions_of.items() if questions]))
@@ -276,21 +276,21 @@ def _answer_suggestions(study: Study, work: pl.DataFrame) -> Iterator[Suggestion
         return
     texts = study.documents.filter(pl.col("id").is_in(wanted["document"].implode()))
     documents = {document_.id: document_ for document_ in iter_documents(texts)}
-    repeated = _find_repeated_answers(wanted, questions_of)
+    repeated = _documents_by_repeated_answer(wanted, questions_of)
     for row in wanted.iter_rows(named=True):
         protocol, answers = study.protocols[row["protocol"]], parse_json_object(row["answers"])
         document = documents.get(row["document"], Document(id=row["document"], text=""))
         for question in questions_of[protocol.id]:
             answer = answers.get(question.name)
-            if isinstance(answer, str) and _is_asked(question, answers):
-                explanation = _explanation(protocol, question, answer, answers, document)
+            if isinstance(answer, str) and _is_question_asked(question, answers):
+                explanation = _build_explanation(protocol, question, answer, answers, document)
                 english = protocol.language.partition("-")[0] == "en"
-                twice = repeated.get((row["annotator"], _answer_key(answer)), [])
+                twice = repeated.get((row["annotator"], _normalised_answer(answer)), [])
                 for rule, reason, evidence in (
-                    *find_objections(explanation, english),
-                    *_check_repeated(answer, twice, row["document"]),
+                    *find_explanation_objections(explanation, english),
+                    *_repeated_answer_objections(answer, twice, row["document"]),
                 ):
-                    yield _suggestion(row, rule, question.name, reason, evidence)
+                    yield _build_suggestion(row, rule, question.name, reason, evidence)
 
 
 def explanation_questions(protocol: Protocol) -> Iterator[Question]:
@@ -300,25 +300,25 @@ def explanation_questions(protocol: Protocol) -> Iterator[Question]:
             yield question
 
 
-def _is_asked(question: Question, answers: Answers) -> bool:
+def _is_question_asked(question: Question, answers: Answers) -> bool:
     """Not so when the rating was changed after the answer was written."""
     return question.when is None or is_among(answers.get(question.when.question), question.when.among)
 
 
-def _explanation(
+def _build_explanation(
     protocol: Protocol, question: Question, answer: str, answers: Answers, document: Document
-) -> Explanation:
+) -> WrittenExplanation:
     on = question.when.question if question.when else ""
     scale = next((other for other in protocol.document_questions if other.name == on), None)
     sources = (document.text, *document.context.values(), protocol.instructions, *protocol.rules, question.ask)
-    return Explanation(answer, question, answers.get(on), scale, sources)
+    return WrittenExplanation(answer, question, answers.get(on), scale, sources)
 
 
-def _answer_key(answer: str) -> str:
-    return " ".join(fold_words(answer))
+def _normalised_answer(answer: str) -> str:
+    return " ".join(split_normalised_words(answer))
 
 
-def _find_repeated_answers(
+def _documents_by_repeated_answer(
     work: pl.DataFrame, questions_of: dict[str, tuple[Question, ...]]
 ) -> dict[tuple[str, str], list[str]]:
     """The documents about which somebody wrote the same words, by annotator and words."""
@@ -328,21 +328,23 @@ def _find_repeated_answers(
     ).iter_rows():
         given = parse_json_object(answers)
         for question in questions_of[protocol]:
-            if isinstance(answer := given.get(question.name), str) and _is_asked(question, given):
-                documents_of_words[annotator, _answer_key(answer)].append(document)
+            if isinstance(answer := given.get(question.name), str) and _is_question_asked(question, given):
+                documents_of_words[annotator, _normalised_answer(answer)].append(document)
     return {key: documents for key, documents in documents_of_words.items() if len(documents) > 1}
 
 
-def _check_repeated(answer: str, documents: Sequence[str], document: str) -> Iterator[Objection]:
+def _repeated_answer_objections(answer: str, documents: Sequence[str], document: str) -> Iterator[Objection]:
     others = sorted(set(documents) - {document})
-    if others and len(fold_words(answer)) >= MIN_EXPLANATION_WORDS:
+    if others and len(split_normalised_words(answer)) >= MIN_EXPLANATION_WORDS:
         yield "instructions", f"the same words as for {shorten(', '.join(others), 60)}", answer
 
 
-def _suggestion(row: dict[str, object], rule: Rule, question: str, reason: str, evidence: str) -> Suggestion:
+def _build_suggestion(
+    row: dict[str, object], rule: Rule, question: str, reason: str, evidence: str
+) -> ReviewSuggestion:
     is_kept = rule in TaskMeta.from_meta(parse_json_object(str(row["meta"] or ""))).kept
     id, annotator, document = (str(row[name]) for name in ("id", "annotator", "document"))
-    return Suggestion(id, annotator, document, rule, question, reason, evidence, is_kept)
+    return ReviewSuggestion(id, annotator, document, rule, question, reason, evidence, is_kept)
 
 
 # --- attention checks --------------------------------------------------------------------------------------------
@@ -350,7 +352,10 @@ def _suggestion(row: dict[str, object], rule: Rule, question: str, reason: str, 
 
 def attention_check_results(study: Study) -> dict[str, bool]:
     """Whether each annotation of an attention check passed; those without a known answer are not there."""
-    return {annotation.id: has_passed_check(annotation, gold) for annotation, gold in _attention_check_pairs(study)}
+    return {
+        annotation.id: has_passed_attention_check(annotation, gold)
+        for annotation, gold in _attention_check_pairs(study)
+    }
 
 
 def _attention_check_pairs(study: Study) -> list[tuple[Annotation, Annotation]]:
@@ -367,16 +372,16 @@ def _attention_check_pairs(study: Study) -> list[tuple[Annotation, Annotation]]:
     ]
 
 
-def has_passed_check(annotation: Annotation, gold: Annotation) -> bool:
+def has_passed_attention_check(annotation: Annotation, gold: Annotation) -> bool:
     """Whether an attention check was answered as its gold annotation says.
 
     Every gold mark needs a mark of the same label that meets it, every gold answer the same answer; where gold has no
     marks, there must be none.
     """
-    return not list(_find_misses(annotation, gold))
+    return not list(_find_attention_check_misses(annotation, gold))
 
 
-def _find_misses(annotation: Annotation, gold: Annotation) -> Iterator[str]:
+def _find_attention_check_misses(annotation: Annotation, gold: Annotation) -> Iterator[str]:
     """What gold says and somebody does not."""
     for mark in gold.marks:
         if not any(_is_matching_mark(mark, other) for other in annotation.marks):
@@ -392,10 +397,10 @@ def _is_matching_mark(one: Mark, other: Mark) -> bool:
     return one.label == other.label and any(a.intersects(b) for a in one.spans for b in other.spans)
 
 
-def _attention_check_suggestions(study: Study) -> Iterator[Suggestion]:
+def _attention_check_suggestions(study: Study) -> Iterator[ReviewSuggestion]:
     for annotation, gold in _attention_check_pairs(study):
-        if wrong := list(_find_misses(annotation, gold)):
-            yield Suggestion(
+        if wrong := list(_find_attention_check_misses(annotation, gold)):
+            yield ReviewSuggestion(
                 annotation.id,
                 annotation.annotator,
                 annotation.document,

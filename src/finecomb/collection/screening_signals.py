@@ -11,7 +11,7 @@ from typing import Any, Literal
 import polars as pl
 
 from finecomb.collection.arrivals import PLATFORM_TITLES, Arrival
-from finecomb.collection.screening import fold_words
+from finecomb.collection.screening import split_normalised_words
 from finecomb.core.frames import parse_json_object
 from finecomb.core.protocol import Protocol
 from finecomb.core.scales import QuestionScale
@@ -34,7 +34,7 @@ SignalKind = Literal["quick", "copied", "shared", "alike", "broad", "browser", "
 
 
 @dataclass(frozen=True, slots=True)
-class Signal:
+class ScreeningSignal:
     """Something about a person that is worth a look."""
 
     sign: SignalKind
@@ -44,16 +44,16 @@ class Signal:
     """Whether it says little on its own."""
 
 
-AnnotatorSignals = Iterator[tuple[str, Signal]]
+AnnotatorSignals = Iterator[tuple[str, ScreeningSignal]]
 """Annotators with a signal about each."""
 
 
-def signals_by_annotator(study: Study, arrivals: Sequence[Arrival]) -> dict[str, tuple[Signal, ...]]:
+def signals_by_annotator(study: Study, arrivals: Sequence[Arrival]) -> dict[str, tuple[ScreeningSignal, ...]]:
     """What is worth a look about each person, the weightier first."""
     people = study.annotators.filter(pl.col("kind") == "human")["id"]
     handed_in = (pl.col("phase") == "work") & (pl.col("status") != "draft")
     work = study.annotations.filter(handed_in & pl.col("annotator").is_in(people.implode()))
-    signs_of: dict[str, list[Signal]] = defaultdict(list)
+    signs_of: dict[str, list[ScreeningSignal]] = defaultdict(list)
     by_work = (*_find_fast_work(study, work), *_find_copied_answers(study, work), *_find_identical_ratings(study, work))
     for who, sign in (*by_work, *_find_broad_marks(study), *_find_arrival_signals(arrivals)):
         signs_of[who].append(sign)
@@ -65,7 +65,7 @@ def signals_by_annotator(study: Study, arrivals: Sequence[Arrival]) -> dict[str,
 
 def _find_fast_work(study: Study, work: pl.DataFrame) -> AnnotatorSignals:
     """Texts handed in sooner than anybody can read them, by active time, else by the clock."""
-    words = study.documents.select(document="id", words=_text_expression().str.count_matches(r"\S+"))
+    words = study.documents.select(document="id", words=_judged_text_expression().str.count_matches(r"\S+"))
     seconds = pl.coalesce("active_seconds", "seconds")
     timed = work.join(words, on="document", how="left").with_columns(took=seconds).filter(pl.col("took").is_not_null())
     fast = (pl.col("took") < MIN_TEXT_SECONDS) | (
@@ -77,15 +77,15 @@ def _find_fast_work(study: Study, work: pl.DataFrame) -> AnnotatorSignals:
             first = quick.row(0, named=True)
             say = f"{len(quick)} of {len(part)} texts handed in faster than anybody reads"
             example = f"{first['document']}, {first['words'] or 0:,} words, in {first['took']:.0f} s"
-            yield str(who), Signal(sign="quick", say=f"{say}: {example}.")
+            yield str(who), ScreeningSignal(sign="quick", say=f"{say}: {example}.")
 
 
-def _text_expression() -> pl.Expr:
+def _judged_text_expression() -> pl.Expr:
     """The text, or what stands beside it where that is what is judged (pairs)."""
     return pl.when(pl.col("text") != "").then(pl.col("text")).otherwise(pl.col("context").fill_null(""))
 
 
-def _iter_answers(
+def _iter_document_answers(
     study: Study, work: pl.DataFrame, has: Callable[[QuestionScale], bool]
 ) -> Iterator[tuple[str, str, str, Any]]:
     """Annotator, document, question and answer of all questions about whole texts with such scales."""
@@ -104,8 +104,8 @@ def _question_names(protocol: Protocol, has: Callable[[QuestionScale], bool]) ->
 def _find_copied_answers(study: Study, work: pl.DataFrame) -> AnnotatorSignals:
     """The same words about several texts, or the same words as somebody else."""
     writers: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for who, document, _, answer in _iter_answers(study, work, lambda scale: scale.prose):
-        key = fold_words(answer) if isinstance(answer, str) else []
+    for who, document, _, answer in _iter_document_answers(study, work, lambda scale: scale.prose):
+        key = split_normalised_words(answer) if isinstance(answer, str) else []
         if len(key) >= MIN_ANSWER_WORDS:
             writers[" ".join(key)][who].add(document)
     for words, documents_by in writers.items():
@@ -113,26 +113,29 @@ def _find_copied_answers(study: Study, work: pl.DataFrame) -> AnnotatorSignals:
             if len(documents) > 1:
                 yield (
                     who,
-                    Signal(
+                    ScreeningSignal(
                         sign="copied", say=f"The same answer about {len(documents)} texts: “{_shorten_words(words)}”"
                     ),
                 )
             if others := sorted(set(documents_by) - {who}):
                 yield (
                     who,
-                    Signal(sign="shared", say=f"The same answer as {_format_names(others)}: “{_shorten_words(words)}”"),
+                    ScreeningSignal(
+                        sign="shared",
+                        say=f"The same answer as {_abbreviate_name_list(others)}: “{_shorten_words(words)}”",
+                    ),
                 )
 
 
 def _find_identical_ratings(study: Study, work: pl.DataFrame) -> AnnotatorSignals:
     """One and the same rating for every text."""
     ratings: dict[tuple[str, str], list[Any]] = defaultdict(list)
-    for who, _, name, answer in _iter_answers(study, work, lambda scale: scale.rates):
+    for who, _, name, answer in _iter_document_answers(study, work, lambda scale: scale.rates):
         ratings[who, name].append(answer)
     for (who, name), answers in ratings.items():
         if len(answers) >= MIN_IDENTICAL_RATINGS and all(answer == answers[0] for answer in answers):
             say = f"Answered {name} with {answers[0]} every time, {len(answers)} times."
-            yield who, Signal(sign="alike", say=say)
+            yield who, ScreeningSignal(sign="alike", say=say)
 
 
 def _find_broad_marks(study: Study) -> AnnotatorSignals:
@@ -149,7 +152,7 @@ def _find_broad_marks(study: Study) -> AnnotatorSignals:
     for who, count in broad.items():
         if count > 1:
             say = f"{count} marks in the qualification cover most of a text, so they overlap whatever is wrong in it."
-            yield who, Signal(sign="broad", say=say)
+            yield who, ScreeningSignal(sign="broad", say=say)
 
 
 # --- how they came -----------------------------------------------------------------------------------------------
@@ -159,13 +162,13 @@ def _find_arrival_signals(arrivals: Sequence[Arrival]) -> AnnotatorSignals:
     visits_of = defaultdict(list)
     for arrival in arrivals:
         visits_of[arrival.annotator].append(arrival)
-    yield from _find_shared_traces(visits_of, "device")
-    yield from _find_shared_traces(visits_of, "address")
+    yield from _find_shared_browser_or_address(visits_of, "device")
+    yield from _find_shared_browser_or_address(visits_of, "address")
     for who, visits in visits_of.items():
         yield from ((who, sign) for sign in _find_frequent_sign_ins(visits))
 
 
-def _find_shared_traces(visits_of: Mapping[str, Sequence[Arrival]], trace: str) -> AnnotatorSignals:
+def _find_shared_browser_or_address(visits_of: Mapping[str, Sequence[Arrival]], trace: str) -> AnnotatorSignals:
     """People who share a browser or an address."""
     people_of: dict[str, list[str]] = defaultdict(list)
     for who, visits in visits_of.items():
@@ -179,26 +182,31 @@ def _find_shared_traces(visits_of: Mapping[str, Sequence[Arrival]], trace: str) 
         if not others:
             continue
         if trace == "device":
-            yield who, Signal(sign="browser", say=f"The same browser signed in as {_format_names(sorted(others))} too.")
+            yield (
+                who,
+                ScreeningSignal(
+                    sign="browser", say=f"The same browser signed in as {_abbreviate_name_list(sorted(others))} too."
+                ),
+            )
         else:
             weak = "People in one household, school or company often do, so this alone says little."
-            say = f"Shares an internet address with {_format_names(sorted(others))}. {weak}"
-            yield who, Signal(sign="address", say=say, weak=True)
+            say = f"Shares an internet address with {_abbreviate_name_list(sorted(others))}. {weak}"
+            yield who, ScreeningSignal(sign="address", say=say, weak=True)
 
 
-def _find_frequent_sign_ins(visits: Sequence[Arrival]) -> Iterator[Signal]:
+def _find_frequent_sign_ins(visits: Sequence[Arrival]) -> Iterator[ScreeningSignal]:
     browsers = len({visit.source.device for visit in visits} - {""})
     if len(visits) > MAX_SIGN_INS or browsers > MAX_BROWSERS:
         say = f"Signed in {len(visits)} times from {browsers} browser{'' if browsers == 1 else 's'}."
-        yield Signal(sign="often", say=say, weak=True)
+        yield ScreeningSignal(sign="often", say=say, weak=True)
     sessions = {visit.source.session for visit in visits if visit.source.worker} - {""}
     if len(sessions) > 1:
         title = PLATFORM_TITLES.get(visits[-1].source.platform, "the platform")
         say = f"Took the study up {len(sessions)} times on {title}; only the last can be handed in there."
-        yield Signal(sign="again", say=say, weak=True)
+        yield ScreeningSignal(sign="again", say=say, weak=True)
 
 
-def _format_names(names: Iterable[str]) -> str:
+def _abbreviate_name_list(names: Iterable[str]) -> str:
     """A few names, and how many more."""
     every = list(names)
     more = f" and {len(every) - 3} more" if len(every) > 3 else ""

@@ -36,7 +36,7 @@ _SELECT_OWN_DOCUMENTS = sa.select(_A.document).where(_IS_OWN_WORK).order_by(_A.n
 _SELECT_OTHERS_DOCUMENTS = sa.select(_A.document).select_from(_ANNOTATOR_JOIN).where(_IS_OTHERS_WORK).distinct()
 
 
-def _previous_pass_values(store: Store, annotator: str) -> dict[str, object]:
+def _previous_pass_parameters(store: Store, annotator: str) -> dict[str, object]:
     head = store.head
     return {
         "study": store.key,
@@ -46,9 +46,9 @@ def _previous_pass_values(store: Store, annotator: str) -> dict[str, object]:
     }
 
 
-def shared_documents(store: Store, transaction: Transaction, annotator: str) -> list[str]:
+def documents_due_in_second_pass(store: Store, transaction: Transaction, annotator: str) -> list[str]:
     """The documents that somebody handed in in the pass before and others did too, in the order they were read."""
-    values = _previous_pass_values(store, annotator)
+    values = _previous_pass_parameters(store, annotator)
     theirs = {document for (document,) in transaction.all(_SELECT_OTHERS_DOCUMENTS, **values)}
     return [document for (document,) in transaction.all(_SELECT_OWN_DOCUMENTS, **values) if document in theirs]
 
@@ -85,7 +85,7 @@ _INSERT_ENTRY = sa.insert(tables.entry).values(
 
 def read_previous_pass(store: Store, transaction: Transaction, annotator: str, document: str) -> PreviousPass:
     """What a second look at a document begins with."""
-    values = {**_previous_pass_values(store, annotator), "document": document}
+    values = {**_previous_pass_parameters(store, annotator), "document": document}
     key, id = transaction.one(_SELECT_ANNOTATION, **values) or (None, "")
     entries: list[Row] = []
     copies: dict[str, str] = {}

@@ -12,12 +12,12 @@ import sqlalchemy as sa
 from pydantic_core import from_json
 
 from finecomb.collection import platform_batches_storage
-from finecomb.collection.assignment_storage import ANNOTATOR_JOIN, is_lease_valid, lease_expiry
+from finecomb.collection.assignment_storage import ANNOTATOR_JOIN, is_lease_valid, new_lease_expiry
 from finecomb.collection.database import rows, tables
 from finecomb.collection.database.connection import Transaction
 from finecomb.collection.database.rows import EntryKind, RejectedChange, StoredEntry, iso_timestamp
 from finecomb.collection.database.tables import bind_parameter
-from finecomb.collection.onboarding_storage import grade_when_complete
+from finecomb.collection.onboarding_storage import grade_attempt_if_complete
 from finecomb.collection.task_meta import TaskMeta
 from finecomb.core.records import Annotation, Mark, Phase
 
@@ -86,12 +86,12 @@ _SELECT_JUDGED_UNITS = (
 )
 
 
-def judged_units(store: Store, transaction: Transaction, task: str) -> frozenset[str]:
+def ever_judged_unit_ids(store: Store, transaction: Transaction, task: str) -> frozenset[str]:
     """Ids of the parts of a task that were ever judged, also where that was taken back: what was read was read."""
     return frozenset(id for (id,) in transaction.all(_SELECT_JUDGED_UNITS, study=store.key, task=task))
 
 
-def task_info(store: Store, transaction: Transaction, task: str) -> TaskInfo | None:
+def read_task_info(store: Store, transaction: Transaction, task: str) -> TaskInfo | None:
     """Whose task it is and what it is about, if there is such a task."""
     row = transaction.one(_SELECT_TASK_INFO, study=store.key, task=task)
     if row is None:
@@ -113,7 +113,7 @@ def task_info(store: Store, transaction: Transaction, task: str) -> TaskInfo | N
     )
 
 
-def task_state(store: Store, transaction: Transaction, task: str) -> TaskState:
+def read_task_state(store: Store, transaction: Transaction, task: str) -> TaskState:
     """A task with what was done in it."""
     key, status, active, lease = transaction.one(_SELECT_TASK_STATE, study=store.key, task=task) or ()
     entries = tuple(StoredEntry(*row) for row in transaction.all(_SELECT_ENTRIES, annotation=key))
@@ -135,7 +135,7 @@ def read_offered_marks(store: Store, transaction: Transaction, ids: Sequence[str
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class EntryEdit:
     """A change of one entry, checked against text and protocol."""
 
     change: str
@@ -198,7 +198,9 @@ _UPDATE_ACTIVITY = (
 )
 
 
-def save_edit(store: Store, transaction: Transaction, task: str, facts: TaskInfo, edit: Edit) -> int | RejectedChange:
+def save_edit(
+    store: Store, transaction: Transaction, task: str, facts: TaskInfo, edit: EntryEdit
+) -> int | RejectedChange:
     """Keep a change of an entry; returns the entry's new version. A repeated change is answered as the first was."""
     row = transaction.one(
         _SELECT_CHANGE_CONTEXT, study=store.key, task=task, change=edit.change, kind=edit.kind, entry=edit.id
@@ -209,8 +211,8 @@ def save_edit(store: Store, transaction: Transaction, task: str, facts: TaskInfo
         return RejectedChange("overtaken")
     key, status, lease, active, excluded, done, version, before = row
     if done is not None:
-        return int(done) if before in ("", edit.digest) else _reject_reused_change(transaction, key, edit)
-    if (declined := _check_task_open(store, transaction, facts, status, lease, excluded)) is not None:
+        return int(done) if before in ("", edit.digest) else _reused_change_rejection(transaction, key, edit)
+    if (declined := _closed_task_rejection(store, transaction, facts, status, lease, excluded)) is not None:
         return declined
     if (version or 0) != edit.base:
         row = transaction.one(_SELECT_ENTRY, annotation=key, kind=edit.kind, entry=edit.id)
@@ -223,19 +225,19 @@ def save_edit(store: Store, transaction: Transaction, task: str, facts: TaskInfo
     if version is None:
         if edit.kind == "mark" and transaction.one(_SELECT_MARK_OWNER, study=store.key, entry=edit.id):
             return RejectedChange("refused")
-        if declined := _check_task_size(transaction, key, edit):
+        if declined := _task_size_rejection(transaction, key, edit):
             return declined
         values = {"study": store.key, "annotation": key, "kind": edit.kind, "id": edit.id}
         transaction.run(_INSERT_ENTRY, version=1, body=edit.body, **values)
     else:
         transaction.run(_UPDATE_ENTRY, of=key, what=edit.kind, which=edit.id, new=version + 1, body=edit.body)
     now = (version or 0) + 1
-    _record_change(transaction, key, edit.change, now, edit.digest)
+    _record_applied_change(transaction, key, edit.change, now, edit.digest)
     transaction.run(
         _UPDATE_ACTIVITY,
         of=key,
-        until=_lease_expiry(store, facts),
-        spent=_active_seconds(store, facts, active, edit.active),
+        until=_task_lease_expiry(store, facts),
+        spent=_plausible_active_seconds(store, facts, active, edit.active),
     )
     return now
 
@@ -249,7 +251,7 @@ _SELECT_TASK_SIZE = sa.select(
 ).where(_E.annotation == bind_parameter("annotation"))
 
 
-def _check_task_size(transaction: Transaction, key: int, edit: Edit) -> RejectedChange | None:
+def _task_size_rejection(transaction: Transaction, key: int, edit: EntryEdit) -> RejectedChange | None:
     """Why a task takes no more entries, which nobody meets who reads and marks."""
     entries, characters, alike = transaction.one(_SELECT_TASK_SIZE, annotation=key, body=edit.body) or (0, 0, 0)
     if entries >= MAX_ENTRIES or characters > MAX_CHARACTERS:
@@ -261,7 +263,7 @@ def _check_task_size(transaction: Transaction, key: int, edit: Edit) -> Rejected
     return None
 
 
-def _check_task_open(
+def _closed_task_rejection(
     store: Store, transaction: Transaction, facts: TaskInfo, status: str, lease: float | None, excluded: int
 ) -> RejectedChange | None:
     """Why nothing can be changed in a task at the moment."""
@@ -277,15 +279,15 @@ def _check_task_open(
     return None
 
 
-def _lease_expiry(store: Store, facts: TaskInfo) -> float | None:
-    return lease_expiry(store) if facts.has_lease else None
+def _task_lease_expiry(store: Store, facts: TaskInfo) -> float | None:
+    return new_lease_expiry(store) if facts.has_lease else None
 
 
-def _record_change(transaction: Transaction, key: int, change: str, version: int, asked: str) -> None:
+def _record_applied_change(transaction: Transaction, key: int, change: str, version: int, asked: str) -> None:
     transaction.run(_INSERT_CHANGE, annotation=key, id=change, version=version, digest=asked)
 
 
-def _reject_reused_change(transaction: Transaction, key: int, edit: Edit) -> RejectedChange:
+def _reused_change_rejection(transaction: Transaction, key: int, edit: EntryEdit) -> RejectedChange:
     """A change that comes under the id of another one: nothing of it is kept."""
     row = transaction.one(_SELECT_ENTRY, annotation=key, kind=edit.kind, entry=edit.id)
     return RejectedChange("conflict", StoredEntry(*row) if row else None, say=_REUSED_MESSAGE)
@@ -310,7 +312,7 @@ _SELECT_OLD_TASKS = sa.select(_A.key).where(
 )
 
 
-def forget_changes(store: Store, transaction: Transaction) -> int:
+def forget_old_changes(store: Store, transaction: Transaction) -> int:
     """Forget the changes of tasks that were handed in a month ago; one that comes even later is never applied.
 
     That a text was handed in or opened again (version 0) stays known, since nothing else tells an old one from a new.
@@ -324,16 +326,16 @@ def forget_changes(store: Store, transaction: Transaction) -> int:
     for key in keys:
         transaction.run(sa.delete(tables.change).where(_C.annotation == key, _C.version > 0))
         if transaction.one(_SELECT_CHANGE_VERSION, annotation=key, change=FORGOTTEN_CHANGE_ID) is None:
-            _record_change(transaction, key, FORGOTTEN_CHANGE_ID, 0, "")
+            _record_applied_change(transaction, key, FORGOTTEN_CHANGE_ID, 0, "")
     return len(keys)
 
 
-def _active_seconds(store: Store, facts: TaskInfo, before: float | None, reported: float) -> float:
+def _plausible_active_seconds(store: Store, facts: TaskInfo, before: float | None, reported: float) -> float:
     """Active seconds: what the browser says, but never less than before and never more than wall time."""
-    return max(before or 0.0, min(reported, wall_seconds(store, facts)))
+    return max(before or 0.0, min(reported, seconds_since_task_opened(store, facts)))
 
 
-def wall_seconds(store: Store, facts: TaskInfo) -> float:
+def seconds_since_task_opened(store: Store, facts: TaskInfo) -> float:
     """How long ago a task was opened; 0 where the clock was set back since."""
     return max(0.0, store.clock() - facts.started)
 
@@ -369,25 +371,30 @@ def submit_task(
         return RejectedChange("conflict", say=_REUSED_MESSAGE)
     if done is not None or status == "submitted":
         return 0
-    if (declined := _check_task_open(store, transaction, facts, status, lease, excluded)) is not None:
+    if (declined := _closed_task_rejection(store, transaction, facts, status, lease, excluded)) is not None:
         return declined
-    stored = _read_row(transaction, key)
+    stored = _read_annotation_row(transaction, key)
     entries = [(kind, id, body) for kind, id, _, body in transaction.all(_SELECT_ENTRIES, annotation=key)]
-    spent = _active_seconds(store, facts, before, active)
-    values = {"status": "submitted", "lease": None, "active": spent, **_submission_values(store, facts, stored["rest"])}
+    spent = _plausible_active_seconds(store, facts, before, active)
+    values = {
+        "status": "submitted",
+        "lease": None,
+        "active": spent,
+        **_submission_columns(store, facts, stored["rest"]),
+    }
     if absent := missing(rows.assemble_annotation(stored | values, entries)):  # checked as it will be read
         return RejectedChange("incomplete", missing=absent)
-    _update_annotation(transaction, key, **values)
-    _record_change(transaction, key, change, 0, change_digest("finish"))
+    _update_annotation_status(transaction, key, **values)
+    _record_applied_change(transaction, key, change, 0, change_digest("finish"))
     if facts.phase == "qualification":
-        grade_when_complete(store, transaction, facts.annotator, facts.protocol, facts.round)
+        grade_attempt_if_complete(store, transaction, facts.annotator, facts.protocol, facts.round)
     return 0
 
 
-def _submission_values(store: Store, facts: TaskInfo, rest: str) -> dict[str, object]:
+def _submission_columns(store: Store, facts: TaskInfo, rest: str) -> dict[str, object]:
     """When a task was handed in and how long it took; noted where the clock stood before the task was opened."""
     value, late = from_json(rest), store.clock() - facts.started
-    value["seconds"] = round(wall_seconds(store, facts), 3)
+    value["seconds"] = round(seconds_since_task_opened(store, facts), 3)
     if late < 0:
         circumstances = replace(TaskMeta.from_meta(value.get("meta", {})), clock_back=round(-late, 3))
         value["meta"] = circumstances.to_meta()
@@ -414,12 +421,14 @@ def reopen_task(
         return RejectedChange("not-allowed", say="This text belongs to a task that is finished, and stays as it is.")
     if done is None and status == "submitted":
         rest = {
-            name: value for name, value in from_json(_read_row(transaction, key)["rest"]).items() if name != "seconds"
+            name: value
+            for name, value in from_json(_read_annotation_row(transaction, key)["rest"]).items()
+            if name != "seconds"
         }
-        spent = _active_seconds(store, facts, before, active)
-        values = {"status": "draft", "lease": _lease_expiry(store, facts), "submitted": None, "active": spent}
-        _update_annotation(transaction, key, rest=rows.dump_json(rest), **values)
-        _record_change(transaction, key, change, 0, change_digest("reopen"))
+        spent = _plausible_active_seconds(store, facts, before, active)
+        values = {"status": "draft", "lease": _task_lease_expiry(store, facts), "submitted": None, "active": spent}
+        _update_annotation_status(transaction, key, rest=rows.dump_json(rest), **values)
+        _record_applied_change(transaction, key, change, 0, change_digest("reopen"))
     return 0
 
 
@@ -427,11 +436,11 @@ def _is_in_finished_batch(store: Store, transaction: Transaction, key: int, fact
     """Whether a text belongs to a task that its annotator has finished on the platform."""
     if not store.head.settings.recruitment.batch:
         return False
-    at = datetime.fromisoformat(_read_row(transaction, key)["submitted"]).timestamp()
+    at = datetime.fromisoformat(_read_annotation_row(transaction, key)["submitted"]).timestamp()
     return platform_batches_storage.is_in_finished_batch(store, transaction, facts.annotator, at)
 
 
-def _read_row(transaction: Transaction, key: int) -> dict[str, Any]:
+def _read_annotation_row(transaction: Transaction, key: int) -> dict[str, Any]:
     return dict(
         zip(
             (column.name for column in rows.ANNOTATION_COLUMNS),
@@ -441,5 +450,5 @@ def _read_row(transaction: Transaction, key: int) -> dict[str, Any]:
     )
 
 
-def _update_annotation(transaction: Transaction, key: int, **values: object) -> None:
+def _update_annotation_status(transaction: Transaction, key: int, **values: object) -> None:
     transaction.run(_UPDATE_STATUS, of=key, **{f"new_{name}": value for name, value in values.items()})

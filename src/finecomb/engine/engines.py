@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from finecomb.core.errors import FinecombError, ParameterError, did_you_mean, param, shorten
 from finecomb.core.optional_packages import optional_package
-from finecomb.engine.process_pool import core_count, ignore_interrupts
+from finecomb.engine.process_pool import ignore_interrupts, usable_core_count
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -193,7 +193,7 @@ class RayEngine:
     @contextmanager
     def open_connection(self) -> Iterator[Any]:
         """The module `ray`, connected to the cluster; whoever connects first lets go of it, and ends one of our own."""
-        ray = _ray()
+        ray = _import_ray()
         if ray.is_initialized():
             yield ray
             return
@@ -222,7 +222,7 @@ class RayEngine:
 
     def _iter_results(self, ray: Any, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         shared = ray.put(work)
-        task = ray.remote(max_retries=_RAY_RETRIES, num_cpus=1)(_call)
+        task = ray.remote(max_retries=_RAY_RETRIES, num_cpus=1)(_call_work)
         ahead = max(self.workers, int(ray.cluster_resources().get("CPU", 1))) * _ITEMS_PER_WORKER
         remaining, flight = iter(items), deque[Any]()
         while True:
@@ -254,16 +254,16 @@ def _is_listening(address: str) -> bool:
     return True
 
 
-def _call(work: Callable[[Any], Any], item: Any) -> Any:
+def _call_work(work: Callable[[Any], Any], item: Any) -> Any:
     return work(item)
 
 
-def _ray() -> Any:
+def _import_ray() -> Any:
     return optional_package(f"{param('engine', 'ray')} needs", "ray")
 
 
 @contextmanager
-def keep_connected(engine: Engine) -> Iterator[None]:
+def keep_ray_connected(engine: Engine) -> Iterator[None]:
     """Within, a cluster is started or connected to once, and not anew for every table that is worked on."""
     with engine.open_connection() if isinstance(engine, RayEngine) else nullcontext():
         yield
@@ -279,14 +279,14 @@ def parse_engine(text: str, workers: int | None = None) -> Engine:
     """
     name, _, address = text.partition(":")
     if name == "local" and not address:
-        return LocalEngine(workers, alone=0.0) if workers else LocalEngine(core_count())
+        return LocalEngine(workers, alone=0.0) if workers else LocalEngine(usable_core_count())
     if name == "ray":
         if address and workers:
             raise ParameterError(
                 f"{param('workers')} does not apply to {param('engine', text)}: the cluster says how many it has",
                 parameter="workers",
             )
-        _ray()
-        return RayEngine(address, workers or core_count())
+        _import_ray()
+        return RayEngine(address, workers or usable_core_count())
     near = did_you_mean(name, ENGINE_NAMES)
     raise ParameterError(f"{param('engine', text)}: expected local, ray or ray:ADDRESS{near}", parameter="engine")

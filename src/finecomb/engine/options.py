@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from finecomb.core.options import option
-from finecomb.engine.engines import Engine, keep_connected, parse_engine
-from finecomb.engine.partitions import Executor, reject_other_contents
+from finecomb.engine.engines import Engine, keep_ray_connected, parse_engine
+from finecomb.engine.partitions import Executor, reject_non_partition_files
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class PartitionOptions(EngineOptions):
     def open_executor(self, folder: Path | None = None) -> Iterator[Executor]:
         """How work is spread; `folder` is for partitions where no other is named. It goes when all went well."""
         if self.partitions:
-            reject_other_contents(self.partitions)
+            reject_non_partition_files(self.partitions)
         spread = Executor.from_folder(self.build_engine(), self.partitions or folder)
-        with keep_connected(spread.engine):
+        with keep_ray_connected(spread.engine):
             yield spread
         spread.store.remove()

@@ -41,7 +41,7 @@ def rows_per_partition(rows: int, step: int = ROW_STEP) -> int:
     return min(max(steps, 1) * step, MAX_ROWS)
 
 
-def unfinished_folder(output: Path) -> Path:
+def unfinished_partitions_folder(output: Path) -> Path:
     """Where the partitions of a run are until it is done: beside what will be written."""
     return output.with_name(f"{output.name}.unfinished")
 
@@ -55,7 +55,7 @@ def partition_name(number: int, key: str, rows: pl.DataFrame) -> str:
 _PARTITION_NAME = re.compile(r"\d{7}-[0-9a-f]{16}|\.[0-9a-f]{32}")  # a finished partition, or a half-written one
 
 
-def reject_other_contents(folder: Path) -> None:
+def reject_non_partition_files(folder: Path) -> None:
     """An error where a folder for partitions holds anything else: it would be removed with them when all is done."""
     names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     other = next((name for name in names if not _PARTITION_NAME.fullmatch(name)), "")
@@ -138,8 +138,8 @@ class PartitionFolder:
         for table_name, table in tables.items():
             file = temporary / f"{table_name}.parquet"
             table.write_parquet(file)
-            _sync(file)
-        _sync(temporary)
+            _fsync_path(file)
+        _fsync_path(temporary)
         temporary.rename(self.path / name)
 
     def table(self, names: Sequence[str], table: str) -> pl.LazyFrame:
@@ -151,7 +151,7 @@ class PartitionFolder:
         shutil.rmtree(self.path, ignore_errors=True)
 
 
-def _sync(path: Path) -> None:
+def _fsync_path(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -6,7 +6,7 @@ import os
 import signal
 
 
-def core_count() -> int:
+def usable_core_count() -> int:
     """How many this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 

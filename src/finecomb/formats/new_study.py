@@ -18,7 +18,7 @@ from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check_items
 from finecomb.formats.study_problems import describe_empty_texts, is_empty
 from finecomb.formats.text_evidence import attach_evidence, read_evidence
-from finecomb.statistics.measures.numeric_answers import unusable_severities
+from finecomb.statistics.measures.numeric_answers import unusable_severity_warnings
 
 EmptyTexts = Literal["keep", "drop", "refuse"]
 
@@ -49,7 +49,7 @@ def create_study(
     base = read_settings(sources.settings) if sources.settings else Settings()
     annotators = {"annotators": base.annotators or protocol.work.annotators}
     settings = base.model_copy(update={**annotators, **given, "protocols": (protocol.id,)})
-    notes += unusable_severities(protocol)
+    notes += unusable_severity_warnings(protocol)
     if _lacks_currency(settings):
         missing = "nothing says in which currency people are paid"
         notes.append(f"{sources.settings}: {missing}; {settings.effective_currency} is taken")

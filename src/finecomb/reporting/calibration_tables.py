@@ -12,7 +12,7 @@ from finecomb.reporting.page_shell import render_page, table_html
 from finecomb.reporting.tables import Row, estimate_row
 from finecomb.statistics.judges.alt_test import AltTest
 from finecomb.statistics.judges.calibration import Calibration
-from finecomb.statistics.judges.calibration_record import headline
+from finecomb.statistics.judges.calibration_record import calibration_headline
 from finecomb.statistics.judges.validity import StaleCondition
 
 _FIGURE_WIDTH, _ROW_HEIGHT = 320, 24
@@ -155,7 +155,10 @@ def _drop_undefined_cells(row: Mapping[str, object]) -> Row:
 
 def calibration_page(calibration: Calibration, stale: Sequence[StaleCondition] = ()) -> str:
     """One page that says whether a judge may stand in, with figures and tables; it needs no script and no network."""
-    parts = [f"<h1>{escape(headline(calibration))}</h1>", f'<p class="words">{escape(calibration.paragraph)}</p>']
+    parts = [
+        f"<h1>{escape(calibration_headline(calibration))}</h1>",
+        f'<p class="words">{escape(calibration.paragraph)}</p>',
+    ]
     parts.append(f'<div class="two">{_agreement_figure(calibration)}{_alt_test_figure(calibration.test)}</div>')
     skipped = {"answer", "test"}
     for section in build_calibration_tables(calibration):

@@ -15,13 +15,13 @@ from typing import Literal
 
 import polars as pl
 
-from finecomb.collection.pay import compute_earnings, cost
+from finecomb.collection.pay import compute_earnings, study_cost
 from finecomb.core.estimate import Estimate
 from finecomb.core.frames import meta_entry, parse_json_object
 from finecomb.core.protocol import Protocol
 from finecomb.core.study import Study
 from finecomb.core.tokens import words
-from finecomb.statistics.measures.study_counts import meta_names
+from finecomb.statistics.measures.study_counts import document_meta_names
 from finecomb.version import __version__
 
 DatasheetFormat = Literal["markdown", "json", "latex"]
@@ -105,14 +105,14 @@ def _answer_from_protocol(read: Callable[[Protocol], str]) -> AnswerFunction:
 
 
 def _describe_systems(evidence: DatasheetSource) -> str:
-    if "model" not in meta_names(evidence.study):
+    if "model" not in document_meta_names(evidence.study):
         return ""
     counted = Counter(evidence.study.documents.select(meta_entry("model"))["model"].drop_nulls())
     return "; ".join(f"{name} ({count:,} texts)" for name, count in sorted(counted.items()))
 
 
 def _describe_decoding(evidence: DatasheetSource) -> str:
-    names = [name for name in meta_names(evidence.study) if name in _DECODING_PARAMETERS]
+    names = [name for name in document_meta_names(evidence.study) if name in _DECODING_PARAMETERS]
     values = {name: sorted(set(evidence.study.documents.select(meta_entry(name))[name].drop_nulls())) for name in names}
     return "; ".join(f"{name}: {', '.join(present)}" for name, present in values.items() if present)
 
@@ -169,7 +169,7 @@ def _describe_pay(evidence: DatasheetSource) -> str:
 def _describe_hourly_pay(evidence: DatasheetSource) -> str:
     if evidence.protocol is None or not _describe_pay(evidence):
         return ""
-    spent = cost(evidence.study.settings, compute_earnings(evidence.study, (), evidence.protocol))
+    spent = study_cost(evidence.study.settings, compute_earnings(evidence.study, (), evidence.protocol))
     return f"{evidence.study.settings.currency} {spent.per_hour:.2f}, median over people" if spent.per_hour else ""
 
 

@@ -16,7 +16,7 @@ from finecomb.reporting.shown_text import ShownText
 from finecomb.reporting.tables import Row, estimate_row, frame_rows, print_rows
 from finecomb.statistics.agreement.agreement import agree
 from finecomb.statistics.measures.coverage import coverage
-from finecomb.statistics.measures.study_counts import group_counts
+from finecomb.statistics.measures.study_counts import counts_by_group
 from finecomb.statistics.selection.view import ANY
 
 EXAMPLE_DOCUMENT_ID = "harbour-c"
@@ -35,7 +35,7 @@ class DemoTour(Result):
         readers = study.submitted_work().filter_annotations(pl.col("annotator").is_in(people.implode()))
         self.study, self.notes = study, tuple(notes)
         self.example = ShownText(study.document(id), truth, study.protocols)
-        self.counts = Table(frame_rows(group_counts(readers, ["model"])), title="Marks of the simulated annotators")
+        self.counts = Table(frame_rows(counts_by_group(readers, ["model"])), title="Marks of the simulated annotators")
         self.coverage = Table(coverage_rows(readers), title="Span coverage by system")
         self.agreement = Table(agreement_rows(readers), title="Agreement by label")
 

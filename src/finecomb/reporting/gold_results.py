@@ -14,14 +14,14 @@ from finecomb.reporting.table_groups import ScoreTable, TableGroup
 from finecomb.reporting.tables import frame_rows
 from finecomb.statistics.gold import merge_tables
 from finecomb.statistics.gold.disagreements import (
-    best_judges,
     compare_judges,
-    confusion,
-    disagreements,
+    disagreement_rows,
+    label_confusion_rows,
     pairing_type_table,
+    significantly_best_judges,
 )
 from finecomb.statistics.gold.gold_merge import Gold
-from finecomb.statistics.gold.scores import RuleTable, Score, Scores
+from finecomb.statistics.gold.scores import MatchRuleTable, Score, Scores
 from finecomb.statistics.gold.unit_scores import calibration_table, recall_at_precision_table
 from finecomb.statistics.measures.cross_tables import pivot
 
@@ -54,16 +54,16 @@ class GoldResult(TableGroup):
         self.by = by
         titles = GOLD_TABLE_TITLES
         tables: dict[str, Callable[[], Result]] = {
-            "errors": lambda: Table(merge_tables.errors_table(merge), title=titles["errors"]),
+            "errors": lambda: Table(merge_tables.errors_by_label_table(merge), title=titles["errors"]),
             "annotators": lambda: ScoreTable(
-                merge_tables.annotators_table(merge, draws, seed), title=titles["annotators"]
+                merge_tables.annotator_scores_table(merge, draws, seed), title=titles["annotators"]
             ),
-            "confusion": lambda: Table(merge_tables.confusion_table(merge), title=titles["confusion"]),
-            "rates": lambda: Findings(merge_tables.rates_table(merge, by, draws, seed), title=titles["rates"]),
+            "confusion": lambda: Table(merge_tables.label_confusion_table(merge), title=titles["confusion"]),
+            "rates": lambda: Findings(merge_tables.error_rates_table(merge, by, draws, seed), title=titles["rates"]),
             "agreement": lambda: Findings(merge_tables.agreement_table(merge, draws, seed), title=titles["agreement"]),
             "cost": lambda: Findings(merge_tables.cost_table(merge), title=titles["cost"]),
-            "changes": lambda: Table(merge_tables.changes_table(merge), title=titles["changes"]),
-            "rest": lambda: Table(merge_tables.undecided_table(merge), title=titles["rest"]),
+            "changes": lambda: Table(merge_tables.normalisation_changes_table(merge), title=titles["changes"]),
+            "rest": lambda: Table(merge_tables.undecided_errors_table(merge), title=titles["rest"]),
         }
         if subsets is not None:
             title = f"Gold from {subsets[0]} annotators against gold from all"
@@ -159,9 +159,9 @@ class ScoreResult(TableGroup):
         tables: dict[str, Callable[[], Result]] = {
             "scores": lambda: ScoreTable(scores.rows, title=titles["scores"], protocol=scores.pair.protocol),
             "kinds": lambda: Table(pairing_type_table(scores), title=titles["kinds"]),
-            "confusion": lambda: Table(confusion(scores), title=titles["confusion"]),
+            "confusion": lambda: Table(label_confusion_rows(scores), title=titles["confusion"]),
             "compare": lambda: Findings(compare_judges(scores, seed=seed), title=titles["compare"]),
-            "disagreements": lambda: Table(disagreements(scores), title=titles["disagreements"]),
+            "disagreements": lambda: Table(disagreement_rows(scores), title=titles["disagreements"]),
             "recall": lambda: _unit_table(scores, predicted, "recall"),
             "calibration": lambda: _unit_table(scores, predicted, "calibration"),
         }
@@ -175,7 +175,7 @@ class ScoreResult(TableGroup):
         return result
 
     @classmethod
-    def from_rules(cls, by_rule: RuleTable, average: str) -> ScoreResult:
+    def from_rules(cls, by_rule: MatchRuleTable, average: str) -> ScoreResult:
         """Return F1 and ranks of every judge under every rule."""
         title = f"F1 by each rule ({average}), labels ignored"
         ranks = "Rank by each rule: 1 is the best"
@@ -235,7 +235,11 @@ class ScoreResult(TableGroup):
     def best(self) -> frozenset[tuple[str, str]]:
         """Judge and ratio of the scores that are significantly higher than those of every other judge."""
         has_best = self.evaluation is not None and self.has_best
-        return frozenset(best_judges(self.evaluation, seed=self.seed)) if has_best and self.evaluation else frozenset()
+        return (
+            frozenset(significantly_best_judges(self.evaluation, seed=self.seed))
+            if has_best and self.evaluation
+            else frozenset()
+        )
 
     def to_markdown(self, digits: int = 3) -> str:
         """Return the first table in Markdown, the best scores in bold."""

@@ -23,7 +23,11 @@ from finecomb.reporting.table_groups import TableGroup
 from finecomb.reporting.tables import Row, finding_rows, frame_rows
 from finecomb.statistics.agreement.second_pass_changes import PassComparison
 from finecomb.statistics.judges.calibration import Calibration
-from finecomb.statistics.judges.calibration_record import CALIBRATIONS_FOLDER, CalibrationRecord, calibration_record
+from finecomb.statistics.judges.calibration_record import (
+    CALIBRATIONS_FOLDER,
+    CalibrationRecord,
+    build_calibration_record,
+)
 from finecomb.statistics.judges.validity import CONTRACTS_FOLDER, JudgeContract, Verdict, stale_conditions
 
 
@@ -54,7 +58,7 @@ class CalibrationResult(TableGroup):
         anchoring: Sequence[Finding] = (),
     ) -> None:
         self.calibration, self.protocol = calibration, protocol
-        self.record: CalibrationRecord = calibration_record(calibration, made, days)
+        self.record: CalibrationRecord = build_calibration_record(calibration, made, days)
         """Everything about the calibration as one record that can be stored."""
         self.sections: list[CalibrationTable] = build_calibration_tables(calibration)
         """All tables in the order in which they are printed."""

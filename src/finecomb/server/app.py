@@ -14,7 +14,7 @@ from finecomb.server.annotators import routes as annotators
 from finecomb.server.annotators.schema import ErrorResponse
 from finecomb.server.annotators.task_cache import TaskCache
 from finecomb.server.auth import Auth
-from finecomb.server.headers import HeaderMiddleware
+from finecomb.server.headers import SecurityMiddleware
 from finecomb.server.metrics import Meter, MeterMiddleware
 from finecomb.server.researchers import calibration_routes, recruitment, run_routes
 from finecomb.server.researchers import routes as researchers
@@ -65,7 +65,7 @@ def create_app(
     app.include_router(metrics.router)
     pages.install_pages(app)
     app.add_middleware(
-        HeaderMiddleware,
+        SecurityMiddleware,
         store=store,
         most=_MAX_REQUEST_BYTES,
         most_uploaded=_MAX_UPLOAD_BYTES,

@@ -163,21 +163,25 @@ class Auth:
         self.store.sessions.clear()  # a researcher may have got another role
         if token is None:
             raise wrong_link_error(
-                await self.store.run_job(access_storage.record_attempt, "wrong-link", self.signature(address))
+                await self.store.run_job(
+                    access_storage.record_and_count_attempts, "wrong-link", self.signature(address)
+                )
             )
         return token
 
     async def limit_joins(self, request: Request) -> None:
         """Let one more person of an address in by the open link, within limits; this machine's own are not counted."""
         if (address := self.address_hash(request)) and (
-            await self.store.run_job(access_storage.record_attempt, "join", address) > _MAX_JOINS
+            await self.store.run_job(access_storage.record_and_count_attempts, "join", address) > _MAX_JOINS
         ):
             raise ProblemError("too-many", "Too many people came from your network at once. Try again in ten minutes.")
 
     async def limit_code_attempts(self, worker: str) -> None:
         """Let somebody type a code of another browser so many times, wherever they are."""
         if (
-            await self.store.run_job(access_storage.record_attempt, "browser-code", self.signature(f"worker/{worker}"))
+            await self.store.run_job(
+                access_storage.record_and_count_attempts, "browser-code", self.signature(f"worker/{worker}")
+            )
             > _MAX_ATTEMPTS
         ):
             raise ProblemError("too-many")
@@ -197,7 +201,7 @@ class Auth:
         """What to say to somebody whose link opens nothing; the try counts."""
         address = request.client.host if request.client else ""
         return wrong_link_error(
-            self.store.run_job_sync(access_storage.record_attempt, "wrong-link", self.signature(address))
+            self.store.run_job_sync(access_storage.record_and_count_attempts, "wrong-link", self.signature(address))
         )
 
     async def renew_session(self, session: Session) -> None:

@@ -55,7 +55,7 @@ class HeaderTimeoutProtocol(HttpToolsProtocol):
             self.transport.close()
 
 
-def server_config(app: Any, public_url: str, log_format: str = "text") -> uvicorn.Config:
+def uvicorn_config(app: Any, public_url: str, log_format: str = "text") -> uvicorn.Config:
     """How uvicorn serves an app: behind a proxy of this machine where there is a public address, else directly."""
     return uvicorn.Config(
         app,
@@ -71,7 +71,7 @@ def server_config(app: Any, public_url: str, log_format: str = "text") -> uvicor
     )
 
 
-def allow_many_connections() -> None:
+def maximise_open_file_limit() -> None:
     """As many open connections as the system lets us have."""
     try:
         import resource

@@ -62,7 +62,7 @@ log = logging.getLogger(__name__)
 _UPLOAD_PATHS = ("/api/admin/documents", "/api/admin/protocol")  # both look at who asks before they read on
 
 
-class HeaderMiddleware:
+class SecurityMiddleware:
     """Around every request and its answer.
 
     A request for a host that is not among `hosts` is refused, so that no other name can be made to point at a server
@@ -153,7 +153,7 @@ def _is_ip_address(name: str) -> bool:
     return True
 
 
-async def _receive_in_time(receive: Receive) -> Message:
+async def _receive_with_timeout(receive: Receive) -> Message:
     """The next piece of a request; one that does not come ends the request."""
     try:
         async with asyncio.timeout(BODY_TIMEOUT):
@@ -172,7 +172,7 @@ def _limit_body(scope: Scope, receive: Receive, max_bytes: int) -> Receive:
 
     async def receive_limited() -> Message:
         nonlocal got, complete
-        message = await (receive() if complete else _receive_in_time(receive))
+        message = await (receive() if complete else _receive_with_timeout(receive))
         complete = complete or not message.get("more_body", False)
         got += len(message.get("body", b""))
         if got > max_bytes:

@@ -33,7 +33,7 @@ def run_housekeeping(store: Store, every: float = SECONDS_PER_DAY) -> Iterator[N
 def _forget_changes_periodically(store: Store, every: float, over: threading.Event) -> None:
     while not over.is_set():
         try:
-            store.run_job_sync(task_storage.forget_changes)
+            store.run_job_sync(task_storage.forget_old_changes)
         except FinecombError as error:  # a database that is away comes back; tomorrow is early enough
             log.warning("old changes were not forgotten: %s", error)
         over.wait(every)

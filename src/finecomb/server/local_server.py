@@ -50,7 +50,7 @@ def _wait_until_started(server: uvicorn.Server) -> None:
         time.sleep(0.01)
 
 
-class Browser:
+class BrowserClient:
     """One person's browser: keeps its cookies, and sends the token that our pages send."""
 
     def __init__(self, port: int) -> None:

@@ -32,7 +32,7 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "process": record.process,
-            "message": _safe_message(record),
+            "message": _redacted_message(record),
             **getattr(record, "request", {}),
         }
         if record.exc_info and record.exc_info[0] is not None:
@@ -41,7 +41,7 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line, ensure_ascii=False)
 
 
-def _safe_message(record: logging.LogRecord) -> str:
+def _redacted_message(record: logging.LogRecord) -> str:
     arguments = record.args if isinstance(record.args, tuple) else ()
     return str(record.msg) % tuple(map(_redact_value, arguments)) if arguments else str(record.msg)
 

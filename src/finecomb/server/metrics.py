@@ -193,13 +193,13 @@ def health(request: Request) -> Response:
     try:
         store.is_current()
     except Exception as error:  # whatever a driver raises
-        if not isinstance(error, FinecombError) and not _is_driver_error(error):
+        if not isinstance(error, FinecombError) and not _is_database_driver_error(error):
             raise
         return JSONResponse({"status": "unavailable"}, 503)
     return JSONResponse({"status": "ok"})
 
 
-def _is_driver_error(error: Exception) -> bool:
+def _is_database_driver_error(error: Exception) -> bool:
     return type(error).__module__.split(".")[0] in ("sqlite3", "psycopg")
 
 

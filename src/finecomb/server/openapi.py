@@ -13,7 +13,7 @@ from finecomb.core.records import Settings
 from finecomb.server.app import create_app
 
 
-def description() -> dict[str, Any]:
+def build_openapi_description() -> dict[str, Any]:
     """The OpenAPI description of the study server."""
     with tempfile.TemporaryDirectory() as folder:
         store = open_store(parse_location(Path(folder) / DATABASE_FILENAME), [Settings()])
@@ -24,4 +24,4 @@ def description() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(description(), indent=2, ensure_ascii=False))
+    print(json.dumps(build_openapi_description(), indent=2, ensure_ascii=False))

@@ -24,7 +24,7 @@ _SUFFIX_BY_ENCODING = {"br": ".br", "gzip": ".gz"}
 """Encodings of the files that the build compressed, the smallest first, and how those files end."""
 
 
-class _Assets(StaticFiles):
+class _CachedStaticFiles(StaticFiles):
     """Files whose names change with their content, so browsers may keep them; compressed where they may be."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
@@ -47,7 +47,7 @@ class _Assets(StaticFiles):
 
 def install_pages(app: FastAPI) -> None:
     """Add the pages; files are looked for when asked, so that the front end may be built later."""
-    app.mount("/static", _Assets(directory=STATIC_FOLDER, check_dir=False))
+    app.mount("/static", _CachedStaticFiles(directory=STATIC_FOLDER, check_dir=False))
     app.include_router(router)
 
 
@@ -57,7 +57,7 @@ def stylesheet() -> Response:
     return Response(STYLESHEET, media_type="text/css", headers={"cache-control": "no-cache"})
 
 
-def _built_page(name: str) -> Response:
+def _frontend_page(name: str) -> Response:
     file = STATIC_FOLDER / name
     if file.is_file():
         return FileResponse(file, headers={"cache-control": "no-cache"})
@@ -71,7 +71,7 @@ def annotator_page(request: Request) -> Response:
     """The annotator's pages in the protocol's language; the browser asks the API for everything else."""
     file = STATIC_FOLDER / "annotate.html"
     if not file.is_file():
-        return _built_page(file.name)
+        return _frontend_page(file.name)
     language = escape(auth_of(request).store.head.protocol.language)
     page = file.read_text(encoding="utf-8").replace('<html lang="en">', f'<html lang="{language}">', 1)
     return HTMLResponse(page, headers={"cache-control": "no-cache"})
@@ -81,7 +81,7 @@ def annotator_page(request: Request) -> Response:
 @router.get("/admin/{page:path}")
 def admin_page() -> Response:
     """The researcher's pages."""
-    return _built_page("admin.html")
+    return _frontend_page("admin.html")
 
 
 @router.get("/sign-in/{token}")

@@ -32,9 +32,9 @@ from finecomb.collection.database.store import Store
 from finecomb.collection.design_cells import CellState
 from finecomb.collection.practice_rounds import (
     SIDES,
+    annotator_practice_rounds,
     guess_question,
     is_guess_right,
-    practice_rounds,
     practised_condition,
 )
 from finecomb.collection.task_storage import TaskInfo
@@ -44,8 +44,8 @@ from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Answer, Document, Mark
 from finecomb.core.study import Study, StudyItem
 from finecomb.engine.seeds import seeded_generator
-from finecomb.server.annotators.pair_names import pair_names
-from finecomb.server.local_server import Browser, serve_locally
+from finecomb.server.annotators.pair_names import build_pair_text_names
+from finecomb.server.local_server import BrowserClient, serve_locally
 
 log = logging.getLogger(__name__)
 _PAGE_SECONDS = 45.0
@@ -67,7 +67,7 @@ class RehearsalClock:
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class SimulatedVisit:
     """One person's visit to the study."""
 
     number: int
@@ -79,10 +79,10 @@ class Visit:
 
 
 @dataclass(frozen=True, slots=True)
-class Rehearsal:
+class RehearsalResult:
     """What came out of a rehearsal."""
 
-    visits: Sequence[Visit]
+    visits: Sequence[SimulatedVisit]
     states: Sequence[CellState]
     """How each cell of the design is filled; none without a design."""
     study: Study
@@ -119,7 +119,7 @@ class Rehearsal:
         money = self.study.settings.effective_currency
         came = [visit for visit in self.visits if visit.annotator]
         rejected = {visit.annotator for visit in came if visit.rejected}
-        cost = pay.cost(self.study.settings, pay.earnings_from_records(self.study))
+        cost = pay.study_cost(self.study.settings, pay.earnings_from_records(self.study))
         rate = f", {money} {cost.per_hour:.2f} an hour (median)" if cost.per_hour is not None else ""
         left = sum(visit.outcome == "left" for visit in came)
         share = f" ({len(rejected) / len(came):.1%})" if came else ""
@@ -129,7 +129,7 @@ class Rehearsal:
         ]
 
 
-def without_people(study: Study) -> Iterator[StudyItem]:
+def items_without_human_work(study: Study) -> Iterator[StudyItem]:
     """A study as it is before anybody has come: settings, protocols, texts and gold."""
     kept = {one.id for one in study.iter_annotators() if one.kind != "human"}
     for item in study.items():
@@ -144,8 +144,8 @@ def rehearse(
     traits: CrowdTraits,
     arrivals: int,
     seed: int,
-    watch: Callable[[Visit], None] = lambda _: None,
-) -> Rehearsal:
+    watch: Callable[[SimulatedVisit], None] = lambda _: None,
+) -> RehearsalResult:
     """Let people come one after another, `arrivals` at most, until there is no place or no text for anybody."""
     gold = _gold_by_document(store)
     visits = []
@@ -156,13 +156,13 @@ def rehearse(
                 visit = walker.simulate_reviewed_visit(number)
                 visits.append(visit)
                 watch(visit)
-                if visit.outcome in ("full", "nothing") and not _wait_for_room(store, clock):
+                if visit.outcome in ("full", "nothing") and not _advance_clock_past_leases(store, clock):
                     break
         except KeyboardInterrupt:
             log.warning("stopped after %d people; the tables are of those who came", len(visits))
     with store.database.read_transaction() as transaction:
-        states = design_cells_storage.cell_states(store, transaction) if store.assignment_plan().cells else []
-    return Rehearsal(visits, states, store.study())
+        states = design_cells_storage.read_cell_states(store, transaction) if store.assignment_plan().cells else []
+    return RehearsalResult(visits, states, store.study())
 
 
 def simulate_concurrent_visits(
@@ -173,7 +173,7 @@ def simulate_concurrent_visits(
     people: int,
     at_once: int,
     seed: int,
-) -> Sequence[Visit]:
+) -> Sequence[SimulatedVisit]:
     """The visits of so many people to a study that is served on a port of this machine, so many of them at once.
 
     `store` is the same study, to know what is true about its texts; nothing is written through it. A save that the
@@ -184,7 +184,7 @@ def simulate_concurrent_visits(
         return list(pool.map(walker.simulate_visit, range(1, people + 1)))
 
 
-def _wait_for_room(store: Store, clock: RehearsalClock) -> bool:
+def _advance_clock_past_leases(store: Store, clock: RehearsalClock) -> bool:
     """Wait until places of those who left are given back; says whether there is one then."""
     if not store.assignment_plan().cells:
         return False
@@ -201,9 +201,9 @@ def _gold_by_document(store: Store) -> dict[str, Annotation]:
     }
 
 
-def _sign_in_researcher(store: Store, port: int) -> Browser:
+def _sign_in_researcher(store: Store, port: int) -> BrowserClient:
     """A researcher who has just signed in: sessions end after days, and a rehearsal's days are short."""
-    browser = Browser(port)
+    browser = BrowserClient(port)
     link = store.run_job_sync(researcher_actions_storage.invite_researcher, "finecomb rehearse", "owner", "owner")
     browser.send_request("POST", f"/sign-in/{link}")
     _, session = browser.send_request("GET", "/api/admin/session")
@@ -243,7 +243,7 @@ class _VisitSimulator:
         texts = place or self.store.head.protocol.work.texts or len(self.store.assignment_plan().documents)
         return make_person(number, self.traits, texts, self.seed)
 
-    def simulate_reviewed_visit(self, number: int) -> Visit:
+    def simulate_reviewed_visit(self, number: int) -> SimulatedVisit:
         """A visit, and what the researcher makes of the work."""
         visit, person = self.simulate_visit(number), self.simulated_person(number)
         if visit.outcome != "done" or person.is_honest:
@@ -251,33 +251,33 @@ class _VisitSimulator:
         _exclude_annotator(self.store, self.port, visit.annotator, person)
         return replace(visit, rejected=True)
 
-    def simulate_visit(self, number: int) -> Visit:
+    def simulate_visit(self, number: int) -> SimulatedVisit:
         """From the open link to the end, wherever that is."""
-        browser = Browser(self.port)
+        browser = BrowserClient(self.port)
         try:
-            parameters = _platform_parameters(self.store.head.settings.recruitment.platform, number)
+            parameters = _platform_query_string(self.store.head.settings.recruitment.platform, number)
             status, answer = browser.send_request(
                 "POST", f"/api/join/{access_storage.open_link_token(self.store)}{parameters}"
             )
             if status != 200:
-                return Visit(number, "", "full", 0)
+                return SimulatedVisit(number, "", "full", 0)
             browser.token = answer["csrf"]
             return self._complete_steps(browser, number, str(answer["annotator"]))
         finally:
             browser.close()
 
-    def _complete_steps(self, browser: Browser, number: int, annotator: str) -> Visit:
+    def _complete_steps(self, browser: BrowserClient, number: int, annotator: str) -> SimulatedVisit:
         who, texts = self.simulated_person(number), 0
         for _ in range(_MAX_STEPS):
             _, following = browser.send_request("POST", "/api/next")
             if following["page"]:
                 self._complete_page(browser, following["page"], who, annotator)
             elif not following["task"]:
-                return Visit(number, annotator, _visit_outcome(following["why"], texts), texts)
+                return SimulatedVisit(number, annotator, _visit_outcome(following["why"], texts), texts)
             elif following["task"]["phase"] != "work":
                 self._complete_exercise(browser, following["task"], who)
             elif who.leaves_after is not None and texts >= who.leaves_after:
-                return Visit(number, annotator, "left", texts)
+                return SimulatedVisit(number, annotator, "left", texts)
             else:
                 self._annotate_task(browser, following["task"], who, annotator)
                 texts += 1
@@ -285,13 +285,13 @@ class _VisitSimulator:
 
     def _task_info(self, task: str) -> TaskInfo:
         with self.store.database.read_transaction() as transaction:
-            facts = task_storage.task_info(self.store, transaction, task)
+            facts = task_storage.read_task_info(self.store, transaction, task)
         assert facts is not None
         return facts
 
     # --- before the work ---
 
-    def _complete_page(self, browser: Browser, page: Any, who: SimulatedPerson, annotator: str) -> None:
+    def _complete_page(self, browser: BrowserClient, page: Any, who: SimulatedPerson, annotator: str) -> None:
         """Read a page, or answer it as somebody would who may take part."""
         rng = seeded_generator(self.seed, "page", who.number, page["step"])
         if page["number"] and not page["is_open"]:
@@ -313,13 +313,15 @@ class _VisitSimulator:
         browser.put_change(f"/api/steps/{page['step']}", answers=answers, active=round(seconds, 1))
 
     def _submit_guess(
-        self, browser: Browser, page: Any, who: SimulatedPerson, annotator: str, rng: np.random.Generator
+        self, browser: BrowserClient, page: Any, who: SimulatedPerson, annotator: str, rng: np.random.Generator
     ) -> None:
         """Guess in a practice round, rightly as often as the person's skill says."""
         protocol, settings = self.store.head.protocol, self.store.head.settings
         with self.store.database.read_transaction() as transaction:
             person = annotator_storage.get_annotator(self.store, transaction, annotator)
-        examples = practice_rounds(practised_condition(protocol, settings, person), person)[page["number"] - 1]
+        examples = annotator_practice_rounds(practised_condition(protocol, settings, person), person)[
+            page["number"] - 1
+        ]
         question = guess_question(protocol)
         values: Sequence[Answer] = SIDES if len(examples) > 1 or question is None else question.values
         skill = 0.5 if who.habit == "careless" else self.traits.condition_skill(person.condition)
@@ -330,10 +332,10 @@ class _VisitSimulator:
         guess = fitting[int(rng.integers(len(fitting)))]
         browser.put_change(f"/api/steps/{page['step']}/guess", guess=guess, active=round(seconds, 1))
 
-    def _complete_exercise(self, browser: Browser, task: Any, who: SimulatedPerson) -> None:
+    def _complete_exercise(self, browser: BrowserClient, task: Any, who: SimulatedPerson) -> None:
         """Do an exercise or a question of the test, as well as the person's habits let them."""
         facts, protocol = self._task_info(task["id"]), self.store.head.protocol
-        item = onboarding.items_by_document(protocol, facts.round)[facts.document].given
+        item = onboarding.practice_items_by_document(protocol, facts.round)[facts.document].given
         rng = seeded_generator(self.seed, "practice", who.number, facts.document, facts.round)
         skill = 0.95 if who.habit != "careless" else 0.2
         if isinstance(item, Choice):
@@ -345,7 +347,7 @@ class _VisitSimulator:
         self._finish_task(browser, task["id"], float(rng.gamma(4, _EXERCISE_SECONDS / 4)))
 
     def _submit_solutions(
-        self, browser: Browser, task: Any, item: Exercise, rng: np.random.Generator, skill: float
+        self, browser: BrowserClient, task: Any, item: Exercise, rng: np.random.Generator, skill: float
     ) -> None:
         protocol = self.store.head.protocol
         known = [number for number in range(len(item.solutions)) if rng.random() < skill]
@@ -367,14 +369,14 @@ class _VisitSimulator:
 
     # --- the work ---
 
-    def _annotate_task(self, browser: Browser, task: Any, who: SimulatedPerson, annotator: str) -> None:
+    def _annotate_task(self, browser: BrowserClient, task: Any, who: SimulatedPerson, annotator: str) -> None:
         facts, protocol = self._task_info(task["id"]), self.store.head.protocol
         document = self._cached_document(facts.document)
         parts = [f"{part['start']}-{part['end']}" for part in task["parts"]]
         truth = ground_truth(document, protocol, parts, self.gold.get(document.id), self.seed, facts.about)
         condition = self._annotator_condition(annotator)
         reading = simulate_response(who, self.traits, condition, document, protocol, truth)
-        pair = pair_names(protocol, facts.first)
+        pair = build_pair_text_names(protocol, facts.first)
         answers = pair.answers_on_page(reading.answers) if pair else reading.answers
         self._submit_annotation(browser, task, reading, answers)
 
@@ -386,7 +388,7 @@ class _VisitSimulator:
             return annotator_storage.get_annotator(self.store, transaction, annotator).condition
 
     def _submit_annotation(
-        self, browser: Browser, task: Any, reading: SimulatedResponse, answers: Mapping[str, Answer]
+        self, browser: BrowserClient, task: Any, reading: SimulatedResponse, answers: Mapping[str, Answer]
     ) -> None:
         id, protocol = task["id"], self.store.head.protocol
         for part in task["parts"]:  # first, since a later part can be marked when those before it were judged
@@ -394,12 +396,12 @@ class _VisitSimulator:
             body = {"answers": _json_answers(reading.units.get(key, {})), "seconds": 0}
             browser.put_change(f"/api/tasks/{id}/units/{key}", body=body)
         for number, mark in enumerate(reading.marks):
-            browser.put_change(f"/api/tasks/{id}/marks/{id}-{number}", body=_mark_body(mark))
+            browser.put_change(f"/api/tasks/{id}/marks/{id}-{number}", body=_mark_request_body(mark))
         body = {"answers": _json_answers(answers), "no_errors": bool(protocol.labels) and not reading.marks}
         browser.put_change(f"/api/tasks/{id}/answers", body=body)
         self._finish_task(browser, id, reading.seconds)
 
-    def _finish_task(self, browser: Browser, task: str, seconds: float) -> None:
+    def _finish_task(self, browser: BrowserClient, task: str, seconds: float) -> None:
         self.clock.now += seconds
         browser.put_change(f"/api/tasks/{task}/finish", active=round(seconds, 1))
 
@@ -410,7 +412,7 @@ def _visit_outcome(why: str, texts: int) -> VisitOutcome:
     return "done" if why == "all-done" or texts else "nothing"
 
 
-def _platform_parameters(platform: str, number: int) -> str:
+def _platform_query_string(platform: str, number: int) -> str:
     """What a platform adds to the link, for a worker of its own for each person."""
     if platform == "prolific":
         return f"?PROLIFIC_PID=rehearsal{number}&STUDY_ID=rehearsal&SESSION_ID=rehearsal{number}"
@@ -428,7 +430,7 @@ def _json_answers(answers: Mapping[str, Answer]) -> dict[str, Any]:
     return {name: list(answer) if isinstance(answer, tuple) else answer for name, answer in answers.items()}
 
 
-def _mark_body(mark: Mark) -> dict[str, Any]:
+def _mark_request_body(mark: Mark) -> dict[str, Any]:
     before = mark.antecedents
     earlier = {"spans": [span.to_wire() for span in before.spans], "quotes": list(before.quotes)} if before else None
     return {

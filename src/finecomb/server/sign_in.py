@@ -36,9 +36,9 @@ def welcome(request: Request, token: str) -> Welcome:
     auth, head = auth_of(request), auth_of(request).store.head
     kind = _annotator_link_kind(request, token)
     source = platform_arrivals.parse_referral(auth, request) if kind == "open" else ArrivalSource()
-    preview = platform_arrivals.is_preview(source)
+    preview = platform_arrivals.is_mturk_preview(source)
     if not preview:
-        platform_arrivals.require_worker(source)
+        platform_arrivals.require_identified_worker(source)
     if kind == "open" and not auth.current_session(request, "annotator"):
         _refuse_when_full(auth, source)
     return Welcome(
@@ -73,7 +73,7 @@ async def join(request: Request, response: Response, token: str, code: BrowserCo
     auth = auth_of(request)
     is_open = access_storage.is_open_link_token(auth.store, token)
     source = (
-        platform_arrivals.require_worker(platform_arrivals.parse_referral(auth, request))
+        platform_arrivals.require_identified_worker(platform_arrivals.parse_referral(auth, request))
         if is_open
         else ArrivalSource()
     )

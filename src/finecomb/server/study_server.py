@@ -18,7 +18,7 @@ from finecomb.annotators.simulated.preview_study import preview_study
 from finecomb.api.running_server import StudyServer
 from finecomb.api.served_studies import open_served_study
 from finecomb.collection import access_storage, researcher_actions_storage
-from finecomb.collection.announcement import build_announcement, summary_line
+from finecomb.collection.announcement import build_participation_terms, researcher_summary_line
 from finecomb.collection.database.location import DATABASE_FILENAME, parse_location, work_location
 from finecomb.collection.database.serving_lock import hold_study_lock
 from finecomb.collection.database.store import Store, open_store
@@ -26,7 +26,7 @@ from finecomb.core.errors import ParameterError, param
 from finecomb.core.records import OnboardingPhase
 from finecomb.formats import folder
 from finecomb.server.app import create_app
-from finecomb.server.connections import allow_many_connections, server_config
+from finecomb.server.connections import maximise_open_file_limit, uvicorn_config
 from finecomb.server.housekeeping import run_housekeeping
 from finecomb.server.live_preview import PREVIEW_PATH, create_preview_app
 from finecomb.server.logs import LogFormat, configure_logging
@@ -81,7 +81,7 @@ def start_study_server(study: Path, settings: ServeSettings) -> StudyServer:
             run=run,
             signal_handlers=handlers,
             resources=resources.pop_all(),
-            procedure=summary_line(build_announcement(store.head.protocol, store.head.settings)),
+            procedure=researcher_summary_line(build_participation_terms(store.head.protocol, store.head.settings)),
             notes=_page_notes(),
             is_exposed=not is_local and not settings.public_url.startswith("https:"),
         )
@@ -113,7 +113,7 @@ def start_preview(protocol: str, skip: Sequence[OnboardingPhase], host: str, por
             app, link = create_app(store, "", hosts), _joining_link(store, address)
             texts = len(store.assignment_plan().documents)
             title = f"{chosen.id}: {texts:,} example text{'' if texts == 1 else 's'}; nothing is kept"
-        run, handlers = _prepare_in_process(uvicorn.Server(server_config(app, "")), listening)
+        run, handlers = _prepare_in_process(uvicorn.Server(uvicorn_config(app, "")), listening)
         return StudyServer(
             title,
             address,
@@ -135,7 +135,7 @@ def _prepare(
     hosts = _allowed_hosts(listening, settings.public_url)
     if settings.workers == 1:
         app = create_app(store, settings.public_url, hosts, runs, settings.key_envs)
-        config = server_config(app, settings.public_url, settings.log_format)
+        config = uvicorn_config(app, settings.public_url, settings.log_format)
         return _prepare_in_process(uvicorn.Server(config), listening)
     where = replace(store.database.place, study=store.name)
     shared = WorkerSettings(where, settings.public_url, hosts, runs, settings.key_envs, log_format=settings.log_format)
@@ -149,7 +149,7 @@ def _prepare_in_process(server: uvicorn.Server, listening: socket.socket) -> tup
     def request_stop() -> None:
         server.should_exit = True
 
-    allow_many_connections()
+    maximise_open_file_limit()
     return lambda: server.run(sockets=[listening]), {"SIGINT": request_stop, "SIGTERM": request_stop}
 
 

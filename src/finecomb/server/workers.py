@@ -20,7 +20,7 @@ from finecomb.collection.database.location import StudyLocation
 from finecomb.collection.database.store import open_store
 from finecomb.core.errors import FinecombError
 from finecomb.server.app import create_app
-from finecomb.server.connections import allow_many_connections, server_config
+from finecomb.server.connections import maximise_open_file_limit, uvicorn_config
 from finecomb.server.logs import LogFormat, configure_logging
 from finecomb.server.metrics import Meter, shared_counters
 
@@ -47,7 +47,7 @@ class WorkerSettings:
 
 
 @dataclass
-class Worker:
+class WorkerProcess:
     """A process that answers requests."""
 
     process: BaseProcess
@@ -81,18 +81,18 @@ class WorkerPool:
 
     def __init__(self, settings: WorkerSettings, listening: socket.socket, count: int) -> None:
         self.settings, self.listening, self.count = settings, listening, count
-        self.workers: list[Worker] = []
+        self.workers: list[WorkerProcess] = []
         self._over, self._restart = threading.Event(), threading.Event()
         self._ends: list[float] = []
         self._cells = shared_counters(2 * count)  # a new worker counts while the old one still answers
 
-    def _start_worker(self) -> Worker:
+    def _start_worker(self) -> WorkerProcess:
         row = min(set(range(2 * self.count)) - {worker.row for worker in self.workers})
         is_ready = _SPAWN_CONTEXT.Event()
         arguments = (self.settings, self.listening, is_ready, self._cells, row)
         process = _SPAWN_CONTEXT.Process(target=_run_worker, args=arguments)
         process.start()
-        return Worker(process, is_ready, row)
+        return WorkerProcess(process, is_ready, row)
 
     def start(self) -> None:
         """Start all and wait until they answer."""
@@ -166,12 +166,12 @@ def _run_worker(
     if hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     configure_logging(settings.log_format)
-    allow_many_connections()
+    maximise_open_file_limit()
     store = open_store(settings.location)
     try:
         meter = Meter(cells, row)
         app = create_app(store, settings.public_url, settings.hosts, settings.runs, settings.key_envs, meter)
-        server = _ReadyServer(server_config(app, settings.public_url, settings.log_format), is_ready)
+        server = _ReadyServer(uvicorn_config(app, settings.public_url, settings.log_format), is_ready)
         threading.Thread(target=_stop_with_parent, args=(server,), daemon=True).start()
         server.run(sockets=[listening])
     finally:

@@ -25,13 +25,13 @@ from finecomb.statistics.inference.permutation_tests import unpaired_permutation
 from finecomb.statistics.inference.resampling import (
     NO_RESAMPLES,
     Sums,
-    bootstrap_interval,
+    bootstrap_interval_from_sums,
     few_documents_reason,
     percentile_interval,
-    ratio,
+    ratio_or_nan,
     resampled_positions,
 )
-from finecomb.statistics.measures.unit_grid import Grid, build_grid
+from finecomb.statistics.measures.unit_grid import UnitGrid, build_grid
 from finecomb.statistics.selection.view import ANY, View, as_view
 
 Bools = NDArray[np.bool_]
@@ -39,11 +39,11 @@ FEW_TEXTS = "too few of the annotator's texts have a value, so no interval"
 
 
 @dataclass(frozen=True)
-class AnnotationLayout:
+class ComparedAnnotations:
     """All annotations of a view, laid out for comparison."""
 
     seen: View
-    grid: Grid
+    grid: UnitGrid
     annotators: list[str]
     read: Bools
     """(documents, annotators)."""
@@ -90,19 +90,24 @@ def trust(
     """
     view = as_view(study)
     wanted = _requested_labels(view, labels)
-    work = _build_comparison(view, tokens, draws, seed)
-    rows = [*_marks_per_text(work), *_speed(work), *_drift(work), *_label_usage(work)]
+    work = _build_compared_annotations(view, tokens, draws, seed)
+    rows = [
+        *_marks_per_text_findings(work),
+        *_speed_findings(work),
+        *_drift_findings(work),
+        *_label_usage_findings(work),
+    ]
     for label in wanted:
         marks = mark_matrix(view, work.grid, work.annotators, label)
-        rows += _agreement_with_rest(work, marks, label)
-        rows += _dawid_skene_skill(work, marks, label) if model else []
+        rows += _agreement_with_rest_findings(work, marks, label)
+        rows += _dawid_skene_findings(work, marks, label) if model else []
     texts = dict(zip(work.annotators, work.read.sum(axis=0).tolist(), strict=True))
     order = {name: at for at, name in enumerate(work.annotators)}
-    full = [_complete_columns(row, texts) for row in rows]
+    full = [_unify_finding_columns(row, texts) for row in rows]
     return sorted(full, key=lambda row: order.get(str(row.columns["annotator"]), len(order)))
 
 
-def _complete_columns(row: Finding, texts: Mapping[str, int]) -> Finding:
+def _unify_finding_columns(row: Finding, texts: Mapping[str, int]) -> Finding:
     """The same columns in every row."""
     columns = dict(row.columns)
     first = {"annotator": columns["annotator"], "measure": columns["measure"], "label": columns.get("label", ANY)}
@@ -118,7 +123,7 @@ def _requested_labels(view: View, labels: Sequence[str] | None) -> list[str]:
     return list(labels)
 
 
-def _build_comparison(view: View, tokens: str, draws: int, seed: int) -> AnnotationLayout:
+def _build_compared_annotations(view: View, tokens: str, draws: int, seed: int) -> ComparedAnnotations:
     study = view.study
     if study.annotations.is_empty():
         raise FinecombError("there are no annotations to judge anybody by")
@@ -138,10 +143,10 @@ def _build_comparison(view: View, tokens: str, draws: int, seed: int) -> Annotat
     )
     rows = rows.join(counts, on="annotation", how="left").join(words, on="document", how="left")
     rows = rows.with_columns(pl.col("marks").fill_null(0).cast(pl.Float64))
-    return AnnotationLayout(view, grid, annotators, participation_matrix(view, grid, annotators), rows, draws, seed)
+    return ComparedAnnotations(view, grid, annotators, participation_matrix(view, grid, annotators), rows, draws, seed)
 
 
-def _iter_annotators(work: AnnotationLayout) -> Iterator[tuple[str, pl.DataFrame]]:
+def _iter_annotator_rows(work: ComparedAnnotations) -> Iterator[tuple[str, pl.DataFrame]]:
     for name in work.annotators:
         yield name, work.rows.filter(pl.col("annotator") == name)
 
@@ -155,17 +160,17 @@ def _resampled_interval(
     return percentile_interval(statistic(values[resampled_positions(len(values), draws, rng)]))
 
 
-def _marks_per_text(work: AnnotationLayout) -> Iterator[Finding]:
-    for name, rows in _iter_annotators(work):
+def _marks_per_text_findings(work: ComparedAnnotations) -> Iterator[Finding]:
+    for name, rows in _iter_annotator_rows(work):
         marks = rows["marks"].to_numpy()
         ends = _resampled_interval(marks, lambda drawn: drawn.mean(axis=-1), work.draws, work.rng(name, "marks"))
         columns = {"annotator": name, "measure": "marks per text"}
         yield Finding(columns, work.estimate("marks-per-text", float(marks.mean()), ends, ""))
 
 
-def _speed(work: AnnotationLayout) -> Iterator[Finding]:
+def _speed_findings(work: ComparedAnnotations) -> Iterator[Finding]:
     """Median seconds per 100 words: time at the keyboard where it is known, else from start to end."""
-    for name, rows in _iter_annotators(work):
+    for name, rows in _iter_annotator_rows(work):
         timed = rows.filter(pl.col("seconds").is_not_null() & (pl.col("words") > 0))
         pace = (100 * timed["seconds"] / timed["words"]).to_numpy()
         value = float(np.median(pace)) if len(pace) else math.nan
@@ -174,9 +179,9 @@ def _speed(work: AnnotationLayout) -> Iterator[Finding]:
         yield Finding(columns, work.estimate("seconds-per-100-words", value, ends, "no times are known"))
 
 
-def _drift(work: AnnotationLayout) -> Iterator[Finding]:
+def _drift_findings(work: ComparedAnnotations) -> Iterator[Finding]:
     """Marks per text in the second half of the annotator's time less those in the first; p by permutation of texts."""
-    for name, rows in _iter_annotators(work):
+    for name, rows in _iter_annotator_rows(work):
         timed = rows.filter(pl.col("when").is_not_null()).sort("when", "annotation")["marks"].to_numpy()
         half = len(timed) // 2
         why = "no times are known" if not len(timed) else "fewer than four texts have a time"
@@ -190,7 +195,7 @@ def _drift(work: AnnotationLayout) -> Iterator[Finding]:
         yield Finding({**columns, "p": tested.p}, work.estimate("drift", tested.difference, ends, ""))
 
 
-def _label_usage(work: AnnotationLayout) -> Iterator[Finding]:
+def _label_usage_findings(work: ComparedAnnotations) -> Iterator[Finding]:
     """Shares of the annotator's marks that have each label, and the distance from the shares of all others.
 
     The distance is half the sum of absolute differences (total variation): 0 the same, 1 nothing in common. Its p is
@@ -204,15 +209,15 @@ def _label_usage(work: AnnotationLayout) -> Iterator[Finding]:
         for column, numbers_of in (("label", place), ("annotator", numbers))
     )
     document, size = work.grid.document_positions(marks["document"]), (len(numbers), len(place))
-    table, rng = _label_counts(label, who, size), work.rng("usage")
+    table, rng = _label_counts_by_annotator(label, who, size), work.rng("usage")
     distances = _label_usage_distances(table)
     exchanged = [
-        _label_usage_distances(_label_counts(_shuffle_within_groups(label, document, rng), who, size))
+        _label_usage_distances(_label_counts_by_annotator(_shuffle_within_groups(label, document, rng), who, size))
         for _ in range(work.draws)
     ]
     hits = (np.array(exchanged).reshape(-1, len(numbers)) >= distances - 1e-12).sum(axis=0)
     for at, name in enumerate(work.annotators):
-        yield from _label_shares(work, name, table[at], marks)
+        yield from _label_share_findings(work, name, table[at], marks)
         p = None if math.isnan(distances[at]) else float(1 + hits[at]) / (1 + work.draws)
         why = "nobody else marked anything" if table[at].any() else "the annotator marked nothing"
         estimate = work.estimate("label-usage-distance", float(distances[at]), (math.nan, math.nan), why)
@@ -228,7 +233,7 @@ def _shuffle_within_groups(
     return result
 
 
-def _label_counts(label: NDArray[np.int64], who: NDArray[np.int64], size: tuple[int, int]) -> Sums:
+def _label_counts_by_annotator(label: NDArray[np.int64], who: NDArray[np.int64], size: tuple[int, int]) -> Sums:
     """Marks of each annotator and label."""
     counts = np.bincount(who * size[1] + label, minlength=size[0] * size[1])
     return counts.reshape(size).astype(np.float64)
@@ -237,24 +242,26 @@ def _label_counts(label: NDArray[np.int64], who: NDArray[np.int64], size: tuple[
 def _label_usage_distances(counts: Sums) -> Sums:
     """Total variation between each annotator's shares of labels and those of all others; NaN without marks."""
     rest = counts.sum(axis=0) - counts
-    shares = [ratio(sums, np.broadcast_to(sums.sum(axis=1, keepdims=True), sums.shape)) for sums in (counts, rest)]
+    shares = [
+        ratio_or_nan(sums, np.broadcast_to(sums.sum(axis=1, keepdims=True), sums.shape)) for sums in (counts, rest)
+    ]
     distance: Sums = np.abs(shares[0] - shares[1]).sum(axis=1) / 2
     return distance
 
 
-def _label_shares(work: AnnotationLayout, name: str, counts: Sums, marks: pl.DataFrame) -> Iterator[Finding]:
+def _label_share_findings(work: ComparedAnnotations, name: str, counts: Sums, marks: pl.DataFrame) -> Iterator[Finding]:
     """Share of each label among the annotator's marks, with an interval over texts."""
     mine = marks.filter(pl.col("annotator") == name)
     for at, label in enumerate(work.seen.categories):
         per = mine.group_by("document", maintain_order=True).agg(k=(pl.col("label") == label).sum(), n=pl.len())
         sums = per.select("k", "n").to_numpy().astype(np.float64)
-        ends = bootstrap_interval(sums, _ratio_of_sums, work.draws, work.rng(name, "share", label))
+        ends = bootstrap_interval_from_sums(sums, _ratio_of_sums, work.draws, work.rng(name, "share", label))
         value = float(counts[at] / counts.sum()) if counts.sum() else math.nan
         columns = {"annotator": name, "measure": "share of marks", "label": label}
         yield Finding(columns, work.estimate("share-of-marks", value, ends, "the annotator marked nothing", label))
 
 
-def _agreement_with_rest(work: AnnotationLayout, marks: Bools, label: str) -> Iterator[Finding]:
+def _agreement_with_rest_findings(work: ComparedAnnotations, marks: Bools, label: str) -> Iterator[Finding]:
     r"""Token F1 with the others, and what alpha gains when the annotator is left out.
 
     With x the annotator's marks and k those of all m readers of a token,
@@ -263,52 +270,54 @@ def _agreement_with_rest(work: AnnotationLayout, marks: Bools, label: str) -> It
     """
     read = np.repeat(work.read, work.grid.sizes, axis=0)
     k, m = marks.sum(axis=1).astype(np.float64), read.sum(axis=1).astype(np.float64)
-    everybody = _alpha_sums(work.grid, k, m)
+    everybody = _document_alpha_sums(work.grid, k, m)
     for at, name in enumerate(work.annotators):
         x, shared = marks[:, at].astype(np.float64), read[:, at] & (m >= 2)
         others = k - x
         sums = _sum_per_document(work.grid, [2 * x * others * shared, ((m - 1) * x + others) * shared])
         f1 = float(_ratio_of_sums(sums.sum(axis=0)[None])[0])
-        ends = bootstrap_interval(sums, _ratio_of_sums, work.draws, work.rng(name, "f1", label))
+        ends = bootstrap_interval_from_sums(sums, _ratio_of_sums, work.draws, work.rng(name, "f1", label))
         why = (
             "nobody else read the same texts" if not shared.any() else "nobody marked anything in the texts they share"
         )
         columns = {"annotator": name, "label": label}
         estimate = work.estimate("f1-with-the-rest", f1, ends, why, label, unit="token")
         yield Finding({**columns, "measure": "F1 with the rest"}, estimate)
-        without = _alpha_sums(work.grid, others, m - read[:, at])
+        without = _document_alpha_sums(work.grid, others, m - read[:, at])
         both = np.concatenate([without, everybody], axis=1)
-        gain = float(_alpha_gain(both.sum(axis=0)[None])[0])
-        ends = bootstrap_interval(both, _alpha_gain, work.draws, work.rng(name, "alpha", label))
+        gain = float(_alpha_gain_without_annotator(both.sum(axis=0)[None])[0])
+        ends = bootstrap_interval_from_sums(
+            both, _alpha_gain_without_annotator, work.draws, work.rng(name, "alpha", label)
+        )
         why = "alpha is undefined with or without the annotator"
         estimate = work.estimate("alpha-gain-without", gain, ends, why, label, unit="token")
         yield Finding({**columns, "measure": "alpha gained without"}, estimate)
 
 
 def _ratio_of_sums(sums: Sums) -> Sums:
-    return ratio(sums[:, 0], sums[:, 1])
+    return ratio_or_nan(sums[:, 0], sums[:, 1])
 
 
-def _sum_per_document(grid: Grid, columns: Sequence[Sums]) -> Sums:
+def _sum_per_document(grid: UnitGrid, columns: Sequence[Sums]) -> Sums:
     return np.stack([grid.sum_per_document(values) for values in columns], axis=-1)
 
 
-def _alpha_sums(grid: Grid, k: Sums, m: Sums) -> Sums:
+def _document_alpha_sums(grid: UnitGrid, k: Sums, m: Sums) -> Sums:
     """D_o, n_1 and n of each document."""
     pairable = m >= 2
     disagreement = np.where(pairable, 2 * k * (m - k) / np.maximum(m - 1, 1), 0.0)
     return _sum_per_document(grid, [disagreement, k * pairable, m * pairable])
 
 
-def _alpha_gain(sums: Sums) -> Sums:
+def _alpha_gain_without_annotator(sums: Sums) -> Sums:
     return binary_alpha(sums[:, :3]) - binary_alpha(sums[:, 3:])
 
 
-def _dawid_skene_skill(work: AnnotationLayout, marks: Bools, label: str) -> Iterator[Finding]:
+def _dawid_skene_findings(work: ComparedAnnotations, marks: Bools, label: str) -> Iterator[Finding]:
     """Recall and precision of each annotator on tokens, from the model of
     `finecomb.statistics.agreement.dawid_skene`.
     """
-    why = _no_model_reason(work, marks)
+    why = _no_dawid_skene_reason(work, marks)
     fitted = (
         None
         if why
@@ -327,7 +336,7 @@ def _dawid_skene_skill(work: AnnotationLayout, marks: Bools, label: str) -> Iter
             yield Finding({"annotator": name, "measure": f"{measure} (model)", "label": label}, estimate)
 
 
-def _no_model_reason(work: AnnotationLayout, marks: Bools) -> str:
+def _no_dawid_skene_reason(work: ComparedAnnotations, marks: Bools) -> str:
     """Why the model says nothing: two readers can never tell who of them is right."""
     if (work.read.sum(axis=1) < 3).all():
         return "no text was read by three annotators"

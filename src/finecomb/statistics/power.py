@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.study import Study
-from finecomb.statistics.comparisons.system_comparison import annotation_values
+from finecomb.statistics.comparisons.system_comparison import statistic_per_annotation
 from finecomb.statistics.inference.resampling import percentile_interval, resampled_positions
 from finecomb.statistics.selection.view import ANY, View, as_view
 
@@ -38,7 +38,7 @@ _MAX_VALUES_IN_MEMORY = 2_000_000  # numbers held at once
 _MAX_DOCUMENTS = 10_000
 
 
-class Components(NamedTuple):
+class VarianceComponents(NamedTuple):
     """Mean and variances of the parts; NaN where the design cannot tell them apart."""
 
     mean: float
@@ -47,7 +47,7 @@ class Components(NamedTuple):
     residual: float
 
 
-def estimate_variance_components(values: Values) -> Components:
+def estimate_variance_components(values: Values) -> VarianceComponents:
     """Variance components of a crossed design, cells may be missing: Henderson's method 1 (1953; Searle et al. 1992).
 
     The sums of squares of all values, of document means, of annotator means and of the grand mean are set equal to what
@@ -60,16 +60,16 @@ def estimate_variance_components(values: Values) -> Components:
     mean = float(y.sum() / n) if n else math.nan
     y, n_d, n_a, docs, people = _centre_values(y, read, mean, n_d, n_a)
     if docs < 2 or people < 2 or n <= docs or n <= people:
-        return Components(mean, math.nan, math.nan, math.nan)
+        return VarianceComponents(mean, math.nan, math.nan, math.nan)
     squares = (y**2).sum()
     by_document, by_annotator = (y.sum(axis=1) ** 2 / n_d).sum(), (y.sum(axis=0) ** 2 / n_a).sum()
     k_d, k_a = (n_d**2).sum() / n, (n_a**2).sum() / n
     # Coefficients of s_D, s_A and s_e in the mean of each sum of squares less that of the grand mean.
     design = np.array([[n - k_d, docs - k_a, docs - 1], [people - k_d, n - k_a, people - 1], [n - k_d, n - k_a, n - 1]])
     if np.linalg.cond(design) > 1e10:
-        return Components(mean, math.nan, math.nan, math.nan)
+        return VarianceComponents(mean, math.nan, math.nan, math.nan)
     components = np.linalg.solve(design, np.array([by_document, by_annotator, squares]) - y.sum() ** 2 / n)
-    return Components(mean, *(max(0.0, float(component)) for component in components))
+    return VarianceComponents(mean, *(max(0.0, float(component)) for component in components))
 
 
 def _centre_values(
@@ -80,7 +80,7 @@ def _centre_values(
     return centred, n_d[n_d > 0], n_a[n_a > 0], int((n_d > 0).sum()), int((n_a > 0).sum())
 
 
-def normal_sampler(variance_components: Components) -> Sampler:
+def build_normal_sampler(variance_components: VarianceComponents) -> Sampler:
     """Studies in which all three parts are normal."""
 
     def sample(runs: int, documents: int, annotators: int, rng: np.random.Generator) -> Studies:
@@ -95,7 +95,7 @@ def normal_sampler(variance_components: Components) -> Sampler:
     return sample
 
 
-def grand_mean(studies: Studies) -> NDArray[np.float64]:
+def grand_mean_per_study(studies: Studies) -> NDArray[np.float64]:
     """Mean over annotators and documents of each study."""
     means: NDArray[np.float64] = studies.mean(axis=(1, 2))
     return means
@@ -106,7 +106,7 @@ class Planner:
     """What to simulate, and how often."""
 
     sampler: Sampler
-    statistic: Statistic = grand_mean
+    statistic: Statistic = grand_mean_per_study
     runs: int = 2000
     seed: int = 0
 
@@ -138,7 +138,7 @@ class Planner:
         def is_significant(studies: Studies) -> NDArray[np.float64]:
             means = studies.mean(axis=2)
             first, second = means[:, :documents], means[:, documents:] + difference
-            return (_two_sample_p(first, second) < alpha).astype(np.float64)
+            return (_two_sample_t_p_values(first, second) < alpha).astype(np.float64)
 
         return float(self._simulate(is_significant, 2 * documents, annotators).mean())
 
@@ -148,20 +148,22 @@ def _half_width(drawn: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray((high - low) / 2, dtype=np.float64)
 
 
-def _two_sample_p(first: Values, second: Values) -> Values:
+def _two_sample_t_p_values(first: Values, second: Values) -> Values:
     """Two-sample t-test along the last axis."""
     n, m = first.shape[-1], second.shape[-1]
     pooled = (first.var(axis=-1, ddof=1) * (n - 1) + second.var(axis=-1, ddof=1) * (m - 1)) / (n + m - 2)
-    return _two_sided_p(first.mean(axis=-1) - second.mean(axis=-1), np.sqrt(pooled * (1 / n + 1 / m)), n + m - 2)
+    return _two_sided_t_p_values(
+        first.mean(axis=-1) - second.mean(axis=-1), np.sqrt(pooled * (1 / n + 1 / m)), n + m - 2
+    )
 
 
-def _one_sample_p(values: Values, chance: float) -> Values:
+def _one_sample_t_p_values(values: Values, chance: float) -> Values:
     """One-sample t-test along the last axis."""
     n = values.shape[-1]
-    return _two_sided_p(values.mean(axis=-1) - chance, values.std(axis=-1, ddof=1) / math.sqrt(n), n - 1)
+    return _two_sided_t_p_values(values.mean(axis=-1) - chance, values.std(axis=-1, ddof=1) / math.sqrt(n), n - 1)
 
 
-def _two_sided_p(effect: Values, error: Values, df: int) -> Values:
+def _two_sided_t_p_values(effect: Values, error: Values, df: int) -> Values:
     """Two-sided p; without any spread 1 for no effect and 0 for one."""
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(error > 0, effect / error, np.where(effect == 0, 0.0, np.inf))
@@ -177,24 +179,24 @@ def power(
     budget: int | None = None,
     annotators: Sequence[int] = (1, 2, 3, 5, 10),
     wanted: float = 0.8,
-    statistic: Statistic = grand_mean,
-    sampler: Callable[[Components], Sampler] = normal_sampler,
+    statistic: Statistic = grand_mean_per_study,
+    sampler: Callable[[VarianceComponents], Sampler] = build_normal_sampler,
     runs: int = 2000,
     seed: int = 0,
 ) -> list[Finding]:
     """Plan a study from a pilot: variance components first, then what was asked for, for each number of annotators.
 
-    With `half_width`, documents needed for an interval of that half-width; with `difference`, documents per system
+    With `projected_half_width`, documents needed for an interval of that half-width; with `difference`, documents per system
     needed to find it with chance `wanted`; with `budget`, the half-width when so many annotations are spread over
     documents ("ten annotators or three?"). Without any of them the budget is that of the pilot.
     """
     _check_plan_options(half_width, difference, budget, annotators, wanted, runs)
     pilot = as_view(study)
-    values = pilot_values(pilot, measure, label)
+    values = pilot_annotation_values(pilot, measure, label)
     findings = estimate_variance_components(values)
     fields = {"statistic": "power", "measure": measure, "label": label, **pilot.fields}
     fields |= {"annotators": values.shape[1], "documents": values.shape[0], "runs": runs, "seed": seed}
-    rows = component_findings(values, findings, fields)
+    rows = variance_component_findings(values, findings, fields)
     if math.isnan(findings.residual):
         return rows
     planner = Planner(sampler(findings), statistic, runs, seed)
@@ -229,17 +231,17 @@ def _check_plan_options(
         raise FinecombError(f"fewer than 100 simulated studies say little; {runs} were asked for")
 
 
-def pilot_values(pilot: View, measure: str = "coverage", label: str = ANY) -> Values:
+def pilot_annotation_values(pilot: View, measure: str = "coverage", label: str = ANY) -> Values:
     """The measure of each annotation, (documents, annotators), NaN where not read; rounds are averaged."""
-    rows = annotation_values(pilot, measure, label)
+    rows = statistic_per_annotation(pilot, measure, label)
     if rows.is_empty():
         raise FinecombError("the pilot has no annotations with a value")
     table = rows.pivot("annotator", index="document", values="value", aggregate_function="mean")
     return table.drop("document").to_numpy().astype(np.float64)
 
 
-def component_findings(
-    values: Values, findings: Components, fields: dict[str, object], draws: int = 200
+def variance_component_findings(
+    values: Values, findings: VarianceComponents, fields: dict[str, object], draws: int = 200
 ) -> list[Finding]:
     """Mean and the standard deviation of each part, with intervals over studies like the pilot, simulated anew."""
     signature = Signature.from_fields(**fields, draws=draws)
@@ -250,7 +252,7 @@ def component_findings(
             for name in ("documents", "annotators", "the rest")
         ]
     rng = np.random.default_rng([int(str(fields["seed"])), 2])
-    missing, sample = np.isnan(values), normal_sampler(findings)
+    missing, sample = np.isnan(values), build_normal_sampler(findings)
     documents, people = values.shape
     drawn = [
         estimate_variance_components(np.where(missing, np.nan, sample(1, documents, people, rng)[0]))
@@ -295,11 +297,11 @@ def _documents_for_half_width(
     width = functools.cache(lambda documents: planner.half_width(documents, annotators))
     signature = Signature.from_fields(**fields, half_width=half_width)
     why = f"{_MAX_DOCUMENTS:,} documents are not enough; ask for a wider interval or take more annotators"
-    need = _smallest_sufficient(width, half_width)
+    need = _smallest_sufficient_number(width, half_width)
     if need is None:
         return _needed_documents_finding("documents needed", None, None, None, annotators, signature, why)
     noise = [edge / width(need) for edge in planner.half_width_interval(need, annotators)]  # of the simulation
-    low, high = (_smallest_sufficient(width, half_width / factor) for factor in noise)
+    low, high = (_smallest_sufficient_number(width, half_width / factor) for factor in noise)
     return _needed_documents_finding("documents needed", need, low, high, annotators, signature, why)
 
 
@@ -311,7 +313,7 @@ def _documents_for_difference(
     signature = Signature.from_fields(**fields, difference=difference, power=wanted, level=0.05)
     noise = 1.96 * math.sqrt(wanted * (1 - wanted) / planner.runs)
     chances = (1 - wanted + noise, 1 - wanted, max(1 - wanted - noise, 0))
-    low, need, high = (_smallest_sufficient(missed, chance, minimum=2) for chance in chances)
+    low, need, high = (_smallest_sufficient_number(missed, chance, minimum=2) for chance in chances)
     why = f"more than {_MAX_DOCUMENTS:,} documents per system"
     return _needed_documents_finding("documents per system needed", need, low, high, annotators, signature, why)
 
@@ -330,7 +332,7 @@ def _needed_documents_finding(
     return Finding(_plan_columns(measure, need, annotators), estimate)
 
 
-def _smallest_sufficient(falling: Callable[[int], float], bound: float, minimum: int = 1) -> int | None:
+def _smallest_sufficient_number(falling: Callable[[int], float], bound: float, minimum: int = 1) -> int | None:
     """The smallest number at which a function is at most `bound`, by doubling and halving; within 2%."""
     high = minimum
     while falling(high) > bound:
@@ -365,11 +367,11 @@ def score_power(
     rows = []
     for accuracy in accuracies:
         rng = np.random.default_rng([seed, round(1e6 * accuracy)])
-        first = _simulate_scores(accuracy, evaluators, texts, spread, runs, rng)
-        second = _simulate_scores(other, evaluators, texts, spread, runs, rng)
+        first = _simulate_evaluator_scores(accuracy, evaluators, texts, spread, runs, rng)
+        second = _simulate_evaluator_scores(other, evaluators, texts, spread, runs, rng)
         tests = {
-            "one-sample t against .5": _one_sample_p(first, 0.5),
-            f"two-sample t against {other:g}": _two_sample_p(first, second),
+            "one-sample t against .5": _one_sample_t_p_values(first, 0.5),
+            f"two-sample t against {other:g}": _two_sample_t_p_values(first, second),
         }
         for test, p in tests.items():
             signature = Signature.from_fields(
@@ -383,7 +385,7 @@ def score_power(
     return rows
 
 
-def _simulate_scores(
+def _simulate_evaluator_scores(
     accuracy: float, evaluators: int, texts: int, spread: float, runs: int, rng: np.random.Generator
 ) -> NDArray[np.float64]:
     """Evaluators' scores, (runs, evaluators): binomial, or beta-binomial when they differ in skill."""

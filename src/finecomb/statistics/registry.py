@@ -26,7 +26,7 @@ from finecomb.statistics.measures.count_variation import variation
 from finecomb.statistics.measures.cross_tables import Normalise, cross_tabulate
 from finecomb.statistics.measures.mark_overlap import mark_depth_shares, vote_share_by_severity
 from finecomb.statistics.measures.rating_correlation import count_rating_correlation
-from finecomb.statistics.measures.study_counts import meta_names
+from finecomb.statistics.measures.study_counts import document_meta_names
 from finecomb.statistics.measures.unit_grid import Level
 from finecomb.statistics.power import power, score_power
 from finecomb.statistics.selection.view import ANY, Filters, View
@@ -34,7 +34,7 @@ from finecomb.statistics.selection.view import view as view_of
 
 
 @dataclass(frozen=True, slots=True)
-class Statistic:
+class RegisteredStatistic:
     """One row of a registry."""
 
     run: Callable[[Any, Any], list[Finding]]
@@ -50,7 +50,7 @@ class Statistic:
 
 
 @dataclass(frozen=True)
-class VariationOptions(IntervalOptions):
+class CountVariationOptions(IntervalOptions):
     """Options of variation."""
 
     sizes: tuple[int, ...] = option((25, 50, 100), "For variation: numbers of documents.", commas=True)
@@ -65,14 +65,14 @@ class VoteShareOptions(IntervalOptions):
 
 
 @dataclass(frozen=True)
-class DepthOptions(VoteShareOptions):
+class MarkDepthOptions(VoteShareOptions):
     """Options of depth."""
 
     level: Level = option("token", "What is covered or counted in the text.")
 
 
 @dataclass(frozen=True)
-class CountRatingOptions:
+class CountRatingCorrelationOptions:
     """Options of the correlation between counts and ratings."""
 
     question: str = option("rating", "For count-rating: the document's question.")
@@ -82,19 +82,19 @@ class CountRatingOptions:
 
 
 @dataclass(frozen=True)
-class CrossedOptions(IntervalOptions):
+class CrossTableOptions(IntervalOptions):
     """Options of labels by one column."""
 
     normalise: Normalise = option("column", "For crossed: shares of each column, or of each label.")
 
 
-def _run_count_variation(view: View, options: VariationOptions) -> list[Finding]:
+def _run_count_variation(view: View, options: CountVariationOptions) -> list[Finding]:
     return variation(
         view, options.sizes, options.by, replace=options.replacement, draws=options.draws, seed=options.seed
     )
 
 
-def _run_mark_depth(view: View, options: DepthOptions) -> list[Finding]:
+def _run_mark_depth(view: View, options: MarkDepthOptions) -> list[Finding]:
     return mark_depth_shares(
         view, options.by, level=options.level, tokens=options.tokens, draws=options.draws, seed=options.seed
     )
@@ -104,33 +104,36 @@ def _run_vote_share(view: View, options: VoteShareOptions) -> list[Finding]:
     return vote_share_by_severity(view, options.by, tokens=options.tokens, draws=options.draws, seed=options.seed)
 
 
-def _run_count_rating(view: View, options: CountRatingOptions) -> list[Finding]:
+def _run_count_rating_correlation(view: View, options: CountRatingCorrelationOptions) -> list[Finding]:
     other = None
     if options.ratings:
         other = view_of(view.source or view.study, Filters(protocol=options.ratings))
     return count_rating_correlation(view, options.question, ratings=other, draws=options.draws, seed=options.seed)
 
 
-def _run_cross_table(view: View, options: CrossedOptions) -> list[Finding]:
+def _run_cross_table(view: View, options: CrossTableOptions) -> list[Finding]:
     column = options.by[0] if options.by else "topic"
     return cross_tabulate(view, column, normalise=options.normalise, draws=options.draws, seed=options.seed)
 
 
-STATISTICS: dict[str, Statistic] = {
-    "variation": Statistic(
-        _run_count_variation, VariationOptions, "how steady counts are with fewer texts", "variation"
+STATISTICS: dict[str, RegisteredStatistic] = {
+    "variation": RegisteredStatistic(
+        _run_count_variation, CountVariationOptions, "how steady counts are with fewer texts", "variation"
     ),
-    "depth": Statistic(
-        _run_mark_depth, DepthOptions, "share of the tokens that 0, 1, 2, ... annotators marked", "overlap"
+    "depth": RegisteredStatistic(
+        _run_mark_depth, MarkDepthOptions, "share of the tokens that 0, 1, 2, ... annotators marked", "overlap"
     ),
-    "noticed": Statistic(
+    "noticed": RegisteredStatistic(
         _run_vote_share, VoteShareOptions, "how many others marked the same words, by severity", "overlap"
     ),
-    "count-rating": Statistic(
-        _run_count_rating, CountRatingOptions, "correlation of marks and ratings of one text", "counts-and-rates"
+    "count-rating": RegisteredStatistic(
+        _run_count_rating_correlation,
+        CountRatingCorrelationOptions,
+        "correlation of marks and ratings of one text",
+        "counts-and-rates",
     ),
-    "crossed": Statistic(
-        _run_cross_table, CrossedOptions, "coverage by label and one column, as shares", "counts-and-rates"
+    "crossed": RegisteredStatistic(
+        _run_cross_table, CrossTableOptions, "coverage by label and one column, as shares", "counts-and-rates"
     ),
 }
 """Rows of `finecomb measure` beside the means over annotations."""
@@ -168,7 +171,7 @@ def default_groups(study: Study, by: Sequence[str]) -> tuple[str, ...]:
     """Return the columns asked for, else `model` where documents have it; `none` is one row for everything."""
     if tuple(by) == ("none",):
         return ()
-    return tuple(by) or (("model",) if "model" in meta_names(study) else ())
+    return tuple(by) or (("model",) if "model" in document_meta_names(study) else ())
 
 
 @dataclass(frozen=True)
@@ -180,7 +183,7 @@ class SimulationOptions:
 
 
 @dataclass(frozen=True)
-class PilotOptions(SimulationOptions):
+class PilotPlanOptions(SimulationOptions):
     """Options of a plan from a pilot."""
 
     measure: str = option("coverage", "What will be measured.", "--measure", "-m")
@@ -196,14 +199,14 @@ class PilotOptions(SimulationOptions):
 
 
 @dataclass(frozen=True)
-class EvaluatorOptions(SimulationOptions):
+class EvaluatorPlanOptions(SimulationOptions):
     """Options of a plan of a human-or-machine study, without a pilot."""
 
     evaluators: int = option(130, "Without a pilot: how many evaluators.")
     texts: int = option(5, "Without a pilot: texts each.")
 
 
-def _plan_from_pilot(view: View, options: PilotOptions) -> list[Finding]:
+def _plan_from_pilot(view: View, options: PilotPlanOptions) -> list[Finding]:
     return power(
         view,
         options.measure,
@@ -218,17 +221,17 @@ def _plan_from_pilot(view: View, options: PilotOptions) -> list[Finding]:
     )
 
 
-def _plan_without_pilot(nothing: None, options: EvaluatorOptions) -> list[Finding]:
+def _plan_without_pilot(nothing: None, options: EvaluatorPlanOptions) -> list[Finding]:
     return score_power(evaluators=options.evaluators, texts=options.texts, runs=options.runs, seed=options.seed)
 
 
 WITH_PILOT, WITHOUT_PILOT = "a plan from a pilot", "a plan without a pilot"
-PLANS: dict[str, Statistic] = {
-    WITH_PILOT: Statistic(
-        _plan_from_pilot, PilotOptions, "documents and annotators, from what varies in a pilot", "power"
+PLANS: dict[str, RegisteredStatistic] = {
+    WITH_PILOT: RegisteredStatistic(
+        _plan_from_pilot, PilotPlanOptions, "documents and annotators, from what varies in a pilot", "power"
     ),
-    WITHOUT_PILOT: Statistic(
-        _plan_without_pilot, EvaluatorOptions, "power of the tests of a human-or-machine study", "power", None
+    WITHOUT_PILOT: RegisteredStatistic(
+        _plan_without_pilot, EvaluatorPlanOptions, "power of the tests of a human-or-machine study", "power", None
     ),
 }
 """Rows of `finecomb power`."""

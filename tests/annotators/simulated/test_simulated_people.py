@@ -10,7 +10,7 @@ from finecomb.annotators.simulated.simulated_people import (
     make_person,
     simulate_response,
 )
-from finecomb.collection.screening import copied_word_flags, fold_words, passage_ngrams
+from finecomb.collection.screening import copied_word_flags, passage_ngrams, split_normalised_words
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 
@@ -65,7 +65,7 @@ def test_copiers_write_words_of_the_text() -> None:
         SimulatedPerson(1, "copies", None, 0), CrowdTraits(), "", document, TURING, truth
     ).answers
     reason = str(answers.get("why") or answers["change"])
-    assert all(copied_word_flags(fold_words(reason), passage_ngrams(TEXT)))
+    assert all(copied_word_flags(split_normalised_words(reason), passage_ngrams(TEXT)))
 
 
 def test_shares_of_habits_and_leavers_are_those_asked_for() -> None:

@@ -42,7 +42,7 @@ def test_a_backup_is_private_sealed_and_as_it_was_made(kind: str, tmp_path: Path
     with open_test_store(where, list(fc.demo().items()), FakeClock()) as store:
         backup.back_up(store.database, file)
     assert file.stat().st_mode & 0o777 == 0o600
-    check = backup.verify(file)
+    check = backup.verify_backup(file)
     assert check.sealed
     assert len(check.studies) == 1
     assert [path.name for path in tmp_path.glob(".copy*")] == []
@@ -96,7 +96,7 @@ def test_a_backup_of_a_later_version_is_refused(study: Path, tmp_path: Path) -> 
         connection.execute("UPDATE alembic_version SET version_num = 'far-ahead'")
         connection.commit()
     with pytest.raises(FinecombError, match="a later Finecomb"):
-        backup.verify(file)
+        backup.verify_backup(file)
 
 
 def test_a_restored_study_carries_no_seal_and_its_replaced_one_is_private(study: Path, tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_backup_to_a_full_disk_leaves_nothing_half_made(study: Path, tmp_path:
 def test_a_backup_made_before_there_were_seals_can_be_put_back(study: Path, tmp_path: Path) -> None:
     file = tmp_path / "old.db"
     shutil.copy(study, file)
-    assert backup.verify(file).sealed == ""
+    assert backup.verify_backup(file).sealed == ""
     assert run("restore", file, study, "--force")[0] == 0
 
 
@@ -160,4 +160,4 @@ def test_every_backup_is_taken_from_one_moment(study: Path, tmp_path: Path) -> N
     backup.back_up(database, tmp_path / "a.db")
     backup.back_up(database, tmp_path / "b.db")
     database.close()
-    assert backup.verify(tmp_path / "a.db").rows == backup.verify(tmp_path / "b.db").rows
+    assert backup.verify_backup(tmp_path / "a.db").rows == backup.verify_backup(tmp_path / "b.db").rows

@@ -48,12 +48,12 @@ def test_a_pause_holds_everywhere_at_once(stores: tuple[Store, Store]) -> None:
 
 def test_a_revoked_link_signs_out_everywhere(stores: tuple[Store, Store]) -> None:
     one, two = stores
-    (link,) = one.change_study_sync(researcher_actions_storage.make_links, "tests", 0, ("ann",))
+    (link,) = one.change_study_sync(researcher_actions_storage.create_personal_links, "tests", 0, ("ann",))
     reader = Client(one).join_study(link.token)
     task = reader.next_task()["id"]
     elsewhere = same_browser(reader, two)
     assert elsewhere.get("/api/me").status_code == 200
-    one.change_study_sync(researcher_actions_storage.revoke_links, "tests", "ann")
+    one.change_study_sync(researcher_actions_storage.revoke_annotator_links, "tests", "ann")
     body = {"change": "a", "base": 0, "body": {"no_errors": True}}
     assert elsewhere.put(f"/api/tasks/{task}/answers", json=body).status_code == 401
     assert elsewhere.get("/api/me").status_code == 401
@@ -61,7 +61,10 @@ def test_a_revoked_link_signs_out_everywhere(stores: tuple[Store, Store]) -> Non
 
 def test_tries_are_counted_together(stores: tuple[Store, Store]) -> None:
     one, two = stores
-    counts = [store.run_job_sync(access_storage.record_attempt, "wrong-link", "here") for store in (one, two, one, two)]
+    counts = [
+        store.run_job_sync(access_storage.record_and_count_attempts, "wrong-link", "here")
+        for store in (one, two, one, two)
+    ]
     assert counts == [1, 2, 3, 4]
 
 
@@ -118,14 +121,14 @@ def test_a_renewed_open_link_brings_the_worker_id_through_every_process(stores: 
     one.change_study_sync(
         researcher_actions_storage.set_settings, "tests", settings.model_copy(update={"recruitment": recruitment})
     )
-    one.change_study_sync(researcher_actions_storage.set_open_link, "tests", True)
+    one.change_study_sync(researcher_actions_storage.replace_or_remove_open_link, "tests", True)
     token = access_storage.open_link_token(one)
     visitor = fastapi.testclient.TestClient(create_app(two), base_url="http://study.test")
     parameters = {"PROLIFIC_PID": "w1", "STUDY_ID": "s", "SESSION_ID": "t"}
     assert visitor.get(f"/api/join/{token}", params=parameters).status_code == 200
     assert visitor.post(f"/api/join/{token}", params=parameters).status_code == 200
     with two.database.read_transaction() as transaction:
-        assert [arrival.source.worker for arrival in arrivals_storage.arrivals(two, transaction)] == ["w1"]
+        assert [arrival.source.worker for arrival in arrivals_storage.read_all_arrivals(two, transaction)] == ["w1"]
 
 
 def test_few_connections_serve_many_readers_also_who_read_while_reading(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from finecomb.collection.database.location import DATABASE_FILENAME, parse_location
-from finecomb.collection.database.serving_lock import StudyInUseError, hold_study_lock, lock_file
+from finecomb.collection.database.serving_lock import StudyInUseError, hold_study_lock, lock_file_path
 from tests.databases import Client, FakeClock, demo_items, open_test_store
 
 
@@ -22,7 +22,7 @@ def test_a_second_process_is_refused_by_name(tmp_path: Path) -> None:
         pass
     with hold_study_lock(where, "restore"):
         pass
-    path = lock_file(where)
+    path = lock_file_path(where)
     assert path is not None
     assert path.stat().st_mode & 0o777 == 0o600
 

@@ -19,7 +19,7 @@ from finecomb import formats
 from finecomb.collection.database import backup, migrations, rows, tables
 from finecomb.collection.database.connection import Database, Transaction
 from finecomb.collection.database.location import DATABASE_FILENAME, StudyLocation, parse_location
-from finecomb.collection.database.store import Store, migrate_database, read_items
+from finecomb.collection.database.store import Store, migrate_database, read_study_records
 from finecomb.collection.database.writer import Writer
 from finecomb.core.errors import FinecombError, StudyError
 from finecomb.core.records import Annotation, Annotator, Document, Settings
@@ -47,7 +47,7 @@ def taken(where: StudyLocation, items: list[StudyItem]) -> Study:
 def test_what_goes_in_comes_out(kind: str, items: list[StudyItem], tmp_path_factory: pytest.TempPathFactory) -> None:
     where = new_study_location(kind, tmp_path_factory.mktemp("study"))
     assert taken(where, items) == Study.from_items(items)
-    assert Study.from_items(read_items(where)) == Study.from_items(items)
+    assert Study.from_items(read_study_records(where)) == Study.from_items(items)
 
 
 FULL = Annotation.model_validate(
@@ -182,7 +182,7 @@ def test_the_key_of_an_annotation_is_unique_in_the_database(where: StudyLocation
     twin = Annotation(id="twin", document="d", annotator="a", protocol=PROTOCOL.id)
     with pytest.raises(Exception, match=r"(?i)unique"):
         taken(where, [twin])
-    assert len(Study.from_items(read_items(where)).annotations) == 1
+    assert len(Study.from_items(read_study_records(where)).annotations) == 1
 
 
 def test_one_database_holds_many_studies(where: StudyLocation) -> None:
@@ -192,13 +192,13 @@ def test_one_database_holds_many_studies(where: StudyLocation) -> None:
     )
     taken(first, base())
     taken(second, base(text="other"))
-    assert Study.from_items(read_items(first)).document("d").text == "abc"
-    assert Study.from_items(read_items(second)).document("d").text == "other"
+    assert Study.from_items(read_study_records(first)).document("d").text == "abc"
+    assert Study.from_items(read_study_records(second)).document("d").text == "other"
     with pytest.raises(FinecombError, match="no study has that name"):
-        list(read_items(StudyLocation(where.url, "nobody", where.file)))
+        list(read_study_records(StudyLocation(where.url, "nobody", where.file)))
     if where.file:
         with pytest.raises(FinecombError, match="holds 2 studies; say which with #NAME"):
-            list(read_items(where))
+            list(read_study_records(where))
         assert Study.from_items(formats.stream(Path(f"{where.file}#1"))).document("d").text == "abc"
 
 
@@ -225,7 +225,7 @@ def test_a_pending_migration_is_run_after_a_backup(tmp_path: Path, monkeypatch: 
     database.close()
     monkeypatch.setattr(migrations, "latest_version", lambda: real)
     assert saved is not None
-    assert Study.from_items(read_items(parse_location(saved))) == Study.from_items(read_items(where))
+    assert Study.from_items(read_study_records(parse_location(saved))) == Study.from_items(read_study_records(where))
 
 
 def test_a_database_of_a_later_finecomb_is_refused(tmp_path: Path) -> None:
@@ -236,14 +236,14 @@ def test_a_database_of_a_later_finecomb_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FinecombError, match="made by a later Finecomb"):
         taken(where, base())
     with pytest.raises(FinecombError, match="made by a later Finecomb"):
-        list(read_items(where))
+        list(read_study_records(where))
 
 
 @pytest.mark.parametrize("content", [b"", b"SQLite format 3\0 and then nonsense", b"no database at all"])
 def test_what_is_no_study_is_said_in_words(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "x.db").write_bytes(content)
     with pytest.raises(FinecombError, match=r"cannot be opened|holds no study"):
-        list(read_items(parse_location(tmp_path / "x.db")))
+        list(read_study_records(parse_location(tmp_path / "x.db")))
 
 
 # --- backup ------------------------------------------------------------------------------------------------------
@@ -260,18 +260,18 @@ def test_a_backup_is_a_file_and_can_be_put_back(where: StudyLocation, tmp_path: 
             backup.back_up(database, target)
     if where.file:
         assert len(
-            Study.from_items(read_items(StudyLocation(parse_location(target).url, "study", target))).marks
+            Study.from_items(read_study_records(StudyLocation(parse_location(target).url, "study", target))).marks
         ) == len(whole.marks)
     else:
-        assert Study.from_items(read_items(parse_location(target))) == whole, (
+        assert Study.from_items(read_study_records(parse_location(target))) == whole, (
             "of PostgreSQL, only the study that was named"
         )
     with pytest.raises(FinecombError, match="say --force"):
-        backup.restore(target, where)
+        backup.restore_backup(target, where)
     fresh = parse_location(tmp_path / "fresh.db") if where.file else replace(where, study=f"{where.study}-fresh")
-    assert backup.restore(target, fresh) is None
-    assert Study.from_items(read_items(replace(fresh, study=fresh.study or "study"))) == whole
-    assert list(Study.from_items(read_items(other)).documents["id"]) == ["d"]
+    assert backup.restore_backup(target, fresh) is None
+    assert Study.from_items(read_study_records(replace(fresh, study=fresh.study or "study"))) == whole
+    assert list(Study.from_items(read_study_records(other)).documents["id"]) == ["d"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -282,11 +282,11 @@ def test_restoring_keeps_what_was_there(kind: str, tmp_path: Path, monkeypatch: 
     with backup.open_migrated_database(where) as database:
         backup.back_up(database, tmp_path / "old.db")
     after = taken(where, [*base(), *WORK])
-    kept = backup.restore(tmp_path / "old.db", where, force=True)
+    kept = backup.restore_backup(tmp_path / "old.db", where, force=True)
     assert kept is not None
-    assert Study.from_items(read_items(where)) == before
+    assert Study.from_items(read_study_records(where)) == before
     name = where.study or "study"
-    assert Study.from_items(read_items(StudyLocation(f"sqlite+pysqlite:///{kept}", name, kept))) == after
+    assert Study.from_items(read_study_records(StudyLocation(f"sqlite+pysqlite:///{kept}", name, kept))) == after
 
 
 # --- the writer --------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from finecomb.collection.database.connection import Database
 from finecomb.collection.database.incremental_read import refresh_snapshot
 from finecomb.collection.database.location import DATABASE_FILENAME, StudyLocation, parse_location
 from finecomb.collection.database.repair import repair
-from finecomb.collection.database.store import open_store, read_items
+from finecomb.collection.database.store import open_store, read_study_records
 from finecomb.core.records import Annotation, Note
 from tests.databases import KINDS, Client, FakeClock, demo_items, new_study_location, open_test_store
 
@@ -53,7 +53,7 @@ def damage(where: StudyLocation, statement: str, victim: Annotation) -> None:
 def test_a_bad_annotation_is_left_out_and_named(served: tuple[StudyLocation, Annotation], statement: str) -> None:
     where, victim = served
     damage(where, statement, victim)
-    items = list(read_items(where))
+    items = list(read_study_records(where))
     readable = {item.id for item in items if isinstance(item, Annotation)}
     assert readable == {annotation.id for annotation in fc.demo().iter_annotations()} - {victim.id}
     (note,) = [item for item in items if isinstance(item, Note)]

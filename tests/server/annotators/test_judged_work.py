@@ -74,7 +74,7 @@ def judge(client: Client, answer: dict[str, Any]) -> list[Any]:
 def test_every_mark_is_judged_twice_and_never_by_who_made_it(store: Store) -> None:
     links = {
         each.annotator: each.token
-        for each in store.run_job_sync(researcher_actions_storage.make_links, "ann", 2, ["worker-one"])
+        for each in store.run_job_sync(researcher_actions_storage.create_personal_links, "ann", 2, ["worker-one"])
     }
     for name, token in links.items():
         client = Client(store).join_study(token)

@@ -124,7 +124,7 @@ def test_a_step_said_twice_counts_once_and_one_of_the_future_is_refused(client: 
 
 def test_leaving_and_returning_on_another_device_goes_on_where_one_was(store: Store) -> None:
     asked = examined()
-    (link,) = store.run_job_sync(researcher_actions_storage.make_links, "tests", 1)
+    (link,) = store.run_job_sync(researcher_actions_storage.create_personal_links, "tests", 1)
     here, there = Client(store).join_study(link.token), Client(store).join_study(link.token)
     while not (now := next_step(here))["task"]:
         assert next_step(there)["page"] == now["page"]
@@ -205,7 +205,7 @@ def test_leaving_during_an_attempt_does_not_use_it_up(tmp_path: Path) -> None:
     with open_test_store(
         new_study_location("sqlite", tmp_path), study(asked, skip=("training",)), FakeClock()
     ) as store:
-        (link,) = store.run_job_sync(researcher_actions_storage.make_links, "tests", 1)
+        (link,) = store.run_job_sync(researcher_actions_storage.create_personal_links, "tests", 1)
         client = Client(store).join_study(link.token)
         done = 0
         while done < 7:
@@ -403,7 +403,7 @@ def test_imported_practice_counts_and_can_be_gone_on_with(store: Store, tmp_path
         folder = tmp_path / kind
         folder.mkdir()
         with open_test_store(new_study_location(kind, folder), list(store.items()), FakeClock()) as copy:
-            (link,) = copy.run_job_sync(researcher_actions_storage.make_links, "tests", 0, [person(copy).id])
+            (link,) = copy.run_job_sync(researcher_actions_storage.create_personal_links, "tests", 0, [person(copy).id])
             again = Client(copy).join_study(link.token)
             now = next_step(again)["task"]
             assert (now["id"], [each["id"] for each in now["marks"]]) == (task["id"], ["half-done"])

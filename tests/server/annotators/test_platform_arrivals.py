@@ -70,7 +70,7 @@ def refused(answer: Any, code: str = "not-allowed") -> str:
 
 def came(store: Store) -> list[Arrival]:
     with store.database.read_transaction() as transaction:
-        return arrivals_storage.arrivals(store, transaction)
+        return arrivals_storage.read_all_arrivals(store, transaction)
 
 
 # --- coming in ---------------------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ def test_an_edited_address_is_refused_in_words(store: Store, method: str, asked:
 
 def test_a_personal_link_needs_no_id_of_a_platform(store: Store) -> None:
     recruit(store, PROLIFIC)
-    (made,) = store.run_job_sync(researcher_actions_storage.make_links, "tests", 1, ())
+    (made,) = store.run_job_sync(researcher_actions_storage.create_personal_links, "tests", 1, ())
     client = Client(store).join_study(made.token)
     assert client.get("/api/me").json()["annotator"] == made.annotator
     assert Client(store).get(f"/api/join/{made.token}").json()["personal"]

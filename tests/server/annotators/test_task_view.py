@@ -31,21 +31,21 @@ def with_work(protocol: Protocol, **work: Any) -> Protocol:
 
 def test_parts_are_the_documents_own_else_so_many_sentences() -> None:
     asked = with_work(protocols.load("snac"), sentences=2)
-    parts = task_view.task_text(document(segments=CUT), asked).parts
+    parts = task_view.build_task_text(document(segments=CUT), asked).parts
     assert [(part.start, part.end, part.title, part.role) for part in parts] == [
         (0, 9, "Start", ""),
         (10, 28, "", "guest"),
     ]
-    cut = [TEXT[part.start : part.end] for part in task_view.task_text(document(), asked).parts]
+    cut = [TEXT[part.start : part.end] for part in task_view.build_task_text(document(), asked).parts]
     assert cut == ["One. Two.", "Three. Four.", "Five."]
-    assert task_view.task_text(document(segments=CUT), protocols.load("scarecrow")).parts == ()
+    assert task_view.build_task_text(document(segments=CUT), protocols.load("scarecrow")).parts == ()
 
 
 @pytest.mark.parametrize(
     ("work", "context", "data"), [({"context": "hidden"}, {}, None), ({"data": True}, {"prompt": "Count."}, {"a": 1})]
 )
 def test_contexts_and_data_are_shown_as_the_protocol_says(work: Any, context: Any, data: Any) -> None:
-    seen = task_view.task_text(document(), with_work(protocols.load("scarecrow"), **work)).document
+    seen = task_view.build_task_text(document(), with_work(protocols.load("scarecrow"), **work)).document
     assert (seen.context, seen.data) == (context, data)
 
 
@@ -114,7 +114,7 @@ def test_a_later_part_is_not_sent_before_the_earlier_ones_were_judged(tmp_path: 
 
 
 def test_sections_that_are_only_rated_come_all_at_once() -> None:
-    text = task_view.task_text(document(segments=CUT), protocols.load("sections"))
+    text = task_view.build_task_text(document(segments=CUT), protocols.load("sections"))
     assert text.cut_at_first_unjudged(frozenset()).document.text == TEXT
 
 
@@ -187,7 +187,7 @@ def test_ratings_need_their_answers_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_the_api_describes_itself() -> None:
-    found = openapi.description()
+    found = openapi.build_openapi_description()
     assert {"Task", "Me", "NextResponse", "SaveResponse", "ErrorResponse", "MarkChange", "MarkEntry"} <= set(
         found["components"]["schemas"]
     )

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import finecomb as fc
-from finecomb.collection.screening import has_passed_check
+from finecomb.collection.screening import has_passed_attention_check
 from finecomb.core.records import Annotation, Annotator, Document, Exclusion, Mark, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Study, StudyItem
-from finecomb.server.researchers.annotator_table import AnnotatorTable, review_reasons
+from finecomb.server.researchers.annotator_table import AnnotatorTable, review_reasons_by_annotator
 from finecomb.server.researchers.document_views import (
     DISPUTED_ALPHA,
     DocumentQuery,
@@ -190,7 +190,7 @@ def marked(*marks: tuple[int, int, str], **answers: str) -> Annotation:
     ],
 )
 def test_a_check_is_passed_when_gold_is_found(own: Annotation, gold: Annotation, good: bool) -> None:
-    assert has_passed_check(own, gold) is good
+    assert has_passed_attention_check(own, gold) is good
 
 
 def test_checks_are_kept_out_of_results_and_counted_by_person() -> None:
@@ -205,8 +205,8 @@ def test_checks_are_kept_out_of_results_and_counted_by_person() -> None:
     for each in study.annotations_on(first):
         if each.annotator != "truth":
             person = next(one for one in page.people if one.id == each.annotator)
-            assert person.checks == StudyProgress(done=int(has_passed_check(each, gold)), of=1)
-            assert ("checks" in person.look) is (not has_passed_check(each, gold))
+            assert person.checks == StudyProgress(done=int(has_passed_attention_check(each, gold)), of=1)
+            assert ("checks" in person.look) is (not has_passed_attention_check(each, gold))
 
 
 # --- people -------------------------------------------------------------------------------------------------------
@@ -231,12 +231,15 @@ def person(id: str, marks: float | None, agreement: float | None, texts: int = 9
 def test_whoever_has_less_than_half_of_the_median_is_looked_at() -> None:
     people = [person("a", 4, 0.6), person("b", 4.2, 0.5), person("c", 1.9, 0.24), person("new", 0.1, 0.1, texts=2)]
     speeds = {"a": 10.0, "b": 12.0, "c": 4.9, "new": 0.1}
-    found = review_reasons([*people, person("d", 4, 0.6, failed=1)], speeds | {"d": 10.0})
+    found = review_reasons_by_annotator([*people, person("d", 4, 0.6, failed=1)], speeds | {"d": 10.0})
     assert found == {"a": (), "b": (), "c": ("fast", "few", "apart"), "new": (), "d": ("checks",)}
 
 
 def test_two_people_are_too_few_to_compare() -> None:
-    assert review_reasons([person("a", 4, 0.6), person("b", 0.1, 0.1)], {"a": 10.0, "b": 1.0}) == {"a": (), "b": ()}
+    assert review_reasons_by_annotator([person("a", 4, 0.6), person("b", 0.1, 0.1)], {"a": 10.0, "b": 1.0}) == {
+        "a": (),
+        "b": (),
+    }
 
 
 def test_those_to_look_at_come_first() -> None:

@@ -214,4 +214,4 @@ def test_a_protocol_without_a_price_costs_nothing(store: Store) -> None:
     store.change_study_sync(
         researcher_actions_storage.set_settings, "tests", store.head.settings.model_copy(update={"price": None})
     )
-    assert pay.cost(store.head.settings, []).pay == 0
+    assert pay.study_cost(store.head.settings, []).pay == 0

@@ -16,19 +16,19 @@ LARGE = "\n".join(document.to_json() for document in LINES).encode()
 
 
 def test_a_large_file_is_read_elsewhere_and_comes_back_the_same() -> None:
-    documents, notes = upload_process.read_documents(LARGE, "texts.jsonl", {}, ())
+    documents, notes = upload_process.read_documents_in_subprocess(LARGE, "texts.jsonl", {}, ())
     assert (documents, notes) == (LINES, [])
 
 
 def test_what_is_wrong_in_a_large_file_is_said() -> None:
     with pytest.raises(FinecombError, match=r"texts\.jsonl: has ids that are in the study already: 'd3'"):
-        upload_process.read_documents(LARGE, "texts.jsonl", {}, {"d3"})
+        upload_process.read_documents_in_subprocess(LARGE, "texts.jsonl", {}, {"d3"})
 
 
 def test_a_file_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upload_process, "MAX_SECONDS", 0.01)
     with pytest.raises(FinecombError, match=r"texts\.jsonl: takes longer than 0\.01 s to read"):
-        upload_process.read_documents(LARGE, "texts.jsonl", {}, ())
+        upload_process.read_documents_in_subprocess(LARGE, "texts.jsonl", {}, ())
 
 
 def test_a_workbook_that_unpacks_to_too_much_is_refused() -> None:
@@ -37,11 +37,11 @@ def test_a_workbook_that_unpacks_to_too_much_is_refused() -> None:
         archive.writestr("xl/worksheets/sheet1.xml", b"<row/>" * 40_000_000)
     assert len(content.getvalue()) < 1_000_000
     with pytest.raises(FinecombError, match=r"unpacks to 240,000,000 bytes; at most 200,000,000 are read"):
-        upload_process.read_documents(content.getvalue(), "bomb.xlsx", {}, ())
+        upload_process.read_documents_in_subprocess(content.getvalue(), "bomb.xlsx", {}, ())
 
 
 def test_many_texts_at_once_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upload_process, "MAX_DOCUMENTS", 10)
     small = "\n".join(document.to_json() for document in LINES[:12]).encode()
     with pytest.raises(FinecombError, match="has 12 texts; at most 10"):
-        upload_process.read_documents(small, "texts.jsonl", {}, ())
+        upload_process.read_documents_in_subprocess(small, "texts.jsonl", {}, ())

@@ -11,21 +11,21 @@ from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Estimate, Signature
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.alpha import (
-    alpha_sums,
     binary_alpha,
+    binary_alpha_sums,
     two_agree_percentage,
     two_agree_sums,
     undefined_category_reason,
 )
 from finecomb.statistics.agreement.coincidences import Floats
-from finecomb.statistics.inference.resampling import Sums, bootstrap_interval
-from finecomb.statistics.measures.unit_grid import Level, Votes, build_grid, count_votes
+from finecomb.statistics.inference.resampling import Sums, bootstrap_interval_from_sums
+from finecomb.statistics.measures.unit_grid import Level, UnitVotes, build_grid, count_unit_votes
 from finecomb.statistics.selection.view import View, as_view
 
-Statistic = tuple[Callable[[Votes], Sums], Callable[[Sums], Floats]]
+Statistic = tuple[Callable[[UnitVotes], Sums], Callable[[Sums], Floats]]
 
 STATISTICS: dict[str, Statistic] = {
-    "alpha": (alpha_sums, binary_alpha),
+    "alpha": (binary_alpha_sums, binary_alpha),
     "two-agree": (two_agree_sums, two_agree_percentage),
 }
 
@@ -43,7 +43,7 @@ def closed_form_agreement(
     seen = as_view(study)
     if label is not None and label not in seen.categories:
         raise FinecombError(f"no label is called {label!r}{did_you_mean(label, seen.categories)}")
-    counted = count_votes(seen.study, build_grid(seen.study, level, tokens), [label] if label else None)
+    counted = count_unit_votes(seen.study, build_grid(seen.study, level, tokens), [label] if label else None)
     if statistic not in STATISTICS:
         raise FinecombError(f"no such statistic: {statistic!r}{did_you_mean(statistic, STATISTICS)}; `agree` has more")
     to_sums, of_sums = STATISTICS[statistic]
@@ -62,5 +62,5 @@ def closed_form_agreement(
     value = float(of_sums(sums.sum(axis=0)[None])[0])
     if math.isnan(value):
         return Estimate(value, math.nan, math.nan, signature, undefined_category_reason(counted))
-    low, high = bootstrap_interval(sums, of_sums, draws, np.random.default_rng(seed))
+    low, high = bootstrap_interval_from_sums(sums, of_sums, draws, np.random.default_rng(seed))
     return Estimate(value, low, high, signature)

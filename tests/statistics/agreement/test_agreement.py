@@ -13,10 +13,10 @@ from finecomb.core.estimate import Finding
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.agreement import agree
 from finecomb.statistics.agreement.agreement_options import AgreeOptions
-from finecomb.statistics.agreement.alpha import alpha, masi_distance
+from finecomb.statistics.agreement.alpha import alpha, build_masi_distance
 from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings
 from finecomb.statistics.agreement.rating_matrix import CONVENTIONS
-from finecomb.statistics.agreement.rating_sources import AnswerRatings, ItemLabels, UnitMarks, build_source
+from finecomb.statistics.agreement.rating_sources import AnswerRatings, ItemLabels, UnitMarks, build_rating_source
 from finecomb.statistics.agreement.registry import FAMILIES, MEASURES
 from finecomb.statistics.selection.view import Filters, view
 from tests.statistics.agreement.agreement_studies import TEXT, make_marked_study, make_rated_study, studies
@@ -105,7 +105,7 @@ def test_on_one_corpus_the_names_give_very_different_numbers() -> None:
 @fewer
 @given(studies())
 def test_sets_of_labels_equal_alpha_of_their_codes(one: Study) -> None:
-    own = build_source(view(one), AgreeOptions())
+    own = build_rating_source(view(one), AgreeOptions())
     assert isinstance(own, UnitMarks)
     cells, texts = own.mark_depths, len(own.grid.documents)
     bits = ((cells.depth[1:] > 0).T @ (1 << np.arange(len(own.categories)))).tolist()
@@ -122,7 +122,9 @@ def test_sets_of_labels_equal_alpha_of_their_codes(one: Study) -> None:
     found = agree(one, ("alpha-sets", "alpha-masi"), draws=0)
     assert texts == len(one.documents)
     assert found[0].estimate.value == pytest.approx(alpha(kept), nan_ok=True)
-    assert found[1].estimate.value == pytest.approx(alpha(kept, masi_distance([sets[at] for at in used])), nan_ok=True)
+    assert found[1].estimate.value == pytest.approx(
+        alpha(kept, build_masi_distance([sets[at] for at in used])), nan_ok=True
+    )
 
 
 # --- answers -----------------------------------------------------------------------------------------------------
@@ -141,7 +143,7 @@ def ratings(documents: int = 12) -> Study:
 @pytest.mark.parametrize("scale", ["nominal", "ordinal", "interval", "ratio"])
 def test_alpha_of_ratings_is_that_of_their_matrix(scale: str) -> None:
     one = ratings()
-    own = build_source(view(one), AgreeOptions(level="document", question="rating"))
+    own = build_rating_source(view(one), AgreeOptions(level="document", question="rating"))
     assert not isinstance(own, UnitMarks)
     name = "alpha" if scale == "nominal" else f"alpha-{scale}"
     found = agree(one, [name], "document", question="rating", draws=200)
@@ -153,7 +155,7 @@ def test_alpha_of_ratings_is_that_of_their_matrix(scale: str) -> None:
 
 def test_ratings_are_cut_where_that_gives_the_best_agreement() -> None:
     one = ratings()
-    own = build_source(view(one), AgreeOptions(level="document", question="rating"))
+    own = build_rating_source(view(one), AgreeOptions(level="document", question="rating"))
     assert not isinstance(own, UnitMarks)
     matrix = own.rated.matrix
     each = {cut: alpha(np.where(np.isnan(matrix), np.nan, 1.0 * (matrix >= cut))) for cut in (2, 3, 4, 5)}

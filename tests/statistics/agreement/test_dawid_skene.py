@@ -11,11 +11,11 @@ from finecomb.core.study import Study
 from finecomb.statistics.agreement.dawid_skene import (
     count_token_patterns,
     estimate_annotator_skill,
-    fit,
+    fit_dawid_skene,
     mark_matrix,
     participation_matrix,
 )
-from finecomb.statistics.measures.unit_grid import Grid, build_grid
+from finecomb.statistics.measures.unit_grid import UnitGrid, build_grid
 from finecomb.statistics.selection.view import view
 
 PROTOCOL = Protocol(name="one", version="1", title="One", summary="One label.", labels=(Label(name="wrong"),))
@@ -37,7 +37,7 @@ def world(texts: int, seed: int) -> tuple[Study, dict[str, Annotation], list[Doc
     return study, truth, documents
 
 
-def matrices(study: Study, names: list[str]) -> tuple[NDArray[np.bool_], NDArray[np.bool_], Grid]:
+def matrices(study: Study, names: list[str]) -> tuple[NDArray[np.bool_], NDArray[np.bool_], UnitGrid]:
     seen = view(study)
     grid = build_grid(seen.study)
     return mark_matrix(seen, grid, names), participation_matrix(seen, grid, names), grid
@@ -114,7 +114,7 @@ def test_the_fit_is_that_of_the_slow_definition() -> None:
     marks = (rng.random((len(grid), 4)) < np.where(truth[:, None], 0.7, 0.1)) & each
     seen = count_token_patterns(marks, read, grid)
     assert seen.counts.sum() == len(grid)
-    found = fit(seen, seen.counts.sum(axis=0)[None])
+    found = fit_dawid_skene(seen, seen.counts.sum(axis=0)[None])
     recall, alarm, rate = slow_fit(marks, each, 500)
     assert found.recall[0] == pytest.approx(recall, abs=1e-4)
     assert found.alarm[0] == pytest.approx(alarm, abs=1e-4)

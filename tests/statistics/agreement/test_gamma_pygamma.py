@@ -12,7 +12,7 @@ from finecomb.statistics.agreement.gamma.best_alignment import best_alignment
 from finecomb.statistics.agreement.gamma.chance_samplers import SAMPLERS
 from finecomb.statistics.agreement.gamma.continuum import Continuum, Floats
 from finecomb.statistics.agreement.gamma.dissimilarity import Dissimilarity
-from finecomb.statistics.agreement.gamma.gamma_cat import category_sums
+from finecomb.statistics.agreement.gamma.gamma_cat import category_disagreement_sums
 from tests.statistics.agreement.gamma_continua import random_continuum
 
 with warnings.catch_warnings():
@@ -69,7 +69,7 @@ def test_disorders_of_categories_are_the_same() -> None:
         distance = their_dissimilarity()
         alignment = theirs(marks).get_best_alignment(distance)
         distance.delta_empty = 0.0
-        sums = category_sums(marks, _clusters(alignment, marks), Dissimilarity(), len(CATEGORIES))
+        sums = category_disagreement_sums(marks, _clusters(alignment, marks), Dissimilarity(), len(CATEGORIES))
         for at, category in enumerate([None, *CATEGORIES]):
             if sums[at, 1] > 0:
                 expected = alignment.gamma_k_disorder(distance, category)

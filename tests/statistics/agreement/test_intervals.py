@@ -7,8 +7,8 @@ import pytest
 
 from finecomb.core.estimate import Signature
 from finecomb.statistics.agreement.alpha import pooled_alpha
-from finecomb.statistics.agreement.coincidences import Floats, Weights, tally_votes
-from finecomb.statistics.agreement.pairwise import MarkDepths, annotator_overlaps, f1
+from finecomb.statistics.agreement.coincidences import Floats, Weights, tally_binary_votes
+from finecomb.statistics.agreement.pairwise import MarkDepths, annotator_pair_overlaps, micro_f1
 from finecomb.statistics.inference.resampling import estimate_with_interval, study_and_resample_weights
 
 READERS, UNITS = 4, 30
@@ -32,8 +32,8 @@ def both(own: MarkDepths, weights: Weights) -> dict[str, Floats]:
     documents = weights.shape[1]
     k = own.depth.reshape(documents, READERS, UNITS).sum(axis=1).reshape(1, -1).astype(np.int64)
     m = np.full(documents * UNITS, READERS)
-    tally = tally_votes(("any",), k, m, np.arange(documents + 1) * UNITS)
-    return {"alpha": pooled_alpha(tally, weights)[:, 0], "f1": f1(annotator_overlaps(own), weights)[:, 0]}
+    tally = tally_binary_votes(("any",), k, m, np.arange(documents + 1) * UNITS)
+    return {"alpha": pooled_alpha(tally, weights)[:, 0], "f1": micro_f1(annotator_pair_overlaps(own), weights)[:, 0]}
 
 
 def covered(runs: int, everywhere: int, documents: int = 100) -> dict[str, float]:

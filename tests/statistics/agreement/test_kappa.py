@@ -9,7 +9,7 @@ from hypothesis import given
 from statsmodels.stats import inter_rater
 
 from finecomb.statistics.agreement.alpha import Ratings, alpha
-from finecomb.statistics.agreement.kappa import ac1, cohen, fleiss, fleiss_variable
+from finecomb.statistics.agreement.kappa import ac1, cohen, fleiss, fleiss_variable_raters
 from tests.golden.agreement import FLEISS_COUNTS
 from tests.statistics.agreement.agreement_studies import ratings
 
@@ -23,7 +23,7 @@ def test_fleiss_reproduces_the_worked_example() -> None:
     table = matrix(FLEISS_COUNTS)
     assert fleiss(table) == pytest.approx(0.210, abs=5e-4)
     assert fleiss(table) == pytest.approx(inter_rater.fleiss_kappa(FLEISS_COUNTS))
-    assert fleiss_variable(table) == pytest.approx(fleiss(table))
+    assert fleiss_variable_raters(table) == pytest.approx(fleiss(table))
 
 
 def slow_cohen(first: list[float], second: list[float]) -> float:
@@ -65,14 +65,14 @@ def test_fleiss_with_varying_raters_equals_its_definition(table: Ratings) -> Non
         if expected < 1 and units
         else math.nan
     )
-    assert fleiss_variable(table) == pytest.approx(wanted, nan_ok=True)
+    assert fleiss_variable_raters(table) == pytest.approx(wanted, nan_ok=True)
 
 
 @given(ratings())
 def test_fleiss_is_that_of_the_units_with_the_most_ratings(table: Ratings) -> None:
     counts = (~np.isnan(table)).sum(axis=0)
     full = table[:, counts == counts.max()]
-    assert fleiss(table) == pytest.approx(fleiss_variable(full), nan_ok=True)
+    assert fleiss(table) == pytest.approx(fleiss_variable_raters(full), nan_ok=True)
 
 
 @given(ratings())
@@ -95,7 +95,7 @@ def test_ac1_does_not_collapse_where_one_value_is_rare() -> None:
     assert alpha(table) < 0 < 0.97 < ac1(table)
 
 
-@pytest.mark.parametrize("statistic", [alpha, fleiss, fleiss_variable, ac1])
+@pytest.mark.parametrize("statistic", [alpha, fleiss, fleiss_variable_raters, ac1])
 @pytest.mark.parametrize("table", [[[1.0, 1], [1, 1]], [[1.0, np.nan], [np.nan, 2]], [[np.nan], [np.nan]]])
 def test_one_value_or_no_pair_is_undefined(statistic: object, table: list[list[float]]) -> None:
     assert callable(statistic)

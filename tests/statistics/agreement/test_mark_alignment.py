@@ -12,7 +12,7 @@ from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.mark_alignment import align
-from finecomb.statistics.agreement.rating_matrix import item_ratings
+from finecomb.statistics.agreement.rating_matrix import item_label_ratings
 from finecomb.statistics.selection.view import View, view
 from tests.statistics.agreement.agreement_studies import PROTOCOL, TEXT, MarkTuple, make_marked_study, studies
 from tests.statistics.gold.gold_studies import make_alternative, make_gold_mark, make_gold_study
@@ -93,7 +93,7 @@ def test_who_marked_a_whole_alternative_marked_the_same_error() -> None:
     assert clusters(one) == {frozenset({"p/0", "q/0", "q/1"}), frozenset({"r/0"})}
     readings = rows.filter(pl.col("reading_of") == "d/p/0")
     assert readings.select("mark", "label").rows() == [("d/q/0", "red"), ("d/q/1", "red")]
-    ratings = item_ratings(view(one), rows, "marked")
+    ratings = item_label_ratings(view(one), rows, "marked")
     assert ratings.matrix[:2, 0].tolist() == [0, 0]  # both `red`
 
 

@@ -9,7 +9,7 @@ import pytest
 from finecomb.core.errors import FinecombError
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.agreement import agree
-from finecomb.statistics.agreement.minimal_repairs import with_smallest_repairs
+from finecomb.statistics.agreement.minimal_repairs import add_smallest_repairs_to_study
 from finecomb.statistics.gold.gold_merge import gold
 from finecomb.statistics.gold.scores import Match, score
 from tests.statistics.agreement.agreement_studies import MarkTuple
@@ -24,7 +24,9 @@ def study_of(*readers: Sequence[MarkTuple], text: str = STORY) -> Study:
 
 
 def alternatives(study: Study) -> list[list[list[str]]]:
-    marks = [mark for annotation in with_smallest_repairs(study).annotations_on("d") for mark in annotation.marks]
+    marks = [
+        mark for annotation in add_smallest_repairs_to_study(study).annotations_on("d") for mark in annotation.marks
+    ]
     return [
         [[part.quotes[0] for part in choice] for choice in mark.alternatives] for mark in marks if mark.alternatives
     ]

@@ -10,7 +10,12 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, Document, Unit
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.mark_alignment import align
-from finecomb.statistics.agreement.rating_matrix import document_ratings, item_ratings, mark_ratings, unit_ratings
+from finecomb.statistics.agreement.rating_matrix import (
+    document_answer_ratings,
+    item_label_ratings,
+    mark_answer_ratings,
+    unit_answer_ratings,
+)
 from finecomb.statistics.selection.view import View, view
 from tests.statistics.agreement.agreement_studies import PROTOCOL, TEXT, make_mark, make_marked_study, make_rated_study
 
@@ -50,7 +55,7 @@ RED, BLUE, NO_TYPE, NO_ERROR = 0.0, 1.0, 3.0, 4.0
     ],
 )
 def test_each_convention_says_what_a_rating_is(seen: View, convention: str, expected: list[list[float]]) -> None:
-    found = item_ratings(seen, align(seen, "item"), convention)
+    found = item_label_ratings(seen, align(seen, "item"), convention)
     assert found.names == ("red", "blue", "green", "no type", "no error")
     assert found.annotators == ("p", "q", "r")
     order = np.argsort([str(column) for column in found.matrix.T.tolist()])
@@ -60,7 +65,7 @@ def test_each_convention_says_what_a_rating_is(seen: View, convention: str, expe
 
 def test_an_unknown_convention_is_refused(seen: View) -> None:
     with pytest.raises(FinecombError, match="did you mean 'no-error'"):
-        item_ratings(seen, align(seen, "item"), "no-eror")
+        item_label_ratings(seen, align(seen, "item"), "no-eror")
 
 
 def test_answers_about_documents_are_numbers_or_places_among_the_options() -> None:
@@ -71,8 +76,8 @@ def test_answers_about_documents_are_numbers_or_places_among_the_options() -> No
             ("e", "q"): {"verdict": "fair"},
         }
     )
-    same(document_ratings(view(one), "rating").matrix, [[5], [3]])
-    verdicts = document_ratings(view(one), "verdict")
+    same(document_answer_ratings(view(one), "rating").matrix, [[5], [3]])
+    verdicts = document_answer_ratings(view(one), "verdict")
     assert verdicts.names == ("bad", "fair", "good")
     same(verdicts.matrix, [[2, N], [0, 1]])
     assert verdicts.bounds.tolist() == [0, 1, 2]
@@ -81,9 +86,9 @@ def test_answers_about_documents_are_numbers_or_places_among_the_options() -> No
 def test_a_question_nobody_answered_and_several_answers_at_once_are_refused() -> None:
     one = view(make_rated_study({("d", "p"): {"rating": 5, "reasons": ("a", "b")}}))
     with pytest.raises(FinecombError, match="did you mean 'rating'"):
-        document_ratings(one, "ratng")
+        document_answer_ratings(one, "ratng")
     with pytest.raises(FinecombError, match="several answers at once"):
-        document_ratings(one, "reasons")
+        document_answer_ratings(one, "reasons")
 
 
 def test_answers_about_units_are_matched_by_their_place() -> None:
@@ -94,7 +99,7 @@ def test_answers_about_units_are_matched_by_their_place() -> None:
     people = [Annotator(id=id, kind="human") for id in "pq"]
     both = [annotation("p", {(0, 7): True, (8, 18): False}), annotation("q", {(8, 18): True})]
     one = Study.from_items([PROTOCOL, Document(id="d", text=TEXT), *people, *both])
-    same(unit_ratings(view(one), "fine").matrix, [[1, 0], [N, 1]])
+    same(unit_answer_ratings(view(one), "fine").matrix, [[1, 0], [N, 1]])
 
 
 def test_severity_is_compared_on_aligned_marks() -> None:
@@ -110,4 +115,4 @@ def test_severity_is_compared_on_aligned_marks() -> None:
         for id, severity in (("p", 1), ("q", 3))
     ]
     one = view(Study.from_items([PROTOCOL, Document(id="d", text=TEXT), *people, *read]))
-    same(mark_ratings(one, align(one, "overlap"), "severity").matrix, [[1], [3]])
+    same(mark_answer_ratings(one, align(one, "overlap"), "severity").matrix, [[1], [3]])

@@ -16,12 +16,12 @@ from finecomb.statistics.agreement.alpha import (
     DISTANCES,
     Ratings,
     alpha,
-    masi_distance,
+    build_masi_distance,
     nominal_distance,
     observed_agreement,
-    value_counts,
+    value_counts_per_unit,
 )
-from finecomb.statistics.agreement.coincidences import tally_counts
+from finecomb.statistics.agreement.coincidences import tally_value_counts
 from tests.golden.agreement import KRIPPENDORFF_2011, KRIPPENDORFF_2011_ALPHAS
 from tests.statistics.agreement.agreement_studies import ratings
 
@@ -79,8 +79,8 @@ def test_observed_agreement_is_the_share_of_pairs_that_agree(table: Ratings) -> 
         (one == other, 1 / (len(unit) - 1)) for unit in units for one, other in itertools.permutations(unit, 2)
     ]  # a unit weighs as much as it has ratings
     expected = sum(same * weight for same, weight in pairs) / sum(weight for _, weight in pairs) if pairs else math.nan
-    values, counts = value_counts(table)
-    one = tally_counts("any", values, counts, np.array([0, len(counts)]))
+    values, counts = value_counts_per_unit(table)
+    one = tally_value_counts("any", values, counts, np.array([0, len(counts)]))
     assert float(observed_agreement(one.coincidences)[0, 0]) == pytest.approx(expected, nan_ok=True)
 
 
@@ -96,7 +96,7 @@ def test_proportions_of_negative_numbers_are_refused() -> None:
 
 def test_masi_is_that_of_passonneau_2006() -> None:
     sets = [frozenset(each) for each in ("", "a", "ab", "bc", "c")]
-    table = masi_distance(sets)(np.arange(5.0), np.ones(5))
+    table = build_masi_distance(sets)(np.arange(5.0), np.ones(5))
     assert table[0].tolist() == [0, 1, 1, 1, 1]
     assert table[1, 2] == pytest.approx(1 - 1 / 2 * 2 / 3)  # a subset
     assert table[2, 3] == pytest.approx(1 - 1 / 3 * 1 / 3)  # an overlap
@@ -107,4 +107,4 @@ def test_masi_is_that_of_passonneau_2006() -> None:
 def test_masi_of_single_labels_is_nominal() -> None:
     sets = [frozenset("a"), frozenset("b"), frozenset("c")]
     codes = np.array([[0.0, 1, 2, 1], [0, 2, 2, 1]])
-    assert alpha(codes, masi_distance(sets)) == pytest.approx(alpha(codes, nominal_distance))
+    assert alpha(codes, build_masi_distance(sets)) == pytest.approx(alpha(codes, nominal_distance))

@@ -12,7 +12,7 @@ from finecomb.core.records import Annotation, Annotator, Antecedents, Document, 
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.agreement import agree
-from finecomb.statistics.agreement.second_pass_changes import ALL, CHANGE_COLUMNS, compare_passes, progress
+from finecomb.statistics.agreement.second_pass_changes import ALL, CHANGE_COLUMNS, compare_passes, second_pass_progress
 from finecomb.statistics.selection.view import Filters, view
 from tests.statistics.agreement.agreement_studies import PROTOCOL
 
@@ -180,5 +180,5 @@ def test_progress_counts_texts_that_others_read_too() -> None:
         annotation("d", "q", 1, [], status="draft"),
         annotation("e", "p", 0, []),
     )
-    assert (progress(found, PROTOCOL.id).wanted, progress(found, PROTOCOL.id).begun) == (2, 2)
-    assert progress(found, PROTOCOL.id).done == 1
+    assert (second_pass_progress(found, PROTOCOL.id).wanted, second_pass_progress(found, PROTOCOL.id).begun) == (2, 2)
+    assert second_pass_progress(found, PROTOCOL.id).done == 1

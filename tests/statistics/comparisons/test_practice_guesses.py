@@ -10,7 +10,7 @@ import pytest
 import finecomb as fc
 from finecomb.core.errors import FinecombError
 from finecomb.core.study import Study, StudyItem
-from finecomb.statistics.comparisons.practice_guesses import training_guesses
+from finecomb.statistics.comparisons.practice_guesses import practice_accuracy_findings
 from finecomb.statistics.selection.view import View, view
 
 TURING = fc.protocol("turing")
@@ -39,7 +39,7 @@ def study(skills: dict[str, tuple[float, float]], guesses: int = 3) -> View:
 
 
 def values(found: View, draws: int) -> dict[str, float]:
-    return {str(one.columns["measure"]): one.estimate.value for one in training_guesses(found, draws=draws)}
+    return {str(one.columns["measure"]): one.estimate.value for one in practice_accuracy_findings(found, draws=draws)}
 
 
 def test_shares_and_their_correlation_equal_the_definition() -> None:
@@ -52,16 +52,16 @@ def test_shares_and_their_correlation_equal_the_definition() -> None:
 
 
 def test_two_people_have_no_correlation_and_the_reason_is_said() -> None:
-    (*_, row) = training_guesses(study({"a": (1, 0.5), "b": (0, 0.4)}))
+    (*_, row) = practice_accuracy_findings(study({"a": (1, 0.5), "b": (0, 0.4)}))
     assert np.isnan(row.estimate.value)
     assert row.estimate.why == "fewer than three people"
 
 
 def test_guesses_that_do_not_vary_have_none_either() -> None:
-    (*_, row) = training_guesses(study({"a": (1, 0.5), "b": (1, 0.4), "c": (1, 0.9)}))
+    (*_, row) = practice_accuracy_findings(study({"a": (1, 0.5), "b": (1, 0.4), "c": (1, 0.9)}))
     assert row.estimate.why == "guesses or scores do not vary"
 
 
 def test_where_nobody_guessed_that_is_said() -> None:
     with pytest.raises(FinecombError, match="nobody guessed in practice"):
-        training_guesses(study({"a": (1, 0.5)}, guesses=0))
+        practice_accuracy_findings(study({"a": (1, 0.5)}, guesses=0))

@@ -15,7 +15,7 @@ from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 from finecomb.engine.partitions import Executor
-from finecomb.statistics.comparisons.system_comparison import annotation_values, compare
+from finecomb.statistics.comparisons.system_comparison import compare, statistic_per_annotation
 from finecomb.statistics.selection.view import View, view
 from tests.engine.faulty_work import PicklingEngine
 
@@ -134,7 +134,7 @@ def test_an_answer_and_an_own_function_can_be_compared() -> None:
     seen = view(Study.from_items([PROTOCOL, *documents, Annotator(id="anna", kind="human"), *annotations]))
 
     def twice(part: View) -> pl.DataFrame:
-        return annotation_values(part, "answer:rating").with_columns(pl.col("value") * 2)
+        return statistic_per_annotation(part, "answer:rating").with_columns(pl.col("value") * 2)
 
     assert compare(seen, statistic="answer:rating")[0].estimate.value == pytest.approx(-3)
     found = compare(seen, statistic=twice)[0]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from finecomb.core.records import AlternativeMark, Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from finecomb.statistics.gold.mark_matching import Alternatives, MarkArrays, MatchingProblem, build_matching_problem
+from finecomb.statistics.gold.mark_matching import MarkAlternatives, MarkArrays, MatchingProblem, build_matching_problem
 from finecomb.statistics.gold.scores import Score, Scores
 from tests.statistics.agreement.agreement_studies import PROTOCOL, MarkTuple
 
@@ -98,7 +98,7 @@ def mark_arrays(documents: Sequence[Sequence[MarkTuple]]) -> MarkArrays:
 def compare_gold_and_judge(both: MarksByAnnotation) -> MatchingProblem:
     """Gold and the judge of both texts, without alternatives."""
     sides = [mark_arrays([both[document, name] for document in TEXTS]) for name in ("gold", "judge")]
-    return build_matching_problem(sides[0], sides[1], Alternatives(mark_arrays([]), {}, []))
+    return build_matching_problem(sides[0], sides[1], MarkAlternatives(mark_arrays([]), {}, []))
 
 
 def slow_greedy_match_count(gold: Sequence[MarkTuple], judge: Sequence[MarkTuple], same: bool = False) -> int:

@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 
 from finecomb.core.errors import FinecombError
-from finecomb.statistics.gold.disagreements import compare_judges, confusion, disagreements, pairing_type_table
-from finecomb.statistics.gold.scores import Scores, score, score_ratios
+from finecomb.statistics.gold.disagreements import (
+    compare_judges,
+    disagreement_rows,
+    label_confusion_rows,
+    pairing_type_table,
+)
+from finecomb.statistics.gold.scores import Scores, recall_precision_and_f1, score
 from tests.statistics.agreement.agreement_studies import MarkTuple
 from tests.statistics.gold.gold_studies import TEXT, make_alternative, make_gold_mark, make_gold_study
 
@@ -29,7 +34,7 @@ def test_boundary_errors_label_errors_and_both_are_counted_apart() -> None:
 
 
 def test_every_gold_mark_and_every_mark_is_in_the_confusion_once() -> None:
-    rows = {str(row["gold label"]): row for row in confusion(one())}
+    rows = {str(row["gold label"]): row for row in label_confusion_rows(one())}
     assert rows["red"] == {"judge": "j", "gold label": "red", "red": 1, "blue": 1, "green": 0, "missed": 1}
     assert rows["green"]["red"] == 1
     assert rows["extra"]["red"] == 1
@@ -38,7 +43,7 @@ def test_every_gold_mark_and_every_mark_is_in_the_confusion_once() -> None:
 
 
 def test_every_disagreement_is_listed_in_text_order() -> None:
-    listed = [(row["document"], row["kind"], row["gold"], row["predicted"]) for row in disagreements(one())]
+    listed = [(row["document"], row["kind"], row["gold"], row["predicted"]) for row in disagreement_rows(one())]
     assert listed == [
         ("d", "label", "two", "two"),
         ("d", "boundary", "three", "thr"),
@@ -71,13 +76,13 @@ def judges(texts: int) -> Scores:
 def slow_p(scores: Scores) -> float:
     """Swap the two judges on every subset of documents."""
     a, b = (judged.sums[0] for judged in scores.judged)
-    seen = abs(float((score_ratios(a.sum(axis=0)) - score_ratios(b.sum(axis=0)))[2]))
+    seen = abs(float((recall_precision_and_f1(a.sum(axis=0)) - recall_precision_and_f1(b.sum(axis=0)))[2]))
     hits = 0
     arrangements = list(itertools.product([False, True], repeat=len(a)))
     for swap in arrangements:
         mask = np.array(swap)[:, None]
         one, other = np.where(mask, b, a).sum(axis=0), np.where(mask, a, b).sum(axis=0)
-        hits += abs(float((score_ratios(one) - score_ratios(other))[2])) >= seen - 1e-12
+        hits += abs(float((recall_precision_and_f1(one) - recall_precision_and_f1(other))[2])) >= seen - 1e-12
     return hits / len(arrangements)
 
 

@@ -18,11 +18,11 @@ from finecomb.statistics.gold.disputes import (
     Dispute,
     DisputeCount,
     DisputeDecision,
-    dispute_counts,
+    dispute_count_by_document,
     dispute_decisions,
     find_disputes,
-    gold_marks,
-    is_finished,
+    gold_marks_of_dispute,
+    is_adjudication_finished,
 )
 from finecomb.statistics.gold.gold_merge import gold
 from finecomb.statistics.selection.view import Filters, view
@@ -91,7 +91,7 @@ def test_disputes_are_counted_without_being_made(given: list[list[MarkTuple]], a
         {"d": TEXT, "e": TEXT}, {("d", f"p{at}"): each for at, each in enumerate(given)} | {("e", "p0"): []}
     )
     every = find_disputes(view(study), align)
-    assert dispute_counts(view(study), align) == {document: counted(own) for document, own in every.items()}
+    assert dispute_count_by_document(view(study), align) == {document: counted(own) for document, own in every.items()}
 
 
 @pytest.mark.parametrize("items", [False, True])
@@ -117,7 +117,7 @@ def test_counts_are_those_of_disputes_under_shipped_protocols(name: str, items: 
     study = Study.from_items([*planted, *(person.to_annotator() for person in people), *annotations])
     seen = view(study, Filters(kinds=("human",)))
     every = find_disputes(seen)
-    assert dispute_counts(seen) == {document: counted(own) for document, own in every.items()}
+    assert dispute_count_by_document(seen) == {document: counted(own) for document, own in every.items()}
     assert sum(len(own) for own in every.values()) > 10
     if not items:
         assert any(dispute.agreed for own in every.values() for dispute in own)
@@ -192,19 +192,19 @@ def test_a_decision_outlives_its_readings() -> None:
 
 def test_discussion_settles_nothing() -> None:
     (place,) = found([(0, 3, "red")], [(0, 3, "blue")])
-    assert not is_finished([DisputeDecision(place)])
-    assert not is_finished([DisputeDecision(place, decision(place, "discuss"))])
-    assert is_finished([DisputeDecision(place, decision(place, "not-an-error"))])
-    assert is_finished([])
+    assert not is_adjudication_finished([DisputeDecision(place)])
+    assert not is_adjudication_finished([DisputeDecision(place, decision(place, "discuss"))])
+    assert is_adjudication_finished([DisputeDecision(place, decision(place, "not-an-error"))])
+    assert is_adjudication_finished([])
 
 
 def test_gold_marks_say_where_they_come_from() -> None:
     (place,) = found([(0, 3, "red")], [(0, 3, "blue")], [])
     assert place.merged is not None
-    one, two = gold_marks("d", place, [place.merged, make_gold_mark("x", TEXT, 4, 7, "green")])
+    one, two = gold_marks_of_dispute("d", place, [place.merged, make_gold_mark("x", TEXT, 4, 7, "green")])
     assert (one.id, two.id) == (f"d/adjudicated/{place.key}", f"d/adjudicated/{place.key}.2")
     for each in (one, two):
         assert (each.votes, each.label_votes) == (2, {"red": 1, "blue": 1})
         assert each.made_from == ("d/p0/0", "d/p1/0")
     (most,) = found([(0, 3, "red")], [(0, 3, "red")], [(0, 3, "blue")])
-    assert gold_marks("d", most, [most.opinions[0].mark])[0].label_votes is None
+    assert gold_marks_of_dispute("d", most, [most.opinions[0].mark])[0].label_votes is None

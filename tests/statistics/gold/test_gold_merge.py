@@ -297,10 +297,10 @@ def test_one_reader_is_no_majority() -> None:
 def test_each_gold_of_fewer_readers_has_its_own_majority() -> None:
     """Gold of three against gold of five: by two votes and by three; before, both by the same number."""
     given = {("d", f"p{at}"): [(0, 3, "red")] if at < 2 else [] for at in range(5)}
-    rows = merge_tables.subsets_table(make_gold_study({"d": TEXT}, given), 3, draws=0)
+    rows = merge_tables.annotator_subset_scores_table(make_gold_study({"d": TEXT}, given), 3, draws=0)
     assert [row.gold for row in rows[:-1]] == [0] * 10
     assert sum(row.predicted for row in rows[:-1]) == 3  # both who marked it and one of three others
-    same_votes = merge_tables.subsets_table(make_gold_study({"d": TEXT}, given), 3, 2, draws=0)
+    same_votes = merge_tables.annotator_subset_scores_table(make_gold_study({"d": TEXT}, given), 3, 2, draws=0)
     assert {row.gold for row in same_votes[:-1]} == {1}
 
 
@@ -349,7 +349,7 @@ def test_decisions_of_an_adjudicator_are_gold() -> None:
     assert [(m.quotes[0], m.label) for m in only(merged)] == [("two", "green"), ("four", "red")]
     assert merged.notes[-1].startswith("3 errors in 1 texts were decided by an adjudicator")
     assert len(merged.undecided_errors) == 1  # what was left for discussion
-    assert merge_tables.errors_table(merged)[-1]["errors"] == 2
+    assert merge_tables.errors_by_label_table(merged)[-1]["errors"] == 2
     assert fc.check(merged.study) == []
     assert [m.quotes[0] for m in only(gold(view(whole)))] == ["one"]  # by votes only
     assert list(decision_notes(view(whole, Filters(kinds=("gold",))).study)) == []  # a draft is not read

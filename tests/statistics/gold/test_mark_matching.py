@@ -12,8 +12,8 @@ from finecomb.statistics.gold.gold_and_judges import Ints
 from finecomb.statistics.gold.mark_matching import (
     RULES,
     MatchingProblem,
+    match_any_overlap,
     match_optimal,
-    match_overlap,
     match_shared_task,
 )
 from finecomb.statistics.gold.scores import Match, score
@@ -84,7 +84,7 @@ def test_optimal_matching_makes_the_most_pairs(both: Both) -> None:
 @given(gold_and_judge_marks())
 def test_overlap_asks_each_mark_whether_it_meets_any(both: Both) -> None:
     ready = compare_gold_and_judge(both)
-    found = match_overlap(ready, one_scope(ready))
+    found = match_any_overlap(ready, one_scope(ready))
 
     def meeting(own: Sequence[MarkTuple], others: Sequence[MarkTuple]) -> int:
         return sum(any(Span(*m[:2]).intersects(Span(*o[:2])) for o in others) for m in own)

@@ -9,7 +9,7 @@ from finecomb.core.protocol import Trim
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from finecomb.statistics.gold.mark_normalisation import NormalisedView, normalise, trim_span
+from finecomb.statistics.gold.mark_normalisation import NormalisedView, normalise_marks, trim_span
 from finecomb.statistics.selection.view import view
 
 TRIM = Trim(leading=("a", "an", "the"), trailing=".,;:!?")
@@ -51,7 +51,7 @@ def accuracy(text: str, *given: tuple[str, str | None, dict[str, str]]) -> Norma
         marks.append(Mark(id=f"m{at}", spans=spans, quotes=(quote,), label=label, answers=answers))
     read = Annotation(id="a", document="d", annotator="p", protocol="accuracy@2", marks=tuple(marks))
     who = Annotator(id="p", kind="human")
-    return normalise(view(Study.from_items([fc.protocol("accuracy"), Document(id="d", text=text), who, read])))
+    return normalise_marks(view(Study.from_items([fc.protocol("accuracy"), Document(id="d", text=text), who, read])))
 
 
 def words(found: NormalisedView) -> list[tuple[str, str | None]]:

@@ -33,16 +33,16 @@ def merged(basketball: Study) -> Gold:
 
 
 def test_table_1_of_thomson_and_reiter(merged: Gold) -> None:
-    rows = merge_tables.confusion_table(merged)
+    rows = merge_tables.label_confusion_table(merged)
     assert {row["label"]: tuple(row.values())[1:] for row in rows} == golden.TABLE_1
-    whole = merge_tables.errors_table(merged)[-1]
+    whole = merge_tables.errors_by_label_table(merged)[-1]
     assert (whole["errors"], whole["marked by all"]) == (418, 301)
     assert len(merged.errors) == 536
     assert len(merged.undecided_errors) == 118 + 21
 
 
 def test_table_2_as_counts(merged: Gold) -> None:
-    found = merge_tables.rates_table(merged, draws=0)
+    found = merge_tables.error_rates_table(merged, draws=0)
     for system, counts in golden.TABLE_2.items():
         own = [each for each in found if each.columns["model"] == system]
         assert tuple(each.columns["errors"] for each in own) == counts
@@ -59,7 +59,7 @@ def test_agreement_under_every_convention(merged: Gold) -> None:
 
 
 def test_each_annotator_against_gold(merged: Gold) -> None:
-    for found in merge_tables.annotators_table(merged, draws=0):
+    for found in merge_tables.annotator_scores_table(merged, draws=0):
         precision, recall = golden.ANNOTATORS[str(found.columns["annotator"])]
         assert (found.precision.value, found.recall.value) == pytest.approx((precision, recall), abs=5e-5)
 
@@ -95,7 +95,7 @@ def test_the_gold_study_is_usable_everywhere(merged: Gold, tmp_path: Path) -> No
 
 
 def test_gold_from_two_of_three_loses_a_fifth(basketball: Study) -> None:
-    rows = merge_tables.subsets_table(basketball, 2, draws=0)
+    rows = merge_tables.annotator_subset_scores_table(basketball, 2, draws=0)
     assert [each.predicted for each in rows[:3]] == [337, 339, 344]  # the n of the pairwise kappas
     assert rows[-1].recall.value == pytest.approx((337 + 339 + 344) / (3 * 418))
 

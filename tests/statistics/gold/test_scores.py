@@ -10,7 +10,14 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.study import Study
 from finecomb.core.text_hash import text_hash
-from finecomb.statistics.gold.scores import MATCHES, Average, Match, score, score_by_rules, score_ratios
+from finecomb.statistics.gold.scores import (
+    MATCHES,
+    Average,
+    Match,
+    recall_precision_and_f1,
+    score,
+    score_by_match_rules,
+)
 from tests.statistics.agreement.agreement_studies import PROTOCOL, MarkTuple
 from tests.statistics.gold.gold_studies import (
     TEXT,
@@ -155,7 +162,9 @@ def test_an_interval_without_spread_says_so() -> None:
 def test_intervals_resample_the_sums_of_documents(both: dict[tuple[str, str], list[MarkTuple]]) -> None:
     found = score(make_gold_study(TEXTS, both), draws=0)
     sums = found.judged[0].sums[0]
-    assert score_ratios(sums.sum(axis=0))[0] == pytest.approx(score_row(found, "any").recall.value, nan_ok=True)
+    assert recall_precision_and_f1(sums.sum(axis=0))[0] == pytest.approx(
+        score_row(found, "any").recall.value, nan_ok=True
+    )
     assert np.all(sums[:, 2] <= sums[:, 0])
     assert np.all(sums[:, 3] <= sums[:, 1])
 
@@ -300,7 +309,7 @@ def test_every_rule_in_one_table_with_ranks() -> None:
         ("d", "long"): [(0, 7, "red"), (4, 18, "red")],
         ("d", "short"): [(0, 3, "red")],
     }
-    by_rule = score_by_rules(make_gold_study({"d": TEXT}, given))
+    by_rule = score_by_match_rules(make_gold_study({"d": TEXT}, given))
     ranks = {each["judge"]: each for each in by_rule.ranks}
     assert (ranks["long"]["optimal"], ranks["short"]["optimal"]) == (1, 2)
     assert (ranks["long"]["exact"], ranks["short"]["exact"]) == (2, 1)

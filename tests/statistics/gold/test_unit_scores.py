@@ -11,7 +11,11 @@ from finecomb.core.span import Span
 from finecomb.core.study import Study
 from finecomb.protocols import load_shipped
 from finecomb.statistics.gold.scores import score
-from finecomb.statistics.gold.unit_scores import calibration_table, recall_at_precision_table, true_positive_rates
+from finecomb.statistics.gold.unit_scores import (
+    calibration_table,
+    recall_at_false_positive_rates,
+    recall_at_precision_table,
+)
 
 TEXT = "Aa bb. Cc dd. Ee ff. Gg hh."
 EDGES = [(0, 6), (7, 13), (14, 20), (21, 27)]
@@ -75,5 +79,7 @@ def test_without_scores_there_is_nothing_to_show() -> None:
 
 def test_points_of_a_roc_curve() -> None:
     scores, truth = np.array([0.9, 0.8, 0.3, 0.2]), np.array([True, False, True, False])
-    assert true_positive_rates(scores, truth, [0.0, 1.0]) == [0.0, 1.0]
-    assert true_positive_rates(np.array([3.0, 1, 2, 0]), truth, [0.5]) == [1.0]  # half of the others are over .5
+    assert recall_at_false_positive_rates(scores, truth, [0.0, 1.0]) == [0.0, 1.0]
+    assert recall_at_false_positive_rates(np.array([3.0, 1, 2, 0]), truth, [0.5]) == [
+        1.0
+    ]  # half of the others are over .5

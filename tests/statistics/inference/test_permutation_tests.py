@@ -13,7 +13,7 @@ from statsmodels.stats.multitest import multipletests
 from finecomb.core.errors import FinecombError
 from finecomb.statistics.inference.permutation_tests import (
     Correction,
-    Difference,
+    MeanDifference,
     adjust_p_values,
     paired_permutation_test,
     unpaired_permutation_test,
@@ -117,7 +117,7 @@ def _false_alarms(test: str, runs: int, n: int) -> tuple[int, int]:
         prompt = source.exponential(1, n) if test == "paired" else np.zeros(n)
         a, b = prompt + source.exponential(1, n), prompt + source.exponential(1, n)
         draw = np.random.default_rng(run)
-        found: Difference = (
+        found: MeanDifference = (
             paired_permutation_test(a, b, 199, draw) if test == "paired" else unpaired_permutation_test(a, b, 199, draw)
         )
         alarms += found.p <= 0.05

@@ -18,7 +18,7 @@ ROOT = Path(finecomb.__file__).parent
 
 
 def test_batches_give_the_same_weights_as_one_call() -> None:
-    whole = resampling.document_weights(7, 100, np.random.default_rng(3))
+    whole = resampling.resampled_document_weights(7, 100, np.random.default_rng(3))
     parts = list(resampling.weight_batches(7, 100, np.random.default_rng(3), size=9))
     assert np.array_equal(whole, np.concatenate(parts))
     assert (whole.sum(axis=1) == 7).all()
@@ -26,7 +26,7 @@ def test_batches_give_the_same_weights_as_one_call() -> None:
 
 def test_sums_of_resamples_are_those_of_the_documents_drawn() -> None:
     sums = np.arange(12.0).reshape(4, 3)
-    weights = resampling.document_weights(4, 50, np.random.default_rng(1))
+    weights = resampling.resampled_document_weights(4, 50, np.random.default_rng(1))
     slow = [sum(count * sums[at] for at, count in enumerate(row)) for row in weights]
     assert np.allclose(resampling.resampled_sums(sums, 50, np.random.default_rng(1)), slow)
 
@@ -41,7 +41,7 @@ def test_the_study_itself_comes_first() -> None:
 def test_an_interval_of_the_mean_is_close_to_that_of_the_normal() -> None:
     values = np.random.default_rng(0).normal(size=400)
     sums = np.stack([values, np.ones(400)], axis=1)
-    mean = resampling.estimate_from_sums(sums, lambda totals: resampling.ratio(*totals.T), 4000, 0, SIGNATURE)
+    mean = resampling.estimate_from_sums(sums, lambda totals: resampling.ratio_or_nan(*totals.T), 4000, 0, SIGNATURE)
     half = 1.96 * values.std() / 20
     assert mean.value == pytest.approx(values.mean())
     assert (mean.low, mean.high) == pytest.approx((mean.value - half, mean.value + half), abs=0.01)
@@ -70,9 +70,9 @@ def test_an_undefined_value_keeps_its_own_reason() -> None:
 
 def test_p_counts_ties_and_never_is_0_by_chance() -> None:
     null = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
-    assert resampling.p_value(null, 2.0, exact=True) == 2 / 5
-    assert resampling.p_value(null, 3.0) == 1 / 6
-    assert math.isnan(resampling.p_value(np.zeros(0), 1.0))
+    assert resampling.permutation_p_value(null, 2.0, exact=True) == 2 / 5
+    assert resampling.permutation_p_value(null, 3.0) == 1 / 6
+    assert math.isnan(resampling.permutation_p_value(np.zeros(0), 1.0))
 
 
 def test_nothing_else_draws_resamples() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finecomb.core.errors import FinecombError
-from finecomb.statistics.judges.alt_test import EQUAL_REASON, alt_test, benjamini_yekutieli, disadvantage_p
+from finecomb.statistics.judges.alt_test import EQUAL_REASON, alt_test, benjamini_yekutieli, disadvantage_p_values
 
 MODELS = ("gemini_flash", "gemini_pro", "gpt-4o", "llama-31", "gpt-4o-mini", "mistral-v03")
 PRINTED = {  # set: score, epsilon, winning rate and advantage of each model, as the authors' notebook prints them
@@ -89,7 +89,7 @@ def test_p_of_clusters_equals_its_definition(clusters: list[list[float]]) -> Non
     error = math.sqrt(groups / (groups - 1) * sum(each**2 for each in residuals)) / sizes.sum()
     slow = (1.0 if mean >= 0.1 else 0.0) if error < 1e-9 else scipy.stats.t.cdf((mean - 0.1) / error, groups - 1)
     weights = np.ones((1, groups))
-    assert disadvantage_p(sums, sizes, 0.1, weights)[0] == pytest.approx(slow, abs=1e-9)
+    assert disadvantage_p_values(sums, sizes, 0.1, weights)[0] == pytest.approx(slow, abs=1e-9)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from finecomb.statistics.judges.calibration import CalibrationOptions, calibrate, find_alpha
-from finecomb.statistics.judges.calibration_record import CalibrationRecord, RecordedEstimate, calibration_record
+from finecomb.statistics.judges.calibration import CalibrationOptions, calibrate, find_alpha_estimate
+from finecomb.statistics.judges.calibration_record import CalibrationRecord, RecordedEstimate, build_calibration_record
 from tests.statistics.judges.judge_studies import make_crowd_study, make_judge_study, simulate_annotator
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
@@ -20,7 +20,7 @@ def record() -> CalibrationRecord:
         {**people, "judge": simulate_annotator(16, 77), "judge~repeat": simulate_annotator(16, 78)},
         {"judge": "llm", "judge~repeat": "llm"}, metas, PROBE,
     )  # fmt: skip
-    return calibration_record(calibrate(whole, "judge", CalibrationOptions(draws=20)), NOW, 14)
+    return build_calibration_record(calibrate(whole, "judge", CalibrationOptions(draws=20)), NOW, 14)
 
 
 def test_a_record_is_the_same_after_it_was_kept(record: CalibrationRecord) -> None:
@@ -43,8 +43,10 @@ def test_undefined_numbers_are_null_with_a_reason() -> None:
     result = calibrate(
         make_crowd_study(9, judge={f"d{n:03}": [] for n in range(9)}), "judge", CalibrationOptions(draws=20)
     )
-    record = calibration_record(result, NOW)
+    record = build_calibration_record(result, NOW)
     share = next(row for row in record.agreement if row.label == "name" and row.measure == "one-vs-rest-precision")
     assert share.judge.value is None
     assert share.judge.why == "the judge never used this label"
-    assert RecordedEstimate.from_estimate(find_alpha(result.agreement, "judge")).signature.startswith("statistic:alpha")  # type: ignore[arg-type]
+    assert RecordedEstimate.from_estimate(find_alpha_estimate(result.agreement, "judge")).signature.startswith(
+        "statistic:alpha"
+    )  # type: ignore[arg-type]

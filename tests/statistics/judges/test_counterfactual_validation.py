@@ -9,7 +9,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from finecomb.statistics.judges.counterfactual_validation import Correction, corrected_text, validate
+from finecomb.statistics.judges.counterfactual_validation import Correction, build_corrected_text, validate_judge
 from tests.statistics.judges.judge_studies import PROTOCOL
 
 TEXT = "Ten gulls and nine terns."
@@ -45,15 +45,15 @@ def marking(*words: str):  # type: ignore[no-untyped-def]
 
 def test_corrections_are_written_in_and_keep_their_places() -> None:
     wanted = [Correction(Span(14, 18), "eleven", ""), Correction(Span(0, 3), "No", ""), Correction(Span(1, 9), "x", "")]
-    corrected = corrected_text(Document(id="d", text=TEXT), wanted)
+    corrected = build_corrected_text(Document(id="d", text=TEXT), wanted)
     assert corrected.document.text == "No gulls and eleven terns."
     words = [corrected.document.text[place.span.start : place.span.end] for place in corrected.places]
     assert words == ["No", "eleven"]
 
 
 def test_a_judge_that_knows_lets_go_and_one_of_habit_does_not() -> None:
-    knows = validate(gold(), marking("Ten", "nine"), "knows")
-    habit = validate(gold(), marking("Ten", "nine", "Two", "four"), "habit")
+    knows = validate_judge(gold(), marking("Ten", "nine"), "knows")
+    habit = validate_judge(gold(), marking("Ten", "nine", "Two", "four"), "habit")
     shares = [
         {each.columns["measure"]: each.estimate.value for each in result.findings if each.columns["label"] == "any"}
         for result in (knows, habit)
@@ -63,7 +63,7 @@ def test_a_judge_that_knows_lets_go_and_one_of_habit_does_not() -> None:
 
 
 def test_marks_on_what_people_wrote_are_counted() -> None:
-    assert validate(gold("Nine gulls and nine terns."), marking("nine"), "judge").references == (1,)
+    assert validate_judge(gold("Nine gulls and nine terns."), marking("nine"), "judge").references == (1,)
 
 
 def test_without_corrections_nothing_can_be_validated() -> None:
@@ -72,7 +72,7 @@ def test_without_corrections_nothing_can_be_validated() -> None:
          Annotation(id="g", document="d", annotator="gold", protocol=PROTOCOL.id, status="submitted")]
     )  # fmt: skip
     with pytest.raises(FinecombError, match="no gold mark has a correction"):
-        validate(bare, marking("Ten"), "judge")
+        validate_judge(bare, marking("Ten"), "judge")
 
 
 @pytest.mark.long
@@ -90,7 +90,7 @@ def test_our_checker_marks_some_corrected_places_by_habit(
     )
     checker = detectors_by_name()["boxscore"]
     options = checker.options(basis=basis)
-    result = validate(games, checker.make(next(iter(games.protocols.values())), options), "boxscore", draws=0)
+    result = validate_judge(games, checker.make(next(iter(games.protocols.values())), options), "boxscore", draws=0)
     still = next(
         row for row in result.findings if row.columns["measure"] == "still marked" and row.columns["label"] == "any"
     )

@@ -9,7 +9,7 @@ from finecomb.core.records import Annotation, Annotator, Document
 from finecomb.core.study import Study
 from finecomb.protocols import load
 from finecomb.statistics.judges.calibration import CalibrationOptions, calibrate
-from finecomb.statistics.judges.model_costs import annotation_costs, model_costs
+from finecomb.statistics.judges.model_costs import cost_by_annotation, model_costs
 
 TOKENS = {"state": "no errors", "calls": ["c"], "prompt_tokens": 1000, "completion_tokens": 50}
 
@@ -38,7 +38,7 @@ def test_tokens_without_a_price_are_told_and_nothing_is_made_up() -> None:
 
 def test_a_cost_that_was_written_down_goes_before_tokens() -> None:
     study = judged({"llm": TOKENS, "cost": 0.5}, {"model": "m", "price": [2.0, 8.0]})
-    assert annotation_costs(study) == {"d0/judge": 0.5, "d1/judge": 0.5}
+    assert cost_by_annotation(study) == {"d0/judge": 0.5, "d1/judge": 0.5}
     assert model_costs(study)[0].cost == 1.0
 
 

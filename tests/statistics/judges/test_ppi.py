@@ -14,10 +14,10 @@ from finecomb.statistics.inference.mean_interval import (
 from finecomb.statistics.judges.ppi import (
     PpiEstimate,
     TextValues,
-    cross_predictions,
-    difference,
+    cross_fitted_predictions,
+    difference_of_means,
+    estimate_variance_gain,
     ppi_mean,
-    variance_ratio,
 )
 
 RNG = np.random.default_rng(0)
@@ -161,15 +161,15 @@ def test_a_trained_judge_never_judges_what_it_was_fitted_on() -> None:
         table = dict(zip(texts, known, strict=True))  # type: ignore[call-overload]
         return lambda asked: np.array([table.get(each, 0.0) for each in asked])
 
-    predicted = cross_predictions(features, human, read, train, folds=4)  # type: ignore[arg-type]
+    predicted = cross_fitted_predictions(features, human, read, train, folds=4)  # type: ignore[arg-type]
     assert (predicted[:20] == 0).all()  # a judge that only remembers knows nothing here
     with pytest.raises(FinecombError, match="folds"):
-        cross_predictions(features, human, read, train, folds=21)  # type: ignore[arg-type]
+        cross_fitted_predictions(features, human, read, train, folds=21)  # type: ignore[arg-type]
 
 
 def test_a_difference_adds_variances_and_subtracts_skewness() -> None:
     one, other = (PpiEstimate(value, ErrorMoments(0.5, 0.2, 10), np.zeros(0), np.zeros(0)) for value in (3.0, 1.0))
-    value, spread = difference(one, other)
+    value, spread = difference_of_means(one, other)
     assert (value, spread.variance, spread.third, spread.df) == pytest.approx((2.0, 1.0, 0.0, 20))
 
 
@@ -178,7 +178,7 @@ def test_worth_is_the_ratio_of_variances() -> None:
     for seed in range(50):
         own = values(40, seed=seed)
         before, after = ppi_mean(own.without_judges_or_strata()), ppi_mean(own)
-        gain = variance_ratio(before, after)
+        gain = estimate_variance_gain(before, after)
         assert gain.ratio == pytest.approx(before.spread.variance / after.spread.variance)
         assert gain.low <= gain.ratio <= gain.high
         worth.append(gain.ratio)

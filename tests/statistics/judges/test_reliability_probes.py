@@ -6,7 +6,12 @@ import pytest
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Signature
 from finecomb.statistics.agreement.agreement import agree
-from finecomb.statistics.judges.reliability_probes import own_system, paired_effect, probe_findings, self_preference
+from finecomb.statistics.judges.reliability_probes import (
+    find_own_system,
+    paired_effect,
+    probe_findings,
+    self_preference_finding,
+)
 from finecomb.statistics.judges.text_values import select_people_and_judges
 from finecomb.statistics.selection.view import Filters, view
 from tests.statistics.judges.judge_studies import make_judge_study, simulate_annotator
@@ -53,9 +58,9 @@ def test_a_judge_that_spares_its_own_model_is_seen() -> None:
     sides = select_people_and_judges(
         make_judge_study({"p0": person, "judge": judge}, {"judge": "llm"}, metas=metas), ["judge"]
     )
-    assert self_preference(sides, "judge", "mine").estimate.high < 0
+    assert self_preference_finding(sides, "judge", "mine").estimate.high < 0
     with pytest.raises(FinecombError, match="no text has model"):
-        self_preference(sides, "judge", "yours")
+        self_preference_finding(sides, "judge", "yours")
 
 
 def test_labels_that_change_with_their_order_are_seen() -> None:
@@ -99,7 +104,7 @@ def test_a_spared_model_is_found_at_100_prompts_by_comparing_texts_of_one_prompt
             ),
             ["judge"],
         )  # fmt: skip
-        estimate = self_preference(sides, "judge", "mine").estimate
+        estimate = self_preference_finding(sides, "judge", "mine").estimate
         assert "pairing:prompts" in str(estimate.signature)
         hits += estimate.high < 0
     assert hits >= 34  # 9 in 10 of 40 are 36; 34 or fewer come up 1 time in 5 at a power of .9
@@ -108,12 +113,12 @@ def test_a_spared_model_is_found_at_100_prompts_by_comparing_texts_of_one_prompt
 def test_the_judges_own_model_is_known_from_its_annotator() -> None:
     texts = {name: {"model": "mine"} for name in simulate_annotator(8, 1)}
     named = make_judge_study({"judge": simulate_annotator(8, 1)}, {"judge": "llm"}, texts, {"judge": {"model": "mine"}})
-    assert own_system(named, "judge") == "mine"
+    assert find_own_system(named, "judge") == "mine"
     other = make_judge_study(
         {"judge": simulate_annotator(8, 1)}, {"judge": "llm"}, texts, {"judge": {"model": "m", "own_system": "mine"}}
     )
-    assert own_system(other, "judge") == "mine"
-    assert own_system(make_judge_study({"judge": simulate_annotator(8, 1)}, metas=texts), "judge") == ""
+    assert find_own_system(other, "judge") == "mine"
+    assert find_own_system(make_judge_study({"judge": simulate_annotator(8, 1)}, metas=texts), "judge") == ""
 
 
 def test_an_unknown_probe_is_refused() -> None:

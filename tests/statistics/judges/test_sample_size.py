@@ -5,7 +5,7 @@ import pytest
 
 from finecomb.core.errors import FinecombError
 from finecomb.statistics.judges.ppi import TextValues, ppi_mean
-from finecomb.statistics.judges.sample_size import half_width, plan_sample_size, required_text_count
+from finecomb.statistics.judges.sample_size import plan_sample_size, projected_half_width, required_text_count
 from tests.statistics.judges.test_estimates import world
 
 
@@ -13,11 +13,11 @@ def test_the_pilots_own_size_gives_its_own_width() -> None:
     values = TextValues(np.random.default_rng(0).poisson(3, 30).astype(float), np.arange(30), np.zeros((0, 90)))
     mean = ppi_mean(values)
     low, high = mean.interval()
-    assert half_width(mean, 30, 30) == pytest.approx((high - low) / 2)
+    assert projected_half_width(mean, 30, 30) == pytest.approx((high - low) / 2)
     needed = required_text_count(mean, 30, (high - low) / 4)
     assert needed is not None
     assert 90 < needed < 130  # half as wide: four times as many, and a little fewer as t comes down
-    assert half_width(mean, 30, needed) <= (high - low) / 4 < half_width(mean, 30, needed - 1)
+    assert projected_half_width(mean, 30, needed) <= (high - low) / 4 < projected_half_width(mean, 30, needed - 1)
 
 
 def test_a_good_judge_needs_fewer_human_texts_and_cannot_do_everything() -> None:

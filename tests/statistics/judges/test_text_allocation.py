@@ -8,8 +8,8 @@ from finecomb.statistics.judges.text_allocation import (
     MIN_TEXTS_PER_STRATUM,
     cross_partitions,
     cut_by_quantile,
-    disagreement,
     draw_next_text,
+    judge_disagreement_per_text,
     stratum_deviations,
     stratum_probabilities,
 )
@@ -62,8 +62,8 @@ def test_a_stratum_of_zeros_keeps_some_spread() -> None:
 
 def test_texts_are_cut_by_how_far_judges_disagree() -> None:
     judges = np.array([[0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 0.0, 1.0]])
-    apart = disagreement(judges)
+    apart = judge_disagreement_per_text(judges)
     assert apart.tolist() == [0, 1, 1, 0]
     assert cut_by_quantile(apart, 2).tolist() == [0, 1, 1, 0]
     assert cross_partitions(cut_by_quantile(apart, 2), np.array([0, 0, 1, 1])).tolist() == [0, 2, 3, 1]
-    assert (disagreement(judges[:1]) == 0).all()
+    assert (judge_disagreement_per_text(judges[:1]) == 0).all()

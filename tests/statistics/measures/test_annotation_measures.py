@@ -12,7 +12,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, Answer, Document, Mark
 from finecomb.core.study import Study, StudyItem
 from finecomb.protocols import load_shipped
-from finecomb.statistics.inference.resampling import draw_resamples
+from finecomb.statistics.inference.resampling import draw_annotation_resamples
 from finecomb.statistics.measures.annotation_matrix import build_annotation_matrix
 from finecomb.statistics.measures.annotation_measures import MEASURES, measure
 from finecomb.statistics.selection.view import Filters, view
@@ -238,7 +238,7 @@ def test_two_way_draws_equal_a_loop_over_annotations() -> None:
     rng = np.random.default_rng(0)
     document, annotator = rng.integers(0, 5, 40), rng.integers(0, 4, 40)
     top, bottom = rng.random((1, 40)), rng.random((1, 40))
-    drawn = draw_resamples(document, annotator, 20, rng, "two-way")
+    drawn = draw_annotation_resamples(document, annotator, 20, rng, "two-way")
     assert drawn.annotators is not None
     weights = drawn.documents[:, drawn.document] * drawn.annotators[:, drawn.annotator]
     slow = [

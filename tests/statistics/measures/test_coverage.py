@@ -12,7 +12,7 @@ from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study, StudyItem
 from finecomb.core.tokens import TOKENIZERS
-from finecomb.statistics.inference.resampling import bootstrap_interval, ratio
+from finecomb.statistics.inference.resampling import bootstrap_interval_from_sums, ratio_or_nan
 from finecomb.statistics.measures.coverage import coverage
 from tests.strategies import PROTOCOL, studies
 
@@ -185,15 +185,19 @@ def test_one_document_has_no_interval() -> None:
 
 
 def test_a_ratio_by_zero_is_undefined() -> None:
-    assert ratio(np.array([1.0, 1.0]), np.array([2.0, 0.0])).tolist() == pytest.approx([0.5, math.nan], nan_ok=True)
+    assert ratio_or_nan(np.array([1.0, 1.0]), np.array([2.0, 0.0])).tolist() == pytest.approx(
+        [0.5, math.nan], nan_ok=True
+    )
 
 
 def test_undefined_draws_are_left_out_of_an_interval() -> None:
     sums = np.array([[0.0, 0.0], [1.0, 2.0]])
-    low, high = bootstrap_interval(sums, lambda each: ratio(each[:, 0], each[:, 1]), 200, np.random.default_rng(0))
+    low, high = bootstrap_interval_from_sums(
+        sums, lambda each: ratio_or_nan(each[:, 0], each[:, 1]), 200, np.random.default_rng(0)
+    )
     assert (low, high) == (0.5, 0.5)
-    nothing = bootstrap_interval(
-        np.zeros((2, 2)), lambda each: ratio(each[:, 0], each[:, 1]), 5, np.random.default_rng(0)
+    nothing = bootstrap_interval_from_sums(
+        np.zeros((2, 2)), lambda each: ratio_or_nan(each[:, 0], each[:, 1]), 5, np.random.default_rng(0)
     )
     assert np.isnan(nothing).all()
 

@@ -19,7 +19,7 @@ from finecomb.statistics.measures.mark_audit import (
     audit_annotations,
     audit_sample,
     audited_counts,
-    verdict_counts,
+    verdict_counts_by_mark,
     wilson_interval,
 )
 from finecomb.statistics.selection.view import Filters, view
@@ -99,7 +99,7 @@ def test_a_sample_can_be_handed_out_as_annotations_of_the_audit_protocol() -> No
     done = judged(audit_sample(view(study), 3), said)
     whole = Study.from_items([*study.items(), load_shipped("audit"), Annotator(id="judge", kind="human"), *done])
     assert [each for each in check(whole) if each.level == "error"] == []
-    assert len(verdict_counts(whole)) == 9
+    assert len(verdict_counts_by_mark(whole)) == 9
     again = audited_counts(view(whole, Filters(protocol="p")), whole)
     direct = audited_counts(view(study), done)
     assert [each.estimate.value for each in again] == pytest.approx([each.estimate.value for each in direct])

@@ -11,7 +11,7 @@ from finecomb.core.span import Span
 from finecomb.core.study import Study
 from finecomb.statistics.comparisons.system_comparison import compare
 from finecomb.statistics.measures.annotation_measures import measure
-from finecomb.statistics.measures.numeric_answers import unusable_severities
+from finecomb.statistics.measures.numeric_answers import unusable_severity_warnings
 
 WORDS = ("minor", "major", "critical")
 
@@ -84,8 +84,8 @@ def test_a_question_that_nobody_asked_is_refused_by_name() -> None:
 
 
 def test_a_severity_that_no_statistic_can_use_is_said_beforehand() -> None:
-    assert unusable_severities(protocol()) == []
-    assert "no statistic can use them" in unusable_severities(protocol("nominal"))[0]
+    assert unusable_severity_warnings(protocol()) == []
+    assert "no statistic can use them" in unusable_severity_warnings(protocol("nominal"))[0]
 
 
 def test_who_did_not_answer_is_left_out() -> None:

@@ -9,7 +9,7 @@ from finecomb.statistics.measures.printed_confusion import (
     PrintedRow,
     check_printed_rows,
     counts_from_percentage,
-    matching_matrices,
+    matching_confusion_matrices,
 )
 from tests.golden.clark_2021 import CONFIDENT, GPT2_STORIES, HUMAN, JUDGEMENTS, ROWS
 
@@ -21,7 +21,9 @@ def test_every_row_of_clark_but_gpt3_news_has_a_matrix() -> None:
 
 
 def test_the_known_matrix_of_gpt2_stories_is_among_them() -> None:
-    assert GPT2_STORIES in {tuple(map(int, row)) for row in matching_matrices(ROWS["GPT2", "stories"], JUDGEMENTS)}
+    assert GPT2_STORIES in {
+        tuple(map(int, row)) for row in matching_confusion_matrices(ROWS["GPT2", "stories"], JUDGEMENTS)
+    }
 
 
 @pytest.mark.parametrize("model", ["GPT2", "GPT3"])
@@ -36,8 +38,8 @@ def test_percentages_of_table_1_are_whole_judgements(model: str) -> None:
 def test_gpt3_news_would_fit_with_an_accuracy_of_52() -> None:
     printed = ROWS["GPT3", "news"]
     mended = PrintedRow("0.52", printed.f1, printed.precision, printed.recall, printed.human, printed.confident)
-    assert len(matching_matrices(printed, JUDGEMENTS)) == 0
-    assert len(matching_matrices(mended, JUDGEMENTS)) > 0
+    assert len(matching_confusion_matrices(printed, JUDGEMENTS)) == 0
+    assert len(matching_confusion_matrices(mended, JUDGEMENTS)) > 0
 
 
 def _fits(cells: tuple[int, ...], row: PrintedRow) -> bool:
@@ -60,18 +62,18 @@ def _fits(cells: tuple[int, ...], row: PrintedRow) -> bool:
 def test_matrices_are_those_that_trying_all_of_them_gives(row: PrintedRow, total: int) -> None:
     cells = itertools.product(range(total + 1), repeat=4)
     slow = {each for each in cells if sum(each) == total and _fits(each, row)}
-    assert {tuple(map(int, each)) for each in matching_matrices(row, total)} == slow
+    assert {tuple(map(int, each)) for each in matching_confusion_matrices(row, total)} == slow
     assert slow
 
 
 def test_a_share_of_confident_answers_that_no_count_gives_leaves_no_matrix() -> None:
     row = ROWS["GPT2", "stories"]
     impossible = PrintedRow(row.accuracy, row.f1, row.precision, row.recall, row.human, "52.01")
-    assert len(matching_matrices(impossible, JUDGEMENTS)) == 0
+    assert len(matching_confusion_matrices(impossible, JUDGEMENTS)) == 0
 
 
 def test_what_is_not_a_number_is_refused() -> None:
     with pytest.raises(FinecombError, match=r"a number like 0\.62, not 'n/a'"):
-        matching_matrices(PrintedRow("n/a", "0", "0", "0", "50"), 10)
+        matching_confusion_matrices(PrintedRow("n/a", "0", "0", "0", "50"), 10)
     with pytest.raises(FinecombError, match="at least one judgement"):
-        matching_matrices(ROWS["GPT2", "news"], 0)
+        matching_confusion_matrices(ROWS["GPT2", "news"], 0)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finecomb.statistics.measures.span_pairs import SpanArrays, mark_pairs, span_pairs
+from finecomb.statistics.measures.span_pairs import SpanArrays, mark_pairs_from_span_pairs, overlapping_span_pairs
 
 Spans = list[tuple[int, int, int]]
 SPANS = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 4), st.integers(0, 3)), max_size=8)
@@ -33,7 +33,7 @@ def test_pairs_are_those_that_meet(one: Spans, other: Spans) -> None:
             if slow_meets(*edges):
                 shared = len(set(range(*edges[0])) & set(range(*edges[1])))
                 expected[owner, owner_2] = expected.get((owner, owner_2), 0) + shared
-    pairs = mark_pairs(span_pairs(*sides), *sides)
+    pairs = mark_pairs_from_span_pairs(overlapping_span_pairs(*sides), *sides)
     keys = list(zip(pairs.one.tolist(), pairs.other.tolist(), strict=True))
     assert keys == sorted(expected)
     assert pairs.shared.tolist() == [expected[key] for key in keys]

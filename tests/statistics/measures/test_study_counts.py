@@ -6,15 +6,15 @@ import polars as pl
 import pytest
 
 import finecomb as fc
-from finecomb.statistics.measures.study_counts import group_counts, label_counts
+from finecomb.statistics.measures.study_counts import counts_by_group, mark_counts_by_label
 
 
 @pytest.mark.parametrize("column", ["model", "annotator", "document", "kind"])
 def test_labels_are_counted_by_any_column(column: str) -> None:
     """Columns that annotations have themselves were refused with a traceback."""
     study = fc.demo()
-    table = label_counts(study, [column])
+    table = mark_counts_by_label(study, [column])
     groups = table.select(pl.exclude("label", "marks"))
-    assert len(groups.columns) == group_counts(study, [column]).height
+    assert len(groups.columns) == counts_by_group(study, [column]).height
     assert groups.sum_horizontal().to_list() == table["marks"].to_list()
     assert table["marks"].sum() == study.marks.height

@@ -7,12 +7,12 @@ from finecomb.core.records import Annotation, Annotator, Document, Mark, Segment
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 from finecomb.core.tokens import words
-from finecomb.statistics.measures.text_sizes import non_work_counts, text_sizes, work_summary
+from finecomb.statistics.measures.text_sizes import text_size_summary, uncounted_annotation_counts, work_summary
 
 
 def test_words_are_counted_as_one_would_by_hand() -> None:
     study = fc.demo()
-    sizes = {row["model"]: row for row in text_sizes(study, ["model"]).iter_rows(named=True)}
+    sizes = {row["model"]: row for row in text_size_summary(study, ["model"]).iter_rows(named=True)}
     texts = [document for document in study.iter_documents() if document.meta["model"] == "human"]
     lengths = [len(words(document.text)) for document in texts]
     assert sizes["human"]["words"] == sum(lengths)
@@ -36,12 +36,12 @@ def study() -> Study:
 
 
 def test_sentences_segments_and_votes() -> None:
-    sizes = text_sizes(study()).row(0, named=True)
+    sizes = text_size_summary(study()).row(0, named=True)
     assert (sizes["documents"], sizes["sentences"], sizes["segments"]) == (1, 3, 2)
     work = work_summary(study().submitted_work()).row(0, named=True)
     assert (work["readings"], work["marks"], work["votes"], work["median seconds"]) == (3, 1, 2, 60)
 
 
 def test_exercises_and_drafts_are_no_work() -> None:
-    assert non_work_counts(study()) == {"exercises": 1, "drafts": 1, "excluded annotations": 0}
+    assert uncounted_annotation_counts(study()) == {"exercises": 1, "drafts": 1, "excluded annotations": 0}
     assert work_summary(study().submitted_work()).row(0, named=True)["annotations"] == 1

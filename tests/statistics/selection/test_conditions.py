@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from finecomb.core.errors import FinecombError
 from finecomb.statistics.selection.conditions import (
-    Combination,
+    CombinedCondition,
     Condition,
-    Field,
+    ConditionField,
     FieldComparison,
     Negation,
     condition_fields,
@@ -26,18 +26,18 @@ def names(text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "tree"),
     [
-        ("model=gpt2", FieldComparison(Field("model", 0), "==", ("gpt2",))),
-        ("top-p=0.9", FieldComparison(Field("top-p", 0), "==", ("0.9",))),
-        ("name=two words", FieldComparison(Field("name", 0), "==", ("two words",))),
-        ('model == "gpt2"', FieldComparison(Field("model", 0), "==", ("gpt2",))),
-        ("t != -1.5e1", FieldComparison(Field("t", 0), "!=", (-15.0,))),
-        ("t >= .5", FieldComparison(Field("t", 0), ">=", (0.5,))),
-        ("a in ('x', 2, true, missing,)", FieldComparison(Field("a", 0), "in", ("x", 2.0, True, None))),
-        ("a not in [1]", FieldComparison(Field("a", 0), "not in", (1.0,))),
-        ('"x" in topics', FieldComparison(Field("topics", 7), "in", ("x",), reversed=True)),
-        (r'a contains "say \"so\""', FieldComparison(Field("a", 0), "contains", ('say "so"',))),
-        ("`odd name` == missing", FieldComparison(Field("odd name", 0), "==", (None,))),
-        ("not a == 1", Negation(FieldComparison(Field("a", 4), "==", (1.0,)))),
+        ("model=gpt2", FieldComparison(ConditionField("model", 0), "==", ("gpt2",))),
+        ("top-p=0.9", FieldComparison(ConditionField("top-p", 0), "==", ("0.9",))),
+        ("name=two words", FieldComparison(ConditionField("name", 0), "==", ("two words",))),
+        ('model == "gpt2"', FieldComparison(ConditionField("model", 0), "==", ("gpt2",))),
+        ("t != -1.5e1", FieldComparison(ConditionField("t", 0), "!=", (-15.0,))),
+        ("t >= .5", FieldComparison(ConditionField("t", 0), ">=", (0.5,))),
+        ("a in ('x', 2, true, missing,)", FieldComparison(ConditionField("a", 0), "in", ("x", 2.0, True, None))),
+        ("a not in [1]", FieldComparison(ConditionField("a", 0), "not in", (1.0,))),
+        ('"x" in topics', FieldComparison(ConditionField("topics", 7), "in", ("x",), reversed=True)),
+        (r'a contains "say \"so\""', FieldComparison(ConditionField("a", 0), "contains", ('say "so"',))),
+        ("`odd name` == missing", FieldComparison(ConditionField("odd name", 0), "==", (None,))),
+        ("not a == 1", Negation(FieldComparison(ConditionField("a", 4), "==", (1.0,)))),
     ],
 )
 def test_a_condition_becomes_its_tree(text: str, tree: Condition) -> None:
@@ -46,10 +46,10 @@ def test_a_condition_becomes_its_tree(text: str, tree: Condition) -> None:
 
 def test_and_binds_closer_than_or_and_brackets_closest() -> None:
     tree = parse_condition("a == 1 or b == 2 and (c == 3 or d == 4)")
-    assert isinstance(tree, Combination)
+    assert isinstance(tree, CombinedCondition)
     assert tree.joint == "or"
     right = tree.conditions[1]
-    assert isinstance(right, Combination)
+    assert isinstance(right, CombinedCondition)
     assert right.joint == "and"
     assert names("a == 1 or b == 2 and (c == 3 or d == 4)") == list("abcd")
     assert len(list(conjuncts(parse_condition("a == 1 and (b == 2 and c == 3) and (d == 4 or e == 5)")))) == 4

@@ -23,7 +23,12 @@ from finecomb.core.estimate import Finding
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Document, ModelSettings
 from finecomb.core.study import Study
-from finecomb.statistics.judges.reliability_probes import OWN_SYSTEM_KEY, own_system, probe_findings, self_preference
+from finecomb.statistics.judges.reliability_probes import (
+    OWN_SYSTEM_KEY,
+    find_own_system,
+    probe_findings,
+    self_preference_finding,
+)
 from finecomb.statistics.judges.text_values import select_people_and_judges
 
 
@@ -84,11 +89,11 @@ class ProbedModel:
         whole = Study.from_items(items_with_runs(self.study, readings))
         if probe != "self":
             return probe_findings(whole, self.name, only=probe)
-        system = named or own_system(whole, self.name)
+        system = named or find_own_system(whole, self.name)
         if not system:
             raise ParameterError(
                 f"no text says that {self.name} wrote it; say which system is its own model with"
                 f" {param('own', 'NAME')}",
                 parameter="own",
             )
-        return [self_preference(select_people_and_judges(whole, [self.name]), self.name, system)]
+        return [self_preference_finding(select_people_and_judges(whole, [self.name]), self.name, system)]

@@ -24,7 +24,7 @@ from finecomb.collection.database import migrations, tables
 from finecomb.collection.database.connection import Database, Transaction
 from finecomb.collection.database.location import StudyLocation, parse_location
 from finecomb.collection.database.serving_lock import hold_study_lock
-from finecomb.collection.database.studies import find_study, study_keys_by_name
+from finecomb.collection.database.studies import find_study_key_and_name, study_keys_by_name
 from finecomb.collection.database.tables import bind_parameter
 from finecomb.core.errors import FinecombError, ParameterError, param
 
@@ -46,9 +46,9 @@ def back_up(database: Database, target: Path) -> None:
     """Copy a database to a new SQLite file, as one moment saw it; of PostgreSQL, the study that is named, else all."""
     if target.exists():
         raise FinecombError(f"{target}: exists already; choose another name")
-    with private_file(target) as temporary:
+    with atomic_private_file(target) as temporary:
         if database.sqlite:
-            _copy_file(database, temporary)
+            _copy_sqlite_database(database, temporary)
         else:
             with open_migrated_database(parse_location(temporary), migrations.current_version(database)) as copy:
                 _copy_rows(database, copy)
@@ -56,7 +56,7 @@ def back_up(database: Database, target: Path) -> None:
 
 
 @contextmanager
-def private_file(target: Path) -> Iterator[Path]:
+def atomic_private_file(target: Path) -> Iterator[Path]:
     """A path beside `target`, for the eyes of its owner only; it gets the name of `target` when all is on disk."""
     temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
@@ -73,7 +73,7 @@ def private_file(target: Path) -> Iterator[Path]:
             left.unlink()
 
 
-def _copy_file(source: Database, target: Path) -> None:
+def _copy_sqlite_database(source: Database, target: Path) -> None:
     with closing(source.connect()) as connection, closing(sqlite3.connect(target)) as to:
         connection.backup(to)
         to.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
@@ -97,7 +97,7 @@ class BackupCheck:
 def _write_seal(file: Path) -> None:
     with closing(sqlite3.connect(file)) as connection:
         connection.execute(f"DROP TABLE IF EXISTS {_SEAL_TABLE}")
-        digest, count = _digest(connection)
+        digest, count = _row_digest_and_count(connection)
         connection.execute(
             f"CREATE TABLE {_SEAL_TABLE} (made TEXT NOT NULL, rows INTEGER NOT NULL, digest TEXT NOT NULL)"
         )
@@ -106,7 +106,7 @@ def _write_seal(file: Path) -> None:
         connection.commit()
 
 
-def _digest(connection: sqlite3.Connection) -> tuple[str, int]:
+def _row_digest_and_count(connection: sqlite3.Connection) -> tuple[str, int]:
     """A digest of all rows of all tables, in whatever order they lie, and how many there are."""
     names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()
     total, count = 0, 0
@@ -119,7 +119,7 @@ def _digest(connection: sqlite3.Connection) -> tuple[str, int]:
     return f"{total % 2**256:064x}", count
 
 
-def verify(file: Path) -> BackupCheck:
+def verify_backup(file: Path) -> BackupCheck:
     """Whether a backup is as it was made: SQLite's own check, the version of its tables, and the digest of its rows."""
     if not file.is_file():
         raise FinecombError(f"{file}: no such file")
@@ -142,7 +142,7 @@ def _verify_contents(connection: sqlite3.Connection, file: Path) -> BackupCheck:
     names = tuple(name for (name,) in connection.execute("SELECT name FROM study ORDER BY key"))
     if not names:
         raise FinecombError(f"{file}: holds no study")
-    digest, count = _digest(connection)
+    digest, count = _row_digest_and_count(connection)
     seal = connection.execute("SELECT name FROM sqlite_master WHERE name = ?", (_SEAL_TABLE,)).fetchone()
     if seal is None:
         return BackupCheck(count, names, "")
@@ -166,7 +166,7 @@ def _copy_rows(source: Database, target: Database) -> None:
     reflected.reflect(engine)
     engine.dispose()
     with source.read_transaction() as old, target.write_transaction() as new:
-        study = find_study(old, source.place)[0] if source.place.study else None
+        study = find_study_key_and_name(old, source.place)[0] if source.place.study else None
         for table in reflected.sorted_tables:
             if table.name == "alembic_version":
                 continue
@@ -203,29 +203,29 @@ def open_migrated_database(where: StudyLocation, version: str = "head") -> Itera
 # --- the way back ------------------------------------------------------------------------------------------------
 
 
-def restore(source: Path, target: StudyLocation, force: bool = False) -> Path | None:
+def restore_backup(source: Path, target: StudyLocation, force: bool = False) -> Path | None:
     """Put a backup in the place of what is there; that is kept in a backup of its own, whose path is returned.
 
     The backup is verified first, and nobody may serve the study meanwhile.
     """
     with tempfile.TemporaryDirectory() as temporary, hold_study_lock(target, "restore"):
         copied = Path(shutil.copy(source, temporary))
-        _verify_copy(copied, source)
+        _verify_copied_backup(copied, source)
         with open_migrated_database(parse_location(copied)) as backup, open_migrated_database(target) as database:
             _drop_seal(backup)
             wanted = _studies_to_restore(backup, target)
-            replaced = _back_up_replaced(database, wanted, force)
+            replaced = _back_up_replaced_studies(database, wanted, force)
             if database.sqlite:
                 with closing(backup.connect()) as connection, closing(database.connect()) as to:
                     connection.backup(to)
             else:
-                _transfer(backup, database, wanted)
+                _transfer_studies(backup, database, wanted)
     return replaced
 
 
-def _verify_copy(copied: Path, source: Path) -> None:
+def _verify_copied_backup(copied: Path, source: Path) -> None:
     try:
-        verify(copied)
+        verify_backup(copied)
     except FinecombError as error:
         raise FinecombError(f"{error.text(param).replace(str(copied), str(source))}; nothing was changed") from None
 
@@ -237,13 +237,13 @@ def _studies_to_restore(backup: Database, target: StudyLocation) -> dict[str, in
         if not target.study or target.file:
             return keys
         return {
-            target.study: find_study(
+            target.study: find_study_key_and_name(
                 transaction, replace(backup.place, study=target.study if target.study in keys else "")
             )[0]
         }
 
 
-def _back_up_replaced(database: Database, wanted: Mapping[str, int], force: bool) -> Path | None:
+def _back_up_replaced_studies(database: Database, wanted: Mapping[str, int], force: bool) -> Path | None:
     """Save what would be replaced."""
     with database.read_transaction() as transaction:
         there = study_keys_by_name(transaction)
@@ -278,22 +278,22 @@ _INSERT_BY_TABLE = {
 }
 
 
-def _transfer(source: Database, target: Database, wanted: Mapping[str, int]) -> None:
+def _transfer_studies(source: Database, target: Database, wanted: Mapping[str, int]) -> None:
     """Studies from one database to another that may hold more; keys are counted anew."""
     with source.read_transaction() as old, target.write_transaction() as new:
         for name, key in wanted.items():
             _delete_study(new, name)
             row = old.one(sa.select(tables.study).where(tables.study.c.key == key)) or ()
             values = dict(zip(tables.study.c.keys(), row, strict=True)) | {"name": name}
-            _Transfer(old, new, values.pop("key"), _insert(new, tables.study, values)).run()
+            _StudyTransfer(old, new, values.pop("key"), _insert_returning_key(new, tables.study, values)).run()
 
 
-def _insert(transaction: Transaction, table: sa.Table, values: Mapping[str, Any]) -> int:
+def _insert_returning_key(transaction: Transaction, table: sa.Table, values: Mapping[str, Any]) -> int:
     (key,) = transaction.one(_INSERT_BY_TABLE[table.name], **values) or (0,)
     return int(key)
 
 
-class _Transfer:
+class _StudyTransfer:
     """One study on its way from one database to another."""
 
     def __init__(self, old: Transaction, new: Transaction, study: int, to: int) -> None:
@@ -315,7 +315,7 @@ class _Transfer:
             if table in (tables.entry, tables.change):
                 values["annotation"] = self.keys[values["annotation"]]
             key = values.pop("key", None)
-            new_key = _insert(self.new, table, values)
+            new_key = _insert_returning_key(self.new, table, values)
             if table is tables.annotation:
                 self.keys[key] = new_key
 

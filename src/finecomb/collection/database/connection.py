@@ -77,7 +77,7 @@ class Database:
         self._places = threading.Semaphore(_MAX_READERS)
         self._inode: int | None = None
         self.compiled = functools.lru_cache(maxsize=1024)(self._compile_statement)
-        self._dialect = _dialect(self.sqlite)
+        self._dialect = _build_sql_dialect(self.sqlite)
 
     def _compile_statement(self, statement: Any) -> tuple[str, dict[str, Any]]:
         compiled = statement.compile(dialect=self._dialect)
@@ -133,7 +133,7 @@ class Database:
             raise DatabaseError(f"{self.place}: was replaced while it was in use; restart the server")
 
     def _connect_postgres(self, autocommit: bool = True) -> Any:
-        psycopg = _psycopg()
+        psycopg = _import_psycopg()
         try:
             connection = psycopg.connect(
                 self.place.url.replace("+psycopg", "", 1),
@@ -220,11 +220,11 @@ def _sqlite_error_message(error: sqlite3.DatabaseError) -> str:
     return f"{error}{hint}"
 
 
-def _psycopg() -> Any:
+def _import_psycopg() -> Any:
     return optional_package("PostgreSQL needs", "psycopg")
 
 
-def _dialect(sqlite: bool) -> sa.Dialect:
+def _build_sql_dialect(sqlite: bool) -> sa.Dialect:
     """How statements are written for the driver: both take values by name."""
     from sqlalchemy.dialects import postgresql
     from sqlalchemy.dialects import sqlite as sqlite_dialect

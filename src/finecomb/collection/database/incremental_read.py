@@ -66,7 +66,7 @@ def refresh_snapshot(store: Store, before: StudySnapshot | None = None) -> Study
             items += reader.read_records(kind.__name__.lower(), kind, transaction.run(bodies, study=store.key))
         few = before is not None and len(changed) < _FULL_READ_THRESHOLD
         read = (
-            _read_annotations(transaction, store.key, changed, reader)
+            _read_annotations_with_ids(transaction, store.key, changed, reader)
             if few
             else rows.read_all_annotations(transaction, store.key, reader)
         )
@@ -74,11 +74,11 @@ def refresh_snapshot(store: Store, before: StudySnapshot | None = None) -> Study
             [*items, *reader.drop_dangling_annotations(read), *reader.notes()], origin=str(store.database.place)
         )
     return StudySnapshot(
-        _merge_studies(before.study, fresh, list(prints), changed) if before and few else fresh, prints
+        _merge_unchanged_annotations(before.study, fresh, list(prints), changed) if before and few else fresh, prints
     )
 
 
-def _read_annotations(
+def _read_annotations_with_ids(
     transaction: Transaction, study: int, ids: Iterable[str], reader: RowReader
 ) -> Iterator[Annotation]:
     for id in ids:
@@ -91,7 +91,7 @@ def _read_annotations(
             yield annotation
 
 
-def _merge_studies(old: Study, fresh: Study, order: list[str], changed: list[str]) -> Study:
+def _merge_unchanged_annotations(old: Study, fresh: Study, order: list[str], changed: list[str]) -> Study:
     """`fresh` with what did not change from `old`, in order."""
     places = pl.DataFrame({"own": pl.Series(order, dtype=pl.String), "place": range(len(order))})
 

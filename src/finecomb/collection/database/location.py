@@ -27,14 +27,14 @@ class StudyLocation:
 
     def __str__(self) -> str:
         """For messages: without the password."""
-        url = str(self.file) if self.file else _without_password(self.url)
+        url = str(self.file) if self.file else _url_without_password(self.url)
         return f"{url}#{self.study}" if self.study else url
 
 
-def _without_password(url: str) -> str:
+def _url_without_password(url: str) -> str:
     """A URL for messages: who and where, without any password, also where it is among the options.
 
-    >>> _without_password("postgresql+psycopg://ann:s:e/c@db.example/lab?password=x&sslmode=require")
+    >>> _url_without_password("postgresql+psycopg://ann:s:e/c@db.example/lab?password=x&sslmode=require")
     'postgresql://ann@db.example/lab?sslmode=require'
     """
     rest, question, options = re.sub(r"^[^:]+://", "", url).partition("?")

@@ -32,19 +32,21 @@ def import_records(transaction: Transaction, study: int, items: Iterable[StudyIt
         raise StudyError(taking.problems)
 
 
-def _select_bodies(table: sa.Table) -> Any:
+def _record_bodies_statement(table: sa.Table) -> Any:
     return sa.select(table.c.id, table.c.body).where(table.c.study == bind_parameter("study"))
 
 
-def _build_insert(table: sa.Table, names: Iterable[str]) -> Any:
+def _build_insert_statement(table: sa.Table, names: Iterable[str]) -> Any:
     return sa.insert(table).values({name: bind_parameter(name) for name in names})
 
 
 _INSERT_BY_TABLE = {
-    table.name: _build_insert(table, [column.name for column in table.columns if column.name not in ("key", "held")])
+    table.name: _build_insert_statement(
+        table, [column.name for column in table.columns if column.name not in ("key", "held")]
+    )
     for table in (tables.protocol, tables.document, tables.annotator, tables.entry)
 }
-_INSERT_ANNOTATION = _build_insert(
+_INSERT_ANNOTATION = _build_insert_statement(
     tables.annotation, [column.name for column in tables.annotation.columns if column.name != "key"]
 ).returning(tables.annotation.c.key)
 _SELECT_USED_IDS = {
@@ -76,7 +78,7 @@ class _RecordImporter:
         self.study = study
         self.problems: list[Problem] = []
         self.known: dict[str, dict[str, str]] = {
-            table.name: dict(transaction.all(_select_bodies(table), study=study))
+            table.name: dict(transaction.all(_record_bodies_statement(table), study=study))
             for table in (tables.protocol, tables.document, tables.annotator)
         }
         self.used = {
@@ -112,7 +114,7 @@ class _RecordImporter:
         if old is None:
             self._insert(kind, id, {"id": id, "body": body})
         elif old != body:
-            if id in self.used[kind] and _has_visible_changes(old, record):
+            if id in self.used[kind] and _has_annotator_visible_changes(old, record):
                 self.problems.append(Problem(_CHANGED_MESSAGES[kind], kind=kind, id=id))
             self.transaction.run(_UPDATE_BY_TABLE[kind], study=self.study, of=id, body=body)
 
@@ -152,7 +154,7 @@ _CHANGED_MESSAGES = {
 }
 
 
-def _has_visible_changes(old: str, new: Record) -> bool:
+def _has_annotator_visible_changes(old: str, new: Record) -> bool:
     """Whether annotators could notice."""
     if not isinstance(new, Document):
         return True

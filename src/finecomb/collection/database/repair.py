@@ -12,11 +12,11 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from finecomb.collection.database import rows, tables
-from finecomb.collection.database.backup import back_up, backup_path, private_file
+from finecomb.collection.database.backup import atomic_private_file, back_up, backup_path
 from finecomb.collection.database.connection import Database, Transaction
-from finecomb.collection.database.studies import find_study
+from finecomb.collection.database.studies import find_study_key_and_name
 from finecomb.collection.database.tables import bind_parameter
-from finecomb.collection.database.unreadable_rows import READ_ERRORS, RowReader, describe_error
+from finecomb.collection.database.unreadable_rows import READ_ERRORS, RowReader, describe_row_error
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Record, Settings
 
@@ -55,17 +55,17 @@ def repair(database: Database) -> RepairResult:
     """
     result = RepairResult()
     with database.read_transaction() as transaction:
-        key, _ = find_study(transaction, database.place)
+        key, _ = find_study_key_and_name(transaction, database.place)
         if not any(_find_unreadable_rows(transaction, key)):
             return result
     result.backup = backup_path(database.place, "before-repair")
     back_up(database, result.backup)
     with database.write_transaction() as transaction:
-        repairer = _Repairer(transaction, key)
+        repairer = _StudyRepairer(transaction, key)
         repairer.run()
         result.rows = repairer.done
         result.aside = backup_path(database.place, "set-aside").with_suffix(".jsonl")
-        with private_file(result.aside) as file:
+        with atomic_private_file(result.aside) as file:
             file.write_text("".join(f"{rows.dump_json(line)}\n" for line in repairer.lines), encoding="utf-8")
     return result
 
@@ -76,7 +76,7 @@ def _find_unreadable_rows(transaction: Transaction, key: int) -> Iterator[object
     (settings,) = transaction.one(_SELECT_SETTINGS, study=key) or ("{}",)
     reader.read_record("settings", "", lambda: Settings.model_validate_json(settings))
     for kind, (table, record) in _TABLE_BY_KIND.items():
-        for _ in reader.read_records(kind, record, transaction.run(_select_bodies(table), study=key)):
+        for _ in reader.read_records(kind, record, transaction.run(_record_bodies_statement(table), study=key)):
             pass
     for _ in reader.drop_dangling_annotations(rows.read_all_annotations(transaction, key, reader)):
         pass
@@ -86,11 +86,11 @@ def _find_unreadable_rows(transaction: Transaction, key: int) -> Iterator[object
 _SELECT_SETTINGS = sa.select(tables.study.c.settings).where(tables.study.c.key == bind_parameter("study"))
 
 
-def _select_bodies(table: sa.Table) -> sa.Select[Any]:
+def _record_bodies_statement(table: sa.Table) -> sa.Select[Any]:
     return sa.select(table.c.id, table.c.body).where(table.c.study == bind_parameter("study"))
 
 
-class _Repairer:
+class _StudyRepairer:
     """One pass over a study, in the transaction that changes it."""
 
     def __init__(self, transaction: Transaction, study: int) -> None:
@@ -132,7 +132,7 @@ class _Repairer:
     def _repair_table(self, kind: str) -> Iterator[str]:
         """Go through a table of bodies; yields the ids that were set aside."""
         table, record = _TABLE_BY_KIND[kind]
-        for id, body in self.transaction.all(_select_bodies(table), study=self.study):
+        for id, body in self.transaction.all(_record_bodies_statement(table), study=self.study):
             if (why := _find_record_problem(record, body)) is None:
                 continue
             self._save_original(kind, id=id, body=body)
@@ -161,7 +161,7 @@ class _Repairer:
         if (why := _find_annotation_problem(row, entries)) is None:
             return True
         entries = self._repair_entries(row, entries)
-        new = _repair_row(row)
+        new = _repair_annotation_row(row)
         if _find_annotation_problem(new, entries) is not None:
             self._set_aside_annotation(row, why)
             return False
@@ -174,7 +174,7 @@ class _Repairer:
 
     def _repair_entries(self, row: dict[str, Any], entries: list[Any]) -> list[Any]:
         """The entries that can be read; the others are set aside and count as deleted."""
-        bare = _repair_row(row)
+        bare = _repair_annotation_row(row)
         readable = []
         for entry in entries:
             if (why := _find_annotation_problem(bare, [entry])) is None or _find_annotation_problem(
@@ -212,7 +212,7 @@ def _find_record_problem(record: type[Record], body: str) -> str | None:
     try:
         record.model_validate_json(body)
     except READ_ERRORS as error:
-        return describe_error(error)
+        return describe_row_error(error)
     return None
 
 
@@ -221,7 +221,7 @@ def _find_annotation_problem(row: Mapping[str, Any], entries: Iterable[Any]) -> 
     try:
         rows.assemble_annotation(row, entries)
     except READ_ERRORS as error:
-        return describe_error(error)
+        return describe_row_error(error)
     return None
 
 
@@ -246,7 +246,7 @@ def _drop_invalid_fields(record: type[Record], value: dict[str, Any]) -> dict[st
 _PLACEHOLDER_FIELDS = {"id": "id", "document": "document", "annotator": "annotator", "protocol": "protocol"}
 
 
-def _repair_row(row: Mapping[str, Any]) -> dict[str, Any]:
+def _repair_annotation_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """An annotation's row without times and other optional fields that are wrong."""
     new = dict(row)
     for column, name in (("active", "active_seconds"), ("started", "started"), ("submitted", "submitted")):

@@ -77,7 +77,7 @@ def annotation_row(annotation: Annotation) -> dict[str, object]:
     """The columns of an annotation, without what is kept in its entries."""
     value = annotation.model_dump(mode="json", exclude_defaults=True, exclude=_ENTRY_FIELDS)
     columns = {name: value.pop(name, None) for name in _RECORD_COLUMNS}
-    if _has_no_errors(annotation):
+    if _is_confirmed_error_free(annotation):
         value["meta"].pop("no_errors")
     return columns | {
         "round": annotation.round,
@@ -99,12 +99,12 @@ def annotation_entries(annotation: Annotation) -> Iterator[tuple[EntryKind, str,
         id = f"{unit.start}-{unit.end}"
         counts[id] = counts.get(id, 0) + 1
         yield "unit", id if counts[id] == 1 else f"{id}#{counts[id]}", unit.to_json()
-    found_none = {"no_errors": True} if _has_no_errors(annotation) else {}
+    found_none = {"no_errors": True} if _is_confirmed_error_free(annotation) else {}
     if annotation.answers or found_none:
         yield "answers", TEXT_ENTRY_ID, dump_json({"answers": dict(annotation.answers)} | found_none)
 
 
-def _has_no_errors(annotation: Annotation) -> bool:
+def _is_confirmed_error_free(annotation: Annotation) -> bool:
     """Whether it says in `meta`, as annotations that were made here do, that nothing was found."""
     return TaskMeta.from_meta(annotation.meta).no_errors
 
@@ -152,7 +152,7 @@ def read_all_annotations(transaction: Transaction, study: int, reader: RowReader
     return _assemble_annotations(rows, entries, reader or RowReader())
 
 
-def read_annotations(transaction: Transaction, study: int, only: sa.ColumnElement[bool]) -> list[Annotation]:
+def read_matching_annotations(transaction: Transaction, study: int, only: sa.ColumnElement[bool]) -> list[Annotation]:
     """The annotations for which a condition on their columns holds, as far as they can be read."""
     chosen = sa.select(_ANNOTATION.key).where(_ANNOTATION.study == study, only)
     rows = transaction.run(_SELECT_ANNOTATIONS.where(only), study=study)
@@ -195,15 +195,15 @@ def assemble_annotation(row: Mapping[str, Any], entries: Iterable[Row]) -> Annot
     for _, body in parts["answers"]:
         answers = from_json(body)
         values["answers"] = answers["answers"]
-        rest = _with_meta(rest, no_errors=True) if answers.get("no_errors") else rest
+        rest = _rest_json_with_meta(rest, no_errors=True) if answers.get("no_errors") else rest
     if parts["decision"]:
-        rest = _with_meta(rest, decisions={id: from_json(body) for id, body in parts["decision"]})
+        rest = _rest_json_with_meta(rest, decisions={id: from_json(body) for id, body in parts["decision"]})
     marks = ",".join(f'{{"id":{dump_json(id)},{body[1:]}' for id, body in parts["mark"])
     units = ",".join(body for _, body in parts["unit"])
     more = "" if rest == "{}" else f",{rest[1:-1]}"
     return Annotation.model_validate_json(f'{dump_json(values)[:-1]},"marks":[{marks}],"units":[{units}]{more}}}')
 
 
-def _with_meta(rest: str, **more: object) -> str:
+def _rest_json_with_meta(rest: str, **more: object) -> str:
     value = from_json(rest)
     return dump_json(value | {"meta": value.get("meta", {}) | more})

@@ -20,7 +20,7 @@ class StudyInUseError(FinecombError):
     """Another process serves the study."""
 
 
-def lock_file(location: StudyLocation) -> Path | None:
+def lock_file_path(location: StudyLocation) -> Path | None:
     """The file that is locked: `.study.db.lock` beside `study.db`; none for PostgreSQL, which many may serve."""
     return location.file.with_name(f".{location.file.name}.lock") if location.file else None
 
@@ -31,7 +31,7 @@ def hold_study_lock(location: StudyLocation, command: str) -> Iterator[None]:
 
     The lock is the system's own, so that a killed process leaves none behind.
     """
-    path = lock_file(location)
+    path = lock_file_path(location)
     if path is None or fcntl is None:
         yield
         return
@@ -42,7 +42,7 @@ def hold_study_lock(location: StudyLocation, command: str) -> Iterator[None]:
             f"{path}: cannot be written: {error.strerror}; the study's folder must be writable"
         ) from None
     try:
-        _lock(descriptor, location)
+        _acquire_file_lock(descriptor, location)
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f"finecomb {command}, process {os.getpid()}".encode())
         yield
@@ -50,7 +50,7 @@ def hold_study_lock(location: StudyLocation, command: str) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _lock(descriptor: int, location: StudyLocation) -> None:
+def _acquire_file_lock(descriptor: int, location: StudyLocation) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -12,16 +12,16 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 import sqlalchemy as sa
 from pydantic_core import from_json
 
-from finecomb.collection.access_storage import Session, increment_change_count
+from finecomb.collection.access_storage import Session, increment_study_change_count
 from finecomb.collection.assignment_rules import AssignmentPlan, CellPlan, settings_by_document
 from finecomb.collection.database import migrations, rows, tables
 from finecomb.collection.database.backup import back_up, backup_path
 from finecomb.collection.database.connection import Database, Transaction
 from finecomb.collection.database.location import DATABASE_FILENAME, StudyLocation
 from finecomb.collection.database.record_import import import_records
-from finecomb.collection.database.studies import find_or_create_study, find_study
+from finecomb.collection.database.studies import find_or_create_study, find_study_key_and_name
 from finecomb.collection.database.tables import bind_parameter
-from finecomb.collection.database.unreadable_rows import READ_ERRORS, RowReader, describe_error
+from finecomb.collection.database.unreadable_rows import READ_ERRORS, RowReader, describe_row_error
 from finecomb.collection.database.writer import Writer
 from finecomb.core.design import design_cells
 from finecomb.core.errors import FinecombError
@@ -221,7 +221,7 @@ class Store:
         try:
             return Settings.model_validate_json(body)
         except READ_ERRORS as error:
-            why = f"the settings in the database cannot be read: {describe_error(error)}"
+            why = f"the settings in the database cannot be read: {describe_row_error(error)}"
             raise FinecombError(f"{self.database.place}: {why}; `finecomb repair` mends them") from None
 
     def assignment_plan(self) -> AssignmentPlan:
@@ -230,7 +230,7 @@ class Store:
             with self.database.read_transaction() as transaction:
                 bodies = transaction.all(_SELECT_DOCUMENTS, study=self.key)
             metas = {id: meta for id, body in bodies if (meta := _parse_document_meta(id, body)) is not None}
-            self._plan = _build_plan(metas, self.head)
+            self._plan = _build_assignment_plan(metas, self.head)
         return self._plan
 
     def document(self, id: str) -> Document:
@@ -247,7 +247,7 @@ class Store:
     def items(self) -> Iterator[StudyItem]:
         """Everything, as one moment saw it: settings, protocols, documents, annotators, annotations."""
         with self.database.read_transaction() as transaction:
-            yield from iter_study_items(transaction, self.key)
+            yield from iter_study_records(transaction, self.key)
 
     def study(self) -> Study:
         """Everything as frames."""
@@ -263,13 +263,13 @@ class Store:
     def annotations(self, only: sa.ColumnElement[bool]) -> list[Annotation]:
         """Those for which a condition on `tables.annotation` holds."""
         with self.database.read_transaction() as transaction:
-            return rows.read_annotations(transaction, self.key, only)
+            return rows.read_matching_annotations(transaction, self.key, only)
 
 
 def _run_and_count_change(store: Store, transaction: Transaction, job: Callable[[Transaction], T]) -> T:
     """Do what changes the study itself, and count it."""
     result = job(transaction)
-    increment_change_count(store, transaction)
+    increment_study_change_count(store, transaction)
     return result
 
 
@@ -278,7 +278,7 @@ def _parse_document_meta(id: str, body: str) -> dict[str, Any] | None:
     return RowReader().read_record("document", id, lambda: dict(from_json(body).get("meta", {})))
 
 
-def _build_plan(metas: dict[str, dict[str, Any]], head: StudyState) -> AssignmentPlan:
+def _build_assignment_plan(metas: dict[str, dict[str, Any]], head: StudyState) -> AssignmentPlan:
     names, checks = head.settings.strata, set(head.settings.attention_checks)
     design = head.settings.design if head.protocols else None
     within = head.protocol.work.within if head.protocols and design is None else ()
@@ -295,7 +295,7 @@ def _build_plan(metas: dict[str, dict[str, Any]], head: StudyState) -> Assignmen
     )
 
 
-def iter_study_items(transaction: Transaction, study: int) -> Iterator[StudyItem]:
+def iter_study_records(transaction: Transaction, study: int) -> Iterator[StudyItem]:
     """Every record of a study that can be read, then a note about each that cannot."""
     reader = RowReader()
     (settings,) = transaction.one(_SELECT_SETTINGS, study=study) or ("{}",)
@@ -325,7 +325,11 @@ def open_store(
     migrate_database(database)
     try:
         with database.write_transaction() as transaction:
-            key, name = find_study(transaction, place) if items is None else find_or_create_study(transaction, place)
+            key, name = (
+                find_study_key_and_name(transaction, place)
+                if items is None
+                else find_or_create_study(transaction, place)
+            )
             if items is not None:
                 import_records(transaction, key, items)
     except BaseException:
@@ -349,7 +353,7 @@ def migrate_database(database: Database) -> Path | None:
     return saved
 
 
-def read_items(place: StudyLocation) -> Iterator[StudyItem]:
+def read_study_records(place: StudyLocation) -> Iterator[StudyItem]:
     """Every record of a study, read without changing anything."""
     database = Database(place, readonly=True)
     version = migrations.current_version(database)
@@ -359,8 +363,8 @@ def read_items(place: StudyLocation) -> Iterator[StudyItem]:
         raise FinecombError(f"{place}: {what}")
     try:
         with database.read_transaction() as transaction:
-            key, _ = find_study(transaction, place)
-            yield from iter_study_items(transaction, key)
+            key, _ = find_study_key_and_name(transaction, place)
+            yield from iter_study_records(transaction, key)
     finally:
         database.close()
 

@@ -20,7 +20,7 @@ def study_keys_by_name(transaction: Transaction) -> dict[str, int]:
     return dict(transaction.all(_SELECT_STUDIES))
 
 
-def find_study(transaction: Transaction, place: StudyLocation) -> tuple[int, str]:
+def find_study_key_and_name(transaction: Transaction, place: StudyLocation) -> tuple[int, str]:
     """Key and name of the study that `place` means: the one it names, else the only one."""
     keys = study_keys_by_name(transaction)
     if place.study in keys:

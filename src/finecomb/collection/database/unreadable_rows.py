@@ -57,7 +57,7 @@ class RowReader:
         try:
             return make()
         except READ_ERRORS as error:
-            self.skip_row(kind, id, describe_error(error))
+            self.skip_row(kind, id, describe_row_error(error))
             return None
 
     def read_records(self, kind: str, of: type[R], rows: Iterable[tuple[str, str]]) -> Iterator[R]:
@@ -66,7 +66,7 @@ class RowReader:
             try:
                 yield of.model_validate_json(body)
             except READ_ERRORS as error:
-                self.skip_row(kind, id, describe_error(error))
+                self.skip_row(kind, id, describe_row_error(error))
 
     def skip_row(self, kind: str, id: str, why: str) -> None:
         """Remember a row that is left out, and say so in the log."""
@@ -97,7 +97,7 @@ class RowReader:
         yield from (Note(text=str(row), is_error=True) for row in self.unreadable)
 
 
-def describe_error(error: BaseException) -> str:
+def describe_row_error(error: BaseException) -> str:
     """Why a row makes no record, in one line."""
     if isinstance(error, ValidationError):
         first = error.errors()[0]

@@ -23,7 +23,7 @@ from finecomb.core.estimate import Estimate, Signature
 from finecomb.core.records import Document
 from finecomb.corpora.critics.posteriors import Floats, PointPosterior, Posterior, Samples, Z
 from finecomb.corpora.critics.priors import Prior, ProjectionError, SavedState
-from finecomb.statistics.inference.resampling import Sums, estimate_from_sums, ratio, undefined_estimate
+from finecomb.statistics.inference.resampling import Sums, estimate_from_sums, ratio_or_nan, undefined_estimate
 
 Statistic = Literal["nll", "plugin", "kl"]
 Ints = NDArray[np.int64]
@@ -249,12 +249,12 @@ CorpusStatistic = Callable[[Sums], Floats]
 
 def mean_nll(sums: Sums) -> Floats:
     """Mean T(x) over documents."""
-    return ratio(sums[:, 0], sums[:, 2])
+    return ratio_or_nan(sums[:, 0], sums[:, 2])
 
 
 def perplexity(sums: Sums) -> Floats:
     """exp(sum of T(x) / sum of steps)."""
-    return np.asarray(np.exp(ratio(sums[:, 0], sums[:, 1])))
+    return np.asarray(np.exp(ratio_or_nan(sums[:, 0], sums[:, 1])))
 
 
 def latent_nll(corpus: CriticScores, draws: int = 1000, seed: int = 0) -> Estimate:

@@ -34,9 +34,9 @@ from finecomb.corpora.critics.progress import track
 from finecomb.statistics.inference.permutation_tests import Correction, adjust_p_values
 from finecomb.statistics.inference.resampling import (
     Sums,
-    document_weights,
     estimate_with_interval,
-    p_value,
+    permutation_p_value,
+    resampled_document_weights,
     resampled_sums,
     undefined_estimate,
 )
@@ -247,7 +247,7 @@ def _compare_system(
             difference=estimate_with_interval(
                 difference, _robust_difference(of(made.spread[0]), of(made.spread[1])), signature, made.why
             ),
-            p=p_value(_robust_difference(of(made.null[0]), of(made.null[1])), difference),
+            p=permutation_p_value(_robust_difference(of(made.null[0]), of(made.null[1])), difference),
             p_adjusted=math.nan,
             matched=matched,
             p_matched=p_matched,
@@ -335,7 +335,7 @@ def _resample_pairs(
         cluster += [index[names[at]] for at in chosen]
         is_real += [scores is real] * len(chosen)
     pairs = _Pairs.from_documents(np.concatenate(sums), np.array(cluster), np.array(is_real), len(shared))
-    weights = document_weights(len(shared), draws, rng)
+    weights = resampled_document_weights(len(shared), draws, rng)
     means = pairs.cluster_means(pairs.documents)
     return _ResampledSums(
         (_total(means[0]), _total(means[1])), pairs.permuted_sums(draws, rng), (weights @ means[0], weights @ means[1])
@@ -427,7 +427,7 @@ class _LengthMatch:
 def _stratum_sums(
     first: Sums, second: Sums, draws: int, rng: np.random.Generator
 ) -> tuple[tuple[Sums, Sums], tuple[Sums, Sums], tuple[Sums, Sums]]:
-    drawn = [document_weights(len(side), draws, rng) @ side for side in (first, second)]
+    drawn = [resampled_document_weights(len(side), draws, rng) @ side for side in (first, second)]
     return (_total(first), _total(second)), _permute_sides(first, second, draws, rng), (drawn[0], drawn[1])
 
 
@@ -443,7 +443,7 @@ def _length_matched_difference(
         return undefined_estimate(signature, why or "no real document has the length of a generated one"), math.nan
     difference = float(_robust_difference(corpus_statistic(lengths.totals[0]), corpus_statistic(lengths.totals[1]))[0])
     spread = _robust_difference(corpus_statistic(lengths.spread[0]), corpus_statistic(lengths.spread[1]))
-    return estimate_with_interval(difference, spread, signature), p_value(
+    return estimate_with_interval(difference, spread, signature), permutation_p_value(
         _robust_difference(corpus_statistic(lengths.null[0]), corpus_statistic(lengths.null[1])), difference
     )
 

@@ -21,7 +21,7 @@ from finecomb.core.estimate import Estimate
 from finecomb.core.palette import SLOTS, UNLABELLED_SLOT, LabelStyle, label_styles
 from finecomb.reporting.figures.label_placement import NameBox, build_name_box, place_names
 from finecomb.reporting.page_shell import DARK, LIGHT
-from finecomb.statistics.gold.disagreements import EXTRA, MISSED, confusion
+from finecomb.statistics.gold.disagreements import EXTRA, MISSED, label_confusion_rows
 from finecomb.statistics.gold.scores import TYPED_ROW, Score, Scores
 from finecomb.statistics.selection.view import ANY
 
@@ -209,7 +209,7 @@ def confusion_panels(scores: Scores, dark: bool = False) -> dict[str, VegaSpec]:
 
 def _confusion_charts(scores: Scores, dark: bool) -> dict[str, alt.LayerChart]:
     panels: dict[str, list[Mapping[str, object]]] = {}
-    for row in confusion(scores):
+    for row in label_confusion_rows(scores):
         panels.setdefault(str(row["judge"]), []).append(row)
     return {name: _confusion_layer(rows, dark) for name, rows in panels.items()}
 

@@ -13,7 +13,7 @@ from finecomb.core.span import TEXT
 from finecomb.core.study import Study
 from finecomb.reporting.page_shell import flag_html, marked_text_html
 from finecomb.reporting.reproduce.exhibits import ExhibitRow
-from finecomb.statistics.measures.study_counts import annotation_rows
+from finecomb.statistics.measures.study_counts import annotation_rows_with_groups
 
 
 def example_html(document: Document, annotation: Annotation, looks: dict[str | None, LabelStyle], head: str) -> str:
@@ -45,7 +45,7 @@ def example_rows(document: Document, annotation: Annotation, **columns: object) 
 def median_annotations(study: Study, by: str) -> list[tuple[str, Annotation]]:
     """For each group the annotation with the median number of marks, so that nobody chose the example."""
     counts = dict(study.marks.group_by("annotation").len().iter_rows())
-    groups = annotation_rows(study, [by] if by else [])
+    groups = annotation_rows_with_groups(study, [by] if by else [])
     chosen: dict[str, str] = {}
     parts = groups.partition_by(by, as_dict=True, maintain_order=True) if by else {("all texts",): groups}
     for (name,), rows in parts.items():

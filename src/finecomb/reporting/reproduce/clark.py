@@ -21,8 +21,8 @@ from finecomb.reporting.reproduce.exhibits import (
 )
 from finecomb.statistics.comparisons.comment_codes import comment_codes
 from finecomb.statistics.comparisons.human_or_machine import human_or_machine, score_histogram, score_tests
-from finecomb.statistics.measures.study_counts import meta_names
-from finecomb.statistics.selection.view import View, answer_column
+from finecomb.statistics.measures.study_counts import document_meta_names
+from finecomb.statistics.selection.view import View, answer_text_expression
 
 PAPER = "clark"
 RATINGS_PROTOCOL, CODES_PROTOCOL = "turing", "comments"
@@ -41,7 +41,7 @@ def _ratings_view(study: PaperStudy, *where: str) -> View:
 
 
 def _available_columns(study: PaperStudy, *names: str) -> list[str]:
-    columns = {*meta_names(study.study), "condition"}
+    columns = {*document_meta_names(study.study), "condition"}
     return [name for name in names if name in columns]
 
 
@@ -117,7 +117,9 @@ def _coded_comments(study: PaperStudy) -> pl.DataFrame:
     work = study.study.submitted_work()
     codes = work.answers.filter((pl.col("of") == "annotation") & (pl.col("question") == "codes"))
     about = work.annotations.select("about", annotation="id")
-    comments = work.annotations.select(about="id", comment=pl.coalesce(answer_column("why"), answer_column("change")))
+    comments = work.annotations.select(
+        about="id", comment=pl.coalesce(answer_text_expression("why"), answer_text_expression("change"))
+    )
     rows = codes.join(about, on="annotation").join(comments, on="about").select("about", "comment", code="text")
     require(len(rows), "no comment was coded")
     return rows.filter(pl.col("comment").is_not_null())

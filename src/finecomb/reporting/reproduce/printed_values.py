@@ -13,9 +13,13 @@ import yaml
 
 from finecomb.core.study import Study
 from finecomb.reporting.reproduce.exhibits import ExhibitRow
-from finecomb.statistics.measures.printed_confusion import PrintedRow, matching_matrices, rounds_to
-from finecomb.statistics.measures.study_counts import group_counts as counted
-from finecomb.statistics.measures.study_counts import meta_names
+from finecomb.statistics.measures.printed_confusion import (
+    PrintedRow,
+    matching_confusion_matrices,
+    rounds_to_printed_digits,
+)
+from finecomb.statistics.measures.study_counts import counts_by_group as counted
+from finecomb.statistics.measures.study_counts import document_meta_names
 
 PrintedRows = Mapping[str, Mapping[str, str]]
 
@@ -42,7 +46,7 @@ _TEXTS_BY_SYSTEM: Mapping[str, tuple[Mapping[str, int], ...]] = {
 def is_paper_data(paper: str, study: Study) -> bool:
     """Whether a study is the paper's own data, by its systems and how many texts each has."""
     work = study.submitted_work()
-    if paper not in _TEXTS_BY_SYSTEM or "model" not in meta_names(work) or work.annotations.is_empty():
+    if paper not in _TEXTS_BY_SYSTEM or "model" not in document_meta_names(work) or work.annotations.is_empty():
         return False
     texts = {str(model): int(documents) for model, documents, *_ in counted(work, ["model"]).iter_rows()}
     return any(texts == dict(expected) for expected in _TEXTS_BY_SYSTEM[paper])
@@ -64,8 +68,8 @@ class PrintedCell:
     def agrees(self) -> bool:
         """Whether ours, rounded, gives the printed digits; `3.1k` are thousands."""
         if self.printed.endswith("k"):
-            return bool(rounds_to(np.array([self.ours / 1000]), self.printed[:-1])[0])
-        return bool(rounds_to(np.array([self.ours]), self.printed)[0])
+            return bool(rounds_to_printed_digits(np.array([self.ours / 1000]), self.printed[:-1])[0])
+        return bool(rounds_to_printed_digits(np.array([self.ours]), self.printed)[0])
 
 
 def compare_with_printed(table: Sequence[ExhibitRow], rows: PrintedRows) -> list[PrintedCell]:
@@ -145,7 +149,7 @@ def confusion_contradictions(judgements: int = 650) -> list[Contradiction]:
             figures = PrintedRow(
                 *(cells[column] for column in ("Acc.", "F1", "Prec.", "Recall", "% human", "% confident"))
             )
-            if not len(matching_matrices(figures, judgements)):
+            if not len(matching_confusion_matrices(figures, judgements)):
                 others = f"{cells['% human']}% human, P {cells['Prec.']} and R {cells['Recall']}"
                 but = f"no {judgements} answers give that and {others}"
                 rows.append(Contradiction(number, f"{name}: accuracy {cells['Acc.']}", but))

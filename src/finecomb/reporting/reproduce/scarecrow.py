@@ -30,7 +30,7 @@ from finecomb.statistics.measures.annotation_measures import measure
 from finecomb.statistics.measures.count_variation import variation
 from finecomb.statistics.measures.cross_tables import Normalise, cross_tabulate
 from finecomb.statistics.measures.mark_audit import audited_counts
-from finecomb.statistics.measures.study_counts import annotation_rows, group_counts, meta_names
+from finecomb.statistics.measures.study_counts import annotation_rows_with_groups, counts_by_group, document_meta_names
 from finecomb.statistics.selection.view import ANY, View
 
 PAPER = "scarecrow"
@@ -49,7 +49,7 @@ COMPARISON_SETTINGS = {"top_p": "0.96", "temperature": "1", "penalty": "0"}
 
 def _decoding_columns(study: PaperStudy) -> dict[str, str]:
     """The document meta of each decoding setting that the study has."""
-    names = meta_names(study.study)
+    names = document_meta_names(study.study)
     known = {ours: next((name for name in theirs if name in names), "") for ours, theirs in DECODING_NAMES.items()}
     return {ours: name for ours, name in known.items() if name}
 
@@ -78,7 +78,7 @@ def _filtered_view(study: PaperStudy, *, equal: bool = True, readers: bool = Tru
 
 
 def _model_grouping(study: PaperStudy) -> list[str]:
-    return ["model"] if "model" in meta_names(study.study) else []
+    return ["model"] if "model" in document_meta_names(study.study) else []
 
 
 def _label_findings(findings: Sequence[Finding]) -> list[Finding]:
@@ -182,7 +182,7 @@ def _largest_model_view(study: PaperStudy) -> View:
     whole = _filtered_view(study)
     if not _model_grouping(study):
         return whole
-    rows = group_counts(whole.study, ["model"]).filter(pl.col("model") != paper_charts.HUMAN)
+    rows = counts_by_group(whole.study, ["model"]).filter(pl.col("model") != paper_charts.HUMAN)
     require(len(rows), "there is no text by a machine")
     largest = rows.sort("documents", "model", descending=[True, False])["model"][0]
     return _filtered_view(study, where=[f'model == "{largest}"'])
@@ -221,8 +221,8 @@ def figure_10(study: PaperStudy) -> Rendering:
     kinds = part.marks.group_by("label").len().sort("len", "label", descending=[True, False])
     require(len(kinds), "nothing was marked")
     rows: list[ExhibitRow] = _share_rows("types of marks", kinds)
-    if "topic" in meta_names(part):
-        topics = annotation_rows(part, ["topic"]).unique("document").group_by("topic").len()
+    if "topic" in document_meta_names(part):
+        topics = annotation_rows_with_groups(part, ["topic"]).unique("document").group_by("topic").len()
         rows = [*_share_rows("topics of texts", topics.sort("len", "topic", descending=[True, False])), *rows]
     charts = {}
     for panel in dict.fromkeys(str(row["share of"]) for row in rows):
@@ -281,7 +281,7 @@ NORMALISATIONS: dict[Normalise, str] = {"column": "shares of each topic", "label
 
 def _topic_view(study: PaperStudy) -> View:
     part = _largest_model_view(study)
-    require("topic" in meta_names(part.study), "documents say no topic: `meta.topic` is missing")
+    require("topic" in document_meta_names(part.study), "documents say no topic: `meta.topic` is missing")
     return part
 
 
@@ -462,7 +462,7 @@ def table_6(study: PaperStudy) -> Rendering:
     by = [*_model_grouping(study), *settings.values()]
     require(by, "documents say neither model nor decoding settings")
     names = {"documents": "GENS", "annotations": "ANNS", "marks": "SPANS"}
-    table = group_counts(study.view().study, by).drop("marks per annotation").rename(names)
+    table = counts_by_group(study.view().study, by).drop("marks per annotation").rename(names)
     return Rendering(tuple(table.iter_rows(named=True)), "All marks, also those that figures leave out.")
 
 

@@ -33,8 +33,8 @@ from finecomb.statistics.gold.scalar_metrics import scalar_metric_correlations
 from finecomb.statistics.gold.scores import Match, Score, score
 from finecomb.statistics.measures.annotation_measures import measure
 from finecomb.statistics.measures.rating_correlation import count_rating_correlation
-from finecomb.statistics.measures.study_counts import meta_names
-from finecomb.statistics.measures.text_sizes import text_sizes, work_summary
+from finecomb.statistics.measures.study_counts import document_meta_names
+from finecomb.statistics.measures.text_sizes import text_size_summary, work_summary
 from finecomb.statistics.selection.view import ANY, View
 
 PAPER = "snac"
@@ -55,7 +55,7 @@ def _marks_view(study: PaperStudy) -> View:
 
 
 def _model_grouping(study: PaperStudy) -> list[str]:
-    return ["model"] if "model" in meta_names(study.study) else []
+    return ["model"] if "model" in document_meta_names(study.study) else []
 
 
 def figure_3(study: PaperStudy) -> Rendering:
@@ -115,7 +115,7 @@ def table_2(study: PaperStudy) -> Rendering:
     """Summaries, marks, sentences and segments of each system."""
     by = _model_grouping(study)
     part = _marks_view(study).study
-    sizes = text_sizes(part, by)
+    sizes = text_size_summary(part, by)
     votes = work_summary(part, by).select(*by, "votes")
     table = sizes.join(votes, on=by) if by else sizes.with_columns(votes["votes"])
     shown = table.select(*by, summaries="documents", span="votes", sentence="sentences", segment="segments")
@@ -257,8 +257,10 @@ def table_7(study: PaperStudy) -> Rendering:
 
 def table_8(study: PaperStudy) -> Rendering:
     """Sizes of the parts that a model is trained and tested on."""
-    require("split" in meta_names(study.study), "documents say no part: `meta.split` (train, dev, test) is missing")
-    table = text_sizes(study.study, ["split"])
+    require(
+        "split" in document_meta_names(study.study), "documents say no part: `meta.split` (train, dev, test) is missing"
+    )
+    table = text_size_summary(study.study, ["split"])
     return Rendering(tuple(table.iter_rows(named=True)), "Of the study's own texts; synthetic ones are not made here.")
 
 

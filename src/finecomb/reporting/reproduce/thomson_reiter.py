@@ -19,10 +19,10 @@ from finecomb.reporting.reproduce.exhibits import (
     require,
 )
 from finecomb.statistics.gold.gold_merge import Gold, gold
-from finecomb.statistics.gold.merge_tables import confusion_table, rates_table
+from finecomb.statistics.gold.merge_tables import error_rates_table, label_confusion_table
 from finecomb.statistics.gold.scores import score
-from finecomb.statistics.measures.study_counts import meta_names
-from finecomb.statistics.measures.text_sizes import text_sizes
+from finecomb.statistics.measures.study_counts import document_meta_names
+from finecomb.statistics.measures.text_sizes import text_size_summary
 
 PAPER = "thomson-reiter"
 MACHINE_KINDS = ("llm", "detector", "checker")
@@ -37,15 +37,17 @@ def _merge_gold(study: PaperStudy) -> Gold:
 
 def table_1(study: PaperStudy) -> Rendering:
     """Which kind was taken for which: the majority down, what the minority said across."""
-    rows = [{"error type": row.pop("label"), **row} for row in map(dict, confusion_table(_merge_gold(study)))]
+    rows = [{"error type": row.pop("label"), **row} for row in map(dict, label_confusion_table(_merge_gold(study)))]
     return Rendering(tuple(rows), "Errors that two readers marked; `no error` counts those who did not mark them.")
 
 
 def table_2(study: PaperStudy) -> Rendering:
     """Errors per text of each system, by kind."""
-    by = "model" if "model" in meta_names(study.study) else "document"
+    by = "model" if "model" in document_meta_names(study.study) else "document"
     findings = [
-        f for f in rates_table(_merge_gold(study), by, **study.resampling_options) if f.columns["label"] != "split"
+        f
+        for f in error_rates_table(_merge_gold(study), by, **study.resampling_options)
+        if f.columns["label"] != "split"
     ]
     long = [{"system": f.columns[by], "label": f.columns["label"], **point_row(f.estimate)} for f in findings]
     return Rendering(tuple(pivot_rows(long, "system", "label")), "Errors without a majority for one kind are left out.",
@@ -96,9 +98,9 @@ def recruitment(study: PaperStudy) -> Rendering:
 def text_lengths(study: PaperStudy) -> Rendering:
     """How long the texts are, in all and by system."""
     part = study.view().study
-    by = ["model"] if "model" in meta_names(part) else []
-    whole = [{"texts of": "all", **row} for row in text_sizes(part).iter_rows(named=True)]
-    groups = text_sizes(part, by).iter_rows(named=True) if by else []
+    by = ["model"] if "model" in document_meta_names(part) else []
+    whole = [{"texts of": "all", **row} for row in text_size_summary(part).iter_rows(named=True)]
+    groups = text_size_summary(part, by).iter_rows(named=True) if by else []
     rows = [{"texts of": row.pop("model"), **row} for row in groups]
     return Rendering((*whole, *rows), "In words, of the texts that people annotated.")
 

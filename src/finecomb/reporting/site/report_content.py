@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import polars as pl
 
-from finecomb.collection.pay import compute_earnings, cost
+from finecomb.collection.pay import compute_earnings, study_cost
 from finecomb.core.errors import FinecombError, flag_style, param
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.frames import meta_entry
@@ -46,7 +46,7 @@ from finecomb.statistics.gold.scores import Score, score
 from finecomb.statistics.inference.resampling import Floats
 from finecomb.statistics.judges.model_costs import ModelCost, model_costs
 from finecomb.statistics.measures.annotation_measures import measure
-from finecomb.statistics.measures.study_counts import group_counts, meta_names
+from finecomb.statistics.measures.study_counts import counts_by_group, document_meta_names
 from finecomb.statistics.selection.view import ANY, Filters, View, view
 
 RATE_UNIT = "marks per 100 words"
@@ -102,7 +102,7 @@ def build_report_source(
     """What to report on: people's marks where there are any, else everybody's; systems by `by` or the meta `model`."""
     kinds = set(study.annotators["kind"]) if len(study.annotators) else set()
     chosen = filters or Filters(kinds=tuple(kind for kind in HUMAN_KINDS if kind in kinds))
-    system = by or ("model" if "model" in meta_names(study) else "")
+    system = by or ("model" if "model" in document_meta_names(study) else "")
     return ReportSource(study, view(study, chosen), system, name, draws, seed, gold_study, filters=chosen)
 
 
@@ -269,7 +269,9 @@ def _command_line(made_from: ReportSource, *words: str) -> str:
 def _systems_figure(made_from: ReportSource, systems: Mapping[str, Estimate]) -> ReportFigure:
     texts = text_rates(made_from)
     read = (
-        {row[0]: row for row in group_counts(made_from.view.study, [made_from.by]).iter_rows()} if made_from.by else {}
+        {row[0]: row for row in counts_by_group(made_from.view.study, [made_from.by]).iter_rows()}
+        if made_from.by
+        else {}
     )
     rows = []
     for name, estimate in systems.items():
@@ -541,7 +543,7 @@ def _costs_figure(made_from: ReportSource, systems: Mapping[str, Estimate]) -> R
     is_paid = settings.price is not None or bool(settings.base_pay)
     if made_from.view.protocol is None or not (is_paid or models):
         return None
-    spent = cost(settings, compute_earnings(made_from.study, (), made_from.view.protocol))
+    spent = study_cost(settings, compute_earnings(made_from.study, (), made_from.view.protocol))
     parts = [("Pay to people", spent.pay), ("Staff time", spent.staff), ("Fees", spent.fees), ("Bonuses", spent.bonus)]
     parts = [part for part in parts if part[1]] + [(model.annotator, model.cost) for model in models if model.cost]
     total, texts = (

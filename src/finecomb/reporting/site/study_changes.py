@@ -14,7 +14,7 @@ from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.reporting.figures.figure_model import DotFigure, DotRow, build_axis
 from finecomb.reporting.site.report_content import RATE_UNIT, ReportSource, text_rates
 from finecomb.statistics.inference.permutation_tests import (
-    Difference,
+    MeanDifference,
     adjust_p_values,
     paired_permutation_test,
     unpaired_permutation_test,
@@ -40,7 +40,7 @@ def estimate_changes(before: ReportSource, after: ReportSource) -> list[Finding]
 
 def _change_rows(
     before: ReportSource, after: ReportSource, rng: np.random.Generator
-) -> Iterator[tuple[dict[str, object], Difference]]:
+) -> Iterator[tuple[dict[str, object], MeanDifference]]:
     labels = [label.name for label in after.view.protocol.labels] if after.view.protocol else []
     for label in [ANY, *labels]:
         first, second = (text_rates(_filter_by_label(part, label)) for part in (before, after))
@@ -73,7 +73,7 @@ def _mean_rate(frame: pl.DataFrame) -> float:
     return float(frame["value"].to_numpy().mean()) if len(frame) else math.nan
 
 
-def _test_difference(first: pl.DataFrame, second: pl.DataFrame, draws: int, rng: np.random.Generator) -> Difference:
+def _test_difference(first: pl.DataFrame, second: pl.DataFrame, draws: int, rng: np.random.Generator) -> MeanDifference:
     """Paired by document where both studies have the same texts, else two groups."""
     both = second.join(first, on="document", suffix="_before")
     if len(both) == len(first) == len(second):
@@ -81,7 +81,7 @@ def _test_difference(first: pl.DataFrame, second: pl.DataFrame, draws: int, rng:
     return unpaired_permutation_test(second["value"].to_numpy(), first["value"].to_numpy(), draws, rng)
 
 
-def _difference_estimate(difference: Difference, after: ReportSource) -> Estimate:
+def _difference_estimate(difference: MeanDifference, after: ReportSource) -> Estimate:
     signature = Signature.from_fields(
         statistic=f"change in {RATE_UNIT}", correction="holm", draws=after.draws, seed=after.seed
     )

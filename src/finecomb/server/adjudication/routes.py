@@ -17,11 +17,11 @@ from finecomb.server.adjudication import schema
 from finecomb.server.adjudication.view import (
     DisputeCache,
     DisputedText,
-    adjudicate_page,
     adjudication_list,
+    browser_mark_fields,
+    build_adjudication_page,
     load_disputed_text,
-    mark_fields,
-    ordered_opinions,
+    numbered_opinions,
     second_pass_view,
 )
 from finecomb.server.error_responses import ProblemError, validation_problem
@@ -61,7 +61,7 @@ def get_adjudication_page(
     snapshots: Snapshots, _: Viewer, id: Id, align: schema.Align = "auto"
 ) -> schema.AdjudicatePage:
     """One text with its places. Annotators have numbers in place of names, in an order that says nothing."""
-    return adjudicate_page(load_disputed_text(snapshots.store, id, align))
+    return build_adjudication_page(load_disputed_text(snapshots.store, id, align))
 
 
 # --- deciding -----------------------------------------------------------------------------------------------------
@@ -78,8 +78,8 @@ async def decide_dispute(
 ) -> schema.AdjudicatePage:
     """Decide about one place, or decide otherwise. Deciding the same twice is deciding it once."""
     text = await run_in_threadpool(load_disputed_text, snapshots.store, id, align)
-    return await _save_rulings(
-        snapshots, session.who, text, [_build_ruling(text, _find_dispute(text, place, new.what), new)], align
+    return await _save_decisions_and_reload(
+        snapshots, session.who, text, [_build_decision_request(text, _find_dispute(text, place, new.what), new)], align
     )
 
 
@@ -96,9 +96,9 @@ async def undo_decision(
     text = await run_in_threadpool(load_disputed_text, snapshots.store, id, align)
     dispute = next((decided.dispute for decided in text.decisions if decided.dispute.key == place), None)
     return (
-        await _save_rulings(snapshots, session.who, text, [DecisionRequest(dispute, base, None)], align)
+        await _save_decisions_and_reload(snapshots, session.who, text, [DecisionRequest(dispute, base, None)], align)
         if dispute
-        else adjudicate_page(text)
+        else build_adjudication_page(text)
     )
 
 
@@ -116,13 +116,13 @@ async def accept_unanimous_marks(
             continue
         if key not in open_ or not open_[key].agreed:
             raise ProblemError("conflict", "Not all agree on these places any more. Look at them again.")
-        rulings.append(_build_ruling(text, open_[key], schema.NewRuling(base=0, what="merged")))
+        rulings.append(_build_decision_request(text, open_[key], schema.NewRuling(base=0, what="merged")))
     if not rulings and not settled and text.decisions:
         raise ProblemError("refused", "Say which places; here people marked something.")
-    return await _save_rulings(snapshots, session.who, text, rulings, align)
+    return await _save_decisions_and_reload(snapshots, session.who, text, rulings, align)
 
 
-async def _save_rulings(
+async def _save_decisions_and_reload(
     snapshots: Snapshots, by: str, text: DisputedText, rulings: Sequence[DecisionRequest], align: schema.Align
 ) -> schema.AdjudicatePage:
     try:
@@ -130,7 +130,9 @@ async def _save_rulings(
     except DecisionConflictError as error:
         raise ProblemError("conflict", str(error)) from None
     snapshots.invalidate()
-    return adjudicate_page(await run_in_threadpool(load_disputed_text, snapshots.store, text.document.id, align))
+    return build_adjudication_page(
+        await run_in_threadpool(load_disputed_text, snapshots.store, text.document.id, align)
+    )
 
 
 def _find_dispute(text: DisputedText, key: str, what: str) -> Dispute:
@@ -142,23 +144,25 @@ def _find_dispute(text: DisputedText, key: str, what: str) -> Dispute:
     return dispute
 
 
-def _build_ruling(text: DisputedText, place: Dispute, new: schema.NewRuling) -> DecisionRequest:
+def _build_decision_request(text: DisputedText, place: Dispute, new: schema.NewRuling) -> DecisionRequest:
     """A decision as it is written, checked against text and protocol."""
     numbers = {id: at for at, id in enumerate(text.shuffled_annotators, 1)}
-    readings = [mark for _, mark in ordered_opinions(place, numbers)]
+    readings = [mark for _, mark in numbered_opinions(place, numbers)]
     if new.reading is not None and new.reading > len(readings):
         raise ProblemError("refused", f"This place has {len(readings)} readings, not {new.reading}.")
     taken = readings[new.reading - 1] if new.reading is not None else None
     if (new.what == "added") != (not place.opinions) and new.what in ("added", "taken", "merged"):
         raise ProblemError("refused", "What nobody marked is added; what somebody marked is taken or changed.")
-    chosen = tuple(_check_marks(text, place.key, _gold_marks(place, taken, new), sent=bool(new.marks)))
+    chosen = tuple(
+        _iter_checked_marks(text, place.key, _gold_marks_for_decision(place, taken, new), sent=bool(new.marks))
+    )
     return DecisionRequest(place, new.base, new.what, chosen, taken.id if taken else None)
 
 
 _MARK_COUNT_LIMITS = {"changed": (1, 1), "added": (1, 1), "split": (2, 20)}
 
 
-def _gold_marks(place: Dispute, taken: Mark | None, new: schema.NewRuling) -> Sequence[Mark]:
+def _gold_marks_for_decision(place: Dispute, taken: Mark | None, new: schema.NewRuling) -> Sequence[Mark]:
     """The marks that a decision puts into gold."""
     least, most = _MARK_COUNT_LIMITS.get(new.what, (0, 0))
     if not least <= len(new.marks) <= most:
@@ -179,12 +183,12 @@ def _gold_marks(place: Dispute, taken: Mark | None, new: schema.NewRuling) -> Se
 
 def _parse_mark(id: str, mark: schema.AdjudicatedMark) -> Mark:
     try:
-        return Mark(id=id, **mark_fields(mark))
+        return Mark(id=id, **browser_mark_fields(mark))
     except ValidationError as error:
         raise validation_problem("This mark", error) from None
 
 
-def _check_marks(text: DisputedText, key: str, marks: Iterable[Mark], sent: bool) -> Iterator[Mark]:
+def _iter_checked_marks(text: DisputedText, key: str, marks: Iterable[Mark], sent: bool) -> Iterator[Mark]:
     """The marks, each checked like everybody's; `sent` ones may only answer what is asked."""
     for mark in marks:
         if mark.label is None and not text.protocol.unlabelled:

@@ -27,10 +27,10 @@ from finecomb.statistics.gold.disputes import (
     Dispute,
     DisputeCount,
     DisputeDecision,
-    dispute_counts,
+    dispute_count_by_document,
     dispute_decisions,
     find_disputes,
-    is_finished,
+    is_adjudication_finished,
 )
 from finecomb.statistics.gold.gold_merge import GOLD
 from finecomb.statistics.selection.view import Filters, Rounds, View, view
@@ -40,7 +40,7 @@ MIN_VOTES = 2
 _MAX_ROWS = 500  # rows of the list
 
 
-def human_work(study: Study, protocol: Protocol) -> View:
+def human_work_to_adjudicate(study: Study, protocol: Protocol) -> View:
     """What is adjudicated: the work that people handed in; of several passes the last, once a second one was begun."""
     which: Rounds = "last" if study.settings.round else "first"
     return view(study, Filters(protocol=protocol.id, kinds=("human",), rounds=which))
@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class TextCache(Generic[T]):
+class PerTextCache(Generic[T]):
     """What `compute` gives for each text of a view, kept until somebody hands in something else there."""
 
     compute: Callable[[View], Mapping[str, T]]
@@ -78,8 +78,8 @@ class TextCache(Generic[T]):
 class DisputeCache:
     """Places of texts: how many there are in each, and the places themselves where something was decided."""
 
-    counts: TextCache[DisputeCount] = field(default_factory=lambda: TextCache(dispute_counts))
-    disputes: TextCache[tuple[Dispute, ...]] = field(default_factory=lambda: TextCache(find_disputes))
+    counts: PerTextCache[DisputeCount] = field(default_factory=lambda: PerTextCache(dispute_count_by_document))
+    disputes: PerTextCache[tuple[Dispute, ...]] = field(default_factory=lambda: PerTextCache(find_disputes))
 
 
 def adjudication_list(snapshot: Snapshot, cache: DisputeCache) -> schema.AdjudicationList:
@@ -87,7 +87,7 @@ def adjudication_list(snapshot: Snapshot, cache: DisputeCache) -> schema.Adjudic
     if not snapshot.protocol.labels:
         why = f"{snapshot.protocol.title} asks for no marks, so there is nothing to adjudicate."
         return schema.AdjudicationList(rows=(), total=0, done=0, why=why)
-    view = human_work(snapshot.study, snapshot.protocol)
+    view = human_work_to_adjudicate(snapshot.study, snapshot.protocol)
     golds = {gold.document: gold for gold in _gold_annotations(snapshot)}
     checks = set(snapshot.study.settings.attention_checks)
     counts = {id: count for id, count in cache.counts.values_by_text(view).items() if id not in checks}
@@ -162,7 +162,7 @@ def _decided_row(
         differ=sum(not place.agreed for place in open_),
         agreed=sum(place.agreed for place in open_),
         readers=readers,
-        state="done" if gold.status == "submitted" and is_finished(standing) else "open",
+        state="done" if gold.status == "submitted" and is_adjudication_finished(standing) else "open",
     )
 
 
@@ -212,7 +212,7 @@ def load_disputed_text(store: Store, id: str, align: schema.Align) -> DisputedTe
         raise ProblemError("not-found", f"No document is called {id!r}.") from None
     every = store.annotations(annotation_table.c.document == id)
     study = Study.from_items([head.settings, *head.protocols.values(), document, *store.annotators(), *every])
-    view = human_work(study, head.protocol)
+    view = human_work_to_adjudicate(study, head.protocol)
     if view.study.annotations.is_empty():
         raise ProblemError("not-found", "Nobody has handed in this text yet.")
     with store.database.read_transaction() as transaction:
@@ -220,7 +220,7 @@ def load_disputed_text(store: Store, id: str, align: schema.Align) -> DisputedTe
     return DisputedText(document, head.protocol, view, find_disputes(view, align)[id], gold, head.settings.seed)
 
 
-def adjudicate_page(text: DisputedText) -> schema.AdjudicatePage:
+def build_adjudication_page(text: DisputedText) -> schema.AdjudicatePage:
     """A text with its places, as it goes to the browser."""
     marks = {mark.id: mark for mark in text.gold.marks} if text.gold else {}
     numbers = {id: at for at, id in enumerate(text.shuffled_annotators, 1)}
@@ -248,7 +248,7 @@ def _sort_position(standing: DisputeDecision, marks: Mapping[str, Mark]) -> tupl
     return min(((span.start, span.end) for span in spans), default=standing.dispute.text_position)
 
 
-def ordered_opinions(place: Dispute, numbers: Mapping[str, int]) -> list[tuple[int, Mark]]:
+def numbered_opinions(place: Dispute, numbers: Mapping[str, int]) -> list[tuple[int, Mark]]:
     """The readings of a place by the numbers of their annotators: the order in which cards count from 1."""
     return sorted(((numbers[voice.annotator], voice.mark) for voice in place.opinions), key=lambda reading: reading[0])
 
@@ -257,21 +257,21 @@ def _dispute_card(
     standing: DisputeDecision, marks: Mapping[str, Mark], numbers: Mapping[str, int]
 ) -> schema.DisputeCard:
     place, decision = standing.dispute, standing.decision
-    readings = ordered_opinions(place, numbers)
+    readings = numbered_opinions(place, numbers)
     ids = [mark.id for _, mark in readings]
     taken = decision.taken if decision else None
     return schema.DisputeCard(
         key=place.key,
         version=decision.version if decision else 0,
         readings=tuple(
-            schema.OpinionCard(annotator=number, unlocated=mark.unlocated, **mark_fields(mark))
+            schema.OpinionCard(annotator=number, unlocated=mark.unlocated, **browser_mark_fields(mark))
             for number, mark in readings
         ),
         votes=place.vote_count,
         readers=len(numbers),
         agreed=place.agreed,
         kept=place.vote_count >= MIN_VOTES,
-        merged=schema.AdjudicatedMark(**mark_fields(place.merged)) if place.merged else None,
+        merged=schema.AdjudicatedMark(**browser_mark_fields(place.merged)) if place.merged else None,
         decision=schema.DecisionCard(
             what=decision.what,
             by=decision.by,
@@ -280,12 +280,14 @@ def _dispute_card(
         )
         if decision
         else None,
-        gold=tuple(schema.AdjudicatedMark(**mark_fields(marks[id])) for id in (decision.gold if decision else ())),
+        gold=tuple(
+            schema.AdjudicatedMark(**browser_mark_fields(marks[id])) for id in (decision.gold if decision else ())
+        ),
         later=standing.later,
     )
 
 
-def mark_fields(mark: Mark | schema.AdjudicatedMark) -> dict[str, Any]:
+def browser_mark_fields(mark: Mark | schema.AdjudicatedMark) -> dict[str, Any]:
     """The fields of a mark that the browser gets."""
     return {name: getattr(mark, name) for name in schema.AdjudicatedMark.model_fields}
 
@@ -296,7 +298,7 @@ def mark_fields(mark: Mark | schema.AdjudicatedMark) -> dict[str, Any]:
 def second_pass_view(snapshot: Snapshot) -> schema.SecondPass:
     """How far the second pass is, and what it changed."""
     protocol = snapshot.protocol.id
-    far = passes.progress(snapshot.study, protocol)
+    far = passes.second_pass_progress(snapshot.study, protocol)
     compared = passes.compare_passes(snapshot.study, Filters(protocol=protocol, kinds=("human",))) if far.done else None
     rows = compared.marks.iter_rows(named=True) if compared else ()
     return schema.SecondPass(

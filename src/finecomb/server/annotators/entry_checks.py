@@ -17,16 +17,16 @@ from finecomb.core.records import Annotation, Answers, Antecedents, Mark, Unit
 from finecomb.core.snapping import snapping_problem
 from finecomb.core.study_checks import placement_problems, protocol_problems, unanswered_questions
 from finecomb.server.annotators.schema import AnswersBody, MarkBody, SuggestionBody, UnitBody
-from finecomb.server.annotators.task_view import OfferedNames, TaskText, unit_id
+from finecomb.server.annotators.task_view import OfferedMarkNames, TaskText, unit_id
 from finecomb.server.error_responses import ProblemError, validation_problem
 
 
-def check_mark(
+def validated_mark_json(
     id: str,
     body: MarkBody,
     text: TaskText,
     protocol: Protocol,
-    names: OfferedNames,
+    names: OfferedMarkNames,
     copies: Mapping[str, str] | None = None,
 ) -> str:
     """A mark as it is kept, or a `ProblemError` that says what does not fit.
@@ -83,7 +83,7 @@ def _refuse_unsnapped_mark(mark: Mark, text: TaskText, protocol: Protocol) -> No
 _EMPTY_OFFSETS = np.empty((0, 2), dtype=np.int64)
 
 
-def check_unit(id: str, body: UnitBody, text: TaskText, protocol: Protocol, wall: float) -> str:
+def validated_unit_json(id: str, body: UnitBody, text: TaskText, protocol: Protocol, wall: float) -> str:
     """A judged part as it is kept; `wall` is how long it can have taken at most."""
     if id not in text.units and any(id == unit_id(part) for part in text.parts):
         raise ProblemError("refused", "This part was not accepted: judge the parts before it first.")
@@ -96,7 +96,7 @@ def check_unit(id: str, body: UnitBody, text: TaskText, protocol: Protocol, wall
     return judged.to_json()
 
 
-def check_answers(body: AnswersBody, text: TaskText, protocol: Protocol) -> str:
+def validated_answers_json(body: AnswersBody, text: TaskText, protocol: Protocol) -> str:
     """Answers about the whole text as they are kept."""
     _refuse_unasked_answers("This answer", body.answers, protocol.document_questions)
     stored = text.pair.stored_answers(body.answers) if text.pair else body.answers
@@ -104,7 +104,7 @@ def check_answers(body: AnswersBody, text: TaskText, protocol: Protocol) -> str:
     return rows.dump_json({"answers": dict(stored)} | ({"no_errors": True} if body.no_errors else {}))
 
 
-def check_decision(name: str, body: SuggestionBody, names: OfferedNames) -> tuple[str, str]:
+def validated_decision(name: str, body: SuggestionBody, names: OfferedMarkNames) -> tuple[str, str]:
     """The id of an offered mark, and what was decided about it, as it is kept."""
     if name not in names.marks:
         raise ProblemError("refused", "This decision was not accepted: no such mark was offered.")
@@ -127,10 +127,12 @@ def _refuse_invalid_entry(what: str, annotation: Annotation, text: TaskText, pro
     for problems in (placement_problems(annotation, text.document), protocol_problems(annotation, protocol)):
         for level, message in problems:
             if level == "error":
-                raise ProblemError("refused", f"{what} was not accepted. {_format_message(message, annotation)}")
+                raise ProblemError(
+                    "refused", f"{what} was not accepted. {_format_problem_sentence(message, annotation)}"
+                )
 
 
-def _format_message(message: str, annotation: Annotation) -> str:
+def _format_problem_sentence(message: str, annotation: Annotation) -> str:
     for mark_ in annotation.marks:
         message = message.removeprefix(f"mark {mark_.id!r}: ")
     return f"{message[:1].upper()}{message[1:]}."
@@ -139,7 +141,7 @@ def _format_message(message: str, annotation: Annotation) -> str:
 # --- handing in --------------------------------------------------------------------------------------------------
 
 
-def missing_entries(annotation: Annotation, text: TaskText, protocol: Protocol) -> tuple[str, ...]:
+def missing_submission_parts(annotation: Annotation, text: TaskText, protocol: Protocol) -> tuple[str, ...]:
     """What keeps a task from being handed in, as `kind/id: what`."""
     return (*_missing_in_marks(annotation.marks, protocol), *_missing_in_text(annotation, text, protocol))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from finecomb.collection import onboarding
 from finecomb.collection.onboarding import PracticeItem, Step
-from finecomb.collection.practice_rounds import practice_rounds, practised_condition, without_answer
+from finecomb.collection.practice_rounds import annotator_practice_rounds, example_without_answer, practised_condition
 from finecomb.core.practice import Choice, Example, Exercise, QualificationPart, Solution, locate_quote
 from finecomb.core.protocol import Protocol
 from finecomb.core.qualification import Grade, GradedItem, grade_choice, grade_exercise
@@ -27,7 +27,7 @@ from finecomb.server.annotators.schema import (
 # --- pages -------------------------------------------------------------------------------------------------------
 
 
-def build_page(
+def build_step_page(
     step: Step,
     protocol: Protocol,
     settings: Settings,
@@ -46,26 +46,28 @@ def build_page(
         case "instructions":
             more = {"title": protocol.title, "say": protocol.instructions}
         case "examples":
-            more = _condition_page(step, protocol, settings, annotator)
+            more = _condition_page_fields(step, protocol, settings, annotator)
         case "intro":
-            more = _intro_page(protocol, step.part)
+            more = _intro_page_fields(protocol, step.part)
         case "label":
-            more = _label_page(protocol, step.label)
+            more = _label_page_fields(protocol, step.label)
         case "result":
             more = {"result": result}
     return Page.model_validate({"step": step.id, "kind": step.kind, "phase": step.phase, **more})
 
 
-def _condition_page(step: Step, protocol: Protocol, settings: Settings, annotator: Annotator) -> dict[str, object]:
+def _condition_page_fields(
+    step: Step, protocol: Protocol, settings: Settings, annotator: Annotator
+) -> dict[str, object]:
     """A page of somebody's condition. The answer of a practice round leaves the server after the guess only."""
     condition = practised_condition(protocol, settings, annotator)
     say = condition.instructions if condition and step.number <= 1 else ""
     if not step.number:
         return {"say": say}
-    examples = practice_rounds(condition, annotator)[step.number - 1]
+    examples = annotator_practice_rounds(condition, annotator)[step.number - 1]
     record = onboarding.find_step_record(protocol, annotator, step.id)
     is_open = record is not None and record.guessed is not None
-    shown = examples if is_open else tuple(without_answer(example) for example in examples)
+    shown = examples if is_open else tuple(example_without_answer(example) for example in examples)
     guess = record.guess if record else None
     return {"say": say, "examples": shown, "number": step.number, "of": step.of, "guess": guess, "is_open": is_open}
 
@@ -80,13 +82,13 @@ def _previous_survey_answers(protocol: Protocol, annotator: Annotator) -> Answer
     }
 
 
-def _intro_page(protocol: Protocol, part: QualificationPart | None) -> dict[str, object]:
+def _intro_page_fields(protocol: Protocol, part: QualificationPart | None) -> dict[str, object]:
     if part is not None:
         return {"title": _part_title(part), "say": part.intro}
     return {"title": "Practice", "say": protocol.training.intro if protocol.training else ""}
 
 
-def _label_page(protocol: Protocol, name: str) -> dict[str, object]:
+def _label_page_fields(protocol: Protocol, name: str) -> dict[str, object]:
     """What a label means, with its rules and examples, as Markdown."""
     label = protocol.find_label(name)
     assert label is not None
@@ -151,8 +153,8 @@ def _exercise_feedback(
     document = protocol.practice_documents[annotation.document]
     units = {f"{s.start}-{s.end}": right for s, right in zip(document.segments, exercise.units, strict=False)}
     unit_answers = {f"{unit.start}-{unit.end}": unit.answers for unit in annotation.units}
-    agrees = _answers_match(annotation.answers, exercise.answers) and all(
-        _answers_match(unit_answers.get(id, {}), right) for id, right in units.items()
+    agrees = _has_matching_answers(annotation.answers, exercise.answers) and all(
+        _has_matching_answers(unit_answers.get(id, {}), right) for id, right in units.items()
     )
     return Feedback(
         points=graded.points,
@@ -166,7 +168,7 @@ def _exercise_feedback(
     )
 
 
-def _answers_match(answers: Answers, right: Answers) -> bool:
+def _has_matching_answers(answers: Answers, right: Answers) -> bool:
     return all(
         is_among(_unordered_answer(answers.get(name)), (_unordered_answer(answer),)) for name, answer in right.items()
     )
@@ -216,14 +218,18 @@ def _comparison_sentence(graded: GradedItem, protocol: Protocol, part: Qualifica
 # --- the result --------------------------------------------------------------------------------------------------
 
 
-def qualification_result(
+def build_qualification_result(
     protocol: Protocol, grade: Grade, done: Mapping[str, Annotation], round: int
 ) -> QualificationResult:
     """How an attempt at the qualification went."""
     test = protocol.qualification
     assert test is not None
     by_name = {item.name: item for item in grade.items}
-    items = [item for item in onboarding.items_by_document(protocol, round).values() if item.phase == "qualification"]
+    items = [
+        item
+        for item in onboarding.practice_items_by_document(protocol, round).values()
+        if item.phase == "qualification"
+    ]
     return QualificationResult(
         passed=grade.passed,
         score=grade.score,

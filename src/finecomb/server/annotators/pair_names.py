@@ -21,7 +21,7 @@ PAGE_NAMES = ("first", "second")
 
 
 @dataclass(frozen=True, slots=True)
-class PairNames:
+class PairTextNames:
     """The places of the texts of one pair by their own names, as they stand, and the questions that name a text."""
 
     places: Mapping[str, str]
@@ -45,7 +45,8 @@ class PairNames:
     def answers_on_page(self, answers: Mapping[str, Any]) -> dict[str, Any]:
         """Stored answers as a browser gets them."""
         return {
-            name: _rename_answer(value, self._names_for_question(name, self.places)) for name, value in answers.items()
+            name: _rename_texts_in_answer(value, self._names_for_question(name, self.places))
+            for name, value in answers.items()
         }
 
     def stored_answers(self, answers: Answers) -> Answers:
@@ -55,7 +56,7 @@ class PairNames:
             if value in STORED_NAMES or (isinstance(value, tuple) and set(value) & set(STORED_NAMES)):
                 raise ProblemError("refused", "This answer was not accepted: the page is out of date. Reload it.")
         return {
-            name: _rename_answer(value, self._names_for_question(name, self.stored_names))
+            name: _rename_texts_in_answer(value, self._names_for_question(name, self.stored_names))
             for name, value in answers.items()
         }
 
@@ -64,18 +65,20 @@ class PairNames:
 
     def spans_on_page(self, spans: tuple[Span, ...]) -> tuple[Span, ...]:
         """Stored spans as a browser gets them."""
-        return _rename_parts(spans, self.places)
+        return _rename_span_parts(spans, self.places)
 
     def stored_mark(self, mark: Mark) -> Mark:
         """A browser's mark as it is kept."""
         before = mark.antecedents
-        antecedents = before and Antecedents(spans=_rename_parts(before.spans, self.stored_names), quotes=before.quotes)
+        antecedents = before and Antecedents(
+            spans=_rename_span_parts(before.spans, self.stored_names), quotes=before.quotes
+        )
         return mark.model_copy(
-            update={"spans": _rename_parts(mark.spans, self.stored_names), "antecedents": antecedents}
+            update={"spans": _rename_span_parts(mark.spans, self.stored_names), "antecedents": antecedents}
         )
 
 
-def pair_names(protocol: Protocol, first: str) -> PairNames | None:
+def build_pair_text_names(protocol: Protocol, first: str) -> PairTextNames | None:
     """The names of a pair whose text `first` stands first; None where no pairs are compared.
 
     Where what is asked tells the two apart, as by a question after one answer only, they go by their own names.
@@ -83,23 +86,23 @@ def pair_names(protocol: Protocol, first: str) -> PairNames | None:
     if protocol.work.unit != "pair":
         return None
     names = STORED_NAMES[::-1] if first == STORED_NAMES[1] else STORED_NAMES
-    if not is_symmetric(protocol.document_questions):
-        return PairNames(dict(zip(names, names, strict=True)), frozenset())
+    if not has_symmetric_questions(protocol.document_questions):
+        return PairTextNames(dict(zip(names, names, strict=True)), frozenset())
     asked = [question.name for question in protocol.document_questions if set(STORED_NAMES) & set(question.values)]
-    return PairNames(dict(zip(names, PAGE_NAMES, strict=True)), frozenset(asked))
+    return PairTextNames(dict(zip(names, PAGE_NAMES, strict=True)), frozenset(asked))
 
 
-def is_symmetric(questions: tuple[Question, ...]) -> bool:
+def has_symmetric_questions(questions: tuple[Question, ...]) -> bool:
     """Whether what is asked never tells one text of a pair from the other."""
     conditions = (question.when.among for question in questions if question.when is not None)
     return all((STORED_NAMES[0] in among) == (STORED_NAMES[1] in among) for among in conditions)
 
 
-def _rename_answer(value: Answer, names: Mapping[str, str]) -> Answer:
+def _rename_texts_in_answer(value: Answer, names: Mapping[str, str]) -> Answer:
     if isinstance(value, tuple | list):
         return tuple(names.get(member, member) for member in value)
     return names.get(value, value) if isinstance(value, str) else value
 
 
-def _rename_parts(spans: tuple[Span, ...], names: Mapping[str, str]) -> tuple[Span, ...]:
+def _rename_span_parts(spans: tuple[Span, ...], names: Mapping[str, str]) -> tuple[Span, ...]:
     return tuple(Span(span.start, span.end, names.get(span.part, span.part)) for span in spans)

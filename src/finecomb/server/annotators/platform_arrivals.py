@@ -60,14 +60,14 @@ def _is_mturk_address(address: str) -> bool:
     return parts.scheme == "https" and plain and host.endswith(".mturk.com") and parts.path in ("", "/")
 
 
-def is_preview(source: ArrivalSource) -> bool:
+def is_mturk_preview(source: ArrivalSource) -> bool:
     """Whether somebody only looks, before having accepted the work."""
     return source.platform == "mturk" and source.session == _PREVIEW_ASSIGNMENT
 
 
-def require_worker(source: ArrivalSource) -> ArrivalSource:
+def require_identified_worker(source: ArrivalSource) -> ArrivalSource:
     """`came`, or a `ProblemError` when the platform's link does not say who it is or that they accepted the work."""
-    if is_preview(source):
+    if is_mturk_preview(source):
         raise ProblemError("not-allowed", "Accept the task on Mechanical Turk first. Then you can start here.")
     if source.platform and not source.worker:
         title = PLATFORM_TITLES[source.platform]

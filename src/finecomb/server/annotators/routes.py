@@ -25,7 +25,7 @@ from finecomb.collection.database.rows import EntryKind, RejectedChange
 from finecomb.collection.database.store import Store
 from finecomb.collection.next_step_storage import AnnotatorProgress
 from finecomb.collection.onboarding import Step
-from finecomb.collection.task_storage import Edit, TaskInfo
+from finecomb.collection.task_storage import EntryEdit, TaskInfo
 from finecomb.core.records import Annotator, Record
 from finecomb.server.annotators import entry_checks, onboarding_view, platform_arrivals, task_view
 from finecomb.server.annotators.schema import (
@@ -76,7 +76,7 @@ class OwnedTask:
     def view(self) -> Task:
         """The task with what was done so far, as the browser gets it."""
         with self.store.database.read_transaction() as transaction:
-            state = task_storage.task_state(self.store, transaction, self.id)
+            state = task_storage.read_task_state(self.store, transaction, self.id)
         cache, facts = self.cache, self.facts
         item = cache.practice_item(facts)
         exercise = onboarding_view.build_practice(item, cache.protocol(facts)) if item else None
@@ -157,11 +157,13 @@ def _step_page(store: Store, annotator: Annotator, step: Step) -> Page:
     protocol, result = store.head.protocol, None
     if step.kind == "result":
         with store.database.read_transaction() as transaction:
-            attempt = onboarding_storage.attempt_annotations(store, transaction, annotator.id, protocol, step.round)
-        result = onboarding_view.qualification_result(
+            attempt = onboarding_storage.read_attempt_annotations(
+                store, transaction, annotator.id, protocol, step.round
+            )
+        result = onboarding_view.build_qualification_result(
             protocol, grading.attempt_grade(protocol, attempt), attempt, step.round
         )
-    return onboarding_view.build_page(step, protocol, store.head.settings, annotator, result)
+    return onboarding_view.build_step_page(step, protocol, store.head.settings, annotator, result)
 
 
 StepId = Annotated[str, Path(max_length=64)]
@@ -173,7 +175,7 @@ async def complete_step(
 ) -> SaveResponse:
     """A page was read or answered."""
     store = auth_of(request).store
-    _require_open(store)
+    _require_open_study(store)
     outcome = await store.run_job(
         onboarding_storage.complete_step, session.who, step, step_answers.answers, step_answers.active
     )
@@ -189,7 +191,7 @@ async def complete_step(
 async def submit_guess(request: Request, session: AnnotatorSession, step: StepId, guess: Guess) -> Page:
     """A guess in a practice round; the answer comes back."""
     store = auth_of(request).store
-    _require_open(store)
+    _require_open_study(store)
     outcome = await store.run_job(onboarding_storage.record_guess, session.who, step, guess.guess, guess.active)
     if isinstance(outcome, RejectedChange):
         assert outcome.code != "overtaken"
@@ -212,12 +214,12 @@ def feedback(task: OwnTask) -> Feedback:
     (done,) = task.store.annotations(tables.annotation.c.id == task.id)
     if item.phase == "training" and done.status == "draft" and not protocol.work.verify:
         raise ProblemError("not-allowed", "The answer is shown when you are done with the exercise.")
-    if item.phase == "qualification" and not _is_graded(task, item.round):
+    if item.phase == "qualification" and not _is_attempt_graded(task, item.round):
         raise ProblemError("not-allowed", "The answers are shown when the whole test is done.")
     return onboarding_view.build_feedback(item, done, protocol)
 
 
-def _is_graded(task: OwnedTask, round: int) -> bool:
+def _is_attempt_graded(task: OwnedTask, round: int) -> bool:
     with task.store.database.read_transaction() as transaction:
         annotator = annotator_storage.get_annotator(task.store, transaction, task.facts.annotator)
     result = onboarding.qualification_result(task.cache.protocol(task.facts), annotator)
@@ -235,7 +237,7 @@ async def save_mark(task: OwnTask, id: EntryId, change: MarkChange) -> Response:
     body = (
         None
         if change.body is None
-        else entry_checks.check_mark(id, change.body, text, protocol, names, task.facts.copies)
+        else entry_checks.validated_mark_json(id, change.body, text, protocol, names, task.facts.copies)
     )
     return await _save_entry(task, "mark", id, change.change, change.base, body, change.active)
 
@@ -244,8 +246,8 @@ async def save_mark(task: OwnTask, id: EntryId, change: MarkChange) -> Response:
 async def save_unit(task: OwnTask, id: EntryId, change: UnitChange) -> Response:
     """Judge a part."""
     text, protocol = task.visible_text(), task.cache.effective_protocol(task.facts)
-    wall = task_storage.wall_seconds(task.store, task.facts)
-    body = None if change.body is None else entry_checks.check_unit(id, change.body, text, protocol, wall)
+    wall = task_storage.seconds_since_task_opened(task.store, task.facts)
+    body = None if change.body is None else entry_checks.validated_unit_json(id, change.body, text, protocol, wall)
     return await _save_entry(task, "unit", id, change.change, change.base, body, change.active)
 
 
@@ -253,7 +255,7 @@ async def save_unit(task: OwnTask, id: EntryId, change: UnitChange) -> Response:
 async def save_answers(task: OwnTask, change: AnswersChange) -> Response:
     """Answer the questions about the whole text."""
     text, protocol = task.cache.task_text(task.facts), task.cache.effective_protocol(task.facts)
-    body = None if change.body is None else entry_checks.check_answers(change.body, text, protocol)
+    body = None if change.body is None else entry_checks.validated_answers_json(change.body, text, protocol)
     return await _save_entry(task, "answers", rows.TEXT_ENTRY_ID, change.change, change.base, body, change.active)
 
 
@@ -261,7 +263,7 @@ async def save_answers(task: OwnTask, change: AnswersChange) -> Response:
 async def save_decision(task: OwnTask, id: EntryId, change: SuggestionChange) -> Response:
     """Accept, edit or reject an offered mark."""
     names = task.cache.offered_names(task.facts)
-    checked = entry_checks.check_decision(id, change.body or SuggestionBody(decision="rejected"), names)
+    checked = entry_checks.validated_decision(id, change.body or SuggestionBody(decision="rejected"), names)
     body = None if change.body is None else checked[1]
     return await _save_entry(task, "decision", checked[0], change.change, change.base, body, change.active)
 
@@ -269,7 +271,7 @@ async def save_decision(task: OwnTask, id: EntryId, change: SuggestionChange) ->
 @router.put("/tasks/{task}/finish", response_model=SaveResponse)
 async def finish_task(task: OwnTask, ending: FinishRequest) -> Response:
     """Hand a text in."""
-    _require_open(task.store)
+    _require_open_study(task.store)
     text, protocol = task.cache.task_text(task.facts), task.cache.effective_protocol(task.facts)
     outcome = await task.store.run_job(
         task_storage.submit_task,
@@ -277,7 +279,7 @@ async def finish_task(task: OwnTask, ending: FinishRequest) -> Response:
         task.facts,
         ending.change,
         ending.active,
-        lambda annotation: entry_checks.missing_entries(annotation, text, protocol),
+        lambda annotation: entry_checks.missing_submission_parts(annotation, text, protocol),
     )
     return _save_response(task, ending.change, outcome)
 
@@ -285,28 +287,28 @@ async def finish_task(task: OwnTask, ending: FinishRequest) -> Response:
 @router.put("/tasks/{task}/reopen", response_model=SaveResponse)
 async def reopen_task(task: OwnTask, ending: FinishRequest) -> Response:
     """Take a text back that was handed in."""
-    _require_open(task.store)
+    _require_open_study(task.store)
     outcome = await task.store.run_job(task_storage.reopen_task, task.id, task.facts, ending.change, ending.active)
     return _save_response(task, ending.change, outcome)
 
 
-class OvertakenRequestError(Exception):
+class StudyChangedDuringRequestError(Exception):
     """Somebody changed the study, perhaps in another process, after it was looked at who sends a request."""
 
 
 async def _save_entry(
     task: OwnedTask, kind: EntryKind, id: str, change: str, base: int, body: str | None, active: float
 ) -> Response:
-    _require_open(task.store)
+    _require_open_study(task.store)
     outcome = await task.store.run_job(
-        task_storage.save_edit, task.id, task.facts, Edit(change, kind, id, base, body, active, task.changed)
+        task_storage.save_edit, task.id, task.facts, EntryEdit(change, kind, id, base, body, active, task.changed)
     )
     if isinstance(outcome, RejectedChange) and outcome.code == "overtaken":
-        raise OvertakenRequestError
+        raise StudyChangedDuringRequestError
     return _save_response(task, change, outcome)
 
 
-def _require_open(store: Store) -> None:
+def _require_open_study(store: Store) -> None:
     state = store.head.state
     if state == "paused" or state == "closed":
         raise ProblemError(state)
@@ -321,7 +323,7 @@ _DECLINED_MESSAGES = {
 def _save_response(task: OwnedTask, change: str, outcome: int | RejectedChange) -> Response:
     if isinstance(outcome, RejectedChange):
         names, pair = task.cache.offered_names(task.facts), task.cache.task_text(task.facts).pair
-        stored = task_view.build_entry(outcome.stored, names, pair) if outcome.stored else None
+        stored = task_view.build_browser_entry(outcome.stored, names, pair) if outcome.stored else None
         assert outcome.code != "overtaken"
         raise ProblemError(
             outcome.code,
@@ -359,7 +361,7 @@ def _fast_save_handler(
         while True:
             try:
                 return await save_once(request)
-            except OvertakenRequestError:  # look again who it is and whether work is taken
+            except StudyChangedDuringRequestError:  # look again who it is and whether work is taken
                 continue
 
     async def save_once(request: Request) -> Response:

@@ -12,7 +12,7 @@ from finecomb.collection.onboarding import PracticeItem
 from finecomb.collection.task_storage import TaskInfo
 from finecomb.core.protocol import Protocol
 from finecomb.server.annotators.schema import JudgedWork
-from finecomb.server.annotators.task_view import OfferedNames, Signer, TaskText, build_judged_work, task_text
+from finecomb.server.annotators.task_view import OfferedMarkNames, Signer, TaskText, build_judged_work, build_task_text
 
 V = TypeVar("V")
 _MAX_TASKS = 20_000
@@ -29,7 +29,7 @@ class TaskCache:
         self._texts: dict[tuple[str, str, str], TaskText] = {}
         self._whole: set[str] = set()
         self._asked: dict[str, Protocol] = {}
-        self._names: dict[tuple[str, ...], OfferedNames] = {}
+        self._names: dict[tuple[str, ...], OfferedMarkNames] = {}
 
     def task_info(self, task: str) -> TaskInfo | None:
         """Whose task it is and what it is about."""
@@ -37,7 +37,7 @@ class TaskCache:
         facts = self._facts.get(task)
         if facts is None:
             with self.store.database.read_transaction() as transaction:
-                facts = task_storage.task_info(self.store, transaction, task)
+                facts = task_storage.read_task_info(self.store, transaction, task)
             if facts is not None:
                 self._facts[task] = facts
         return facts
@@ -64,22 +64,22 @@ class TaskCache:
         if not text.is_stepwise or task in self._whole:
             return text
         with self.store.database.read_transaction() as transaction:
-            judged = task_storage.judged_units(self.store, transaction, task)
+            judged = task_storage.ever_judged_unit_ids(self.store, transaction, task)
         if judged >= text.units:
             self._whole.add(task)
         return text.cut_at_first_unjudged(judged)
 
     def _build_task_text(self, facts: TaskInfo) -> TaskText:
         if facts.phase == "work":
-            return task_text(self.store.document(facts.document), self.protocol(facts), facts.first)
-        return task_text(self.protocol(facts).practice_documents[facts.document], self.effective_protocol(facts))
+            return build_task_text(self.store.document(facts.document), self.protocol(facts), facts.first)
+        return build_task_text(self.protocol(facts).practice_documents[facts.document], self.effective_protocol(facts))
 
     def practice_item(self, facts: TaskInfo) -> PracticeItem | None:
         """The exercise or question that a task is, if it is one."""
         return (
             None
             if facts.phase == "work"
-            else onboarding.items_by_document(self.protocol(facts), facts.round)[facts.document]
+            else onboarding.practice_items_by_document(self.protocol(facts), facts.round)[facts.document]
         )
 
     def judged_work(self, facts: TaskInfo) -> JudgedWork | None:
@@ -87,20 +87,22 @@ class TaskCache:
         if not facts.about:
             return None
         with self.store.database.read_transaction() as transaction:
-            content = judged_work_storage.judged_content(
+            content = judged_work_storage.read_judged_content(
                 self.store, transaction, facts.about, self.protocol(facts).work.unit
             )
         return build_judged_work(content, self.store.head.protocols[content.protocol], self._sign) if content else None
 
-    def offered_names(self, facts: TaskInfo) -> OfferedNames:
+    def offered_names(self, facts: TaskInfo) -> OfferedMarkNames:
         """The marks that the task offers."""
         return _get_or_make(self._names, facts.offered, functools.partial(self._read_offered_names, facts.offered))
 
-    def _read_offered_names(self, ids: tuple[str, ...]) -> OfferedNames:
+    def _read_offered_names(self, ids: tuple[str, ...]) -> OfferedMarkNames:
         if not ids:
-            return OfferedNames({}, {})
+            return OfferedMarkNames({}, {})
         with self.store.database.read_transaction() as transaction:
-            return OfferedNames.from_marks(task_storage.read_offered_marks(self.store, transaction, ids), self._sign)
+            return OfferedMarkNames.from_marks(
+                task_storage.read_offered_marks(self.store, transaction, ids), self._sign
+            )
 
     def _clear_if_outdated(self) -> None:
         if self._head is not self.store.head or len(self._facts) > _MAX_TASKS:

@@ -18,7 +18,7 @@ from finecomb.core.records import Document, Mark
 from finecomb.core.snapping import part_sentences
 from finecomb.core.span import TEXT, Offsets
 from finecomb.core.text_parts import text_parts
-from finecomb.server.annotators.pair_names import PairNames, pair_names
+from finecomb.server.annotators.pair_names import PairTextNames, build_pair_text_names
 from finecomb.server.annotators.schema import (
     AnsweredQuestion,
     AnswersBody,
@@ -53,7 +53,7 @@ class TaskText:
     """The parts' ids, `start-end`."""
     sentences: Mapping[str, Offsets] = field(default_factory=dict)
     """Where sentences lie by part, for labels that go with whole ones."""
-    pair: PairNames | None = None
+    pair: PairTextNames | None = None
     """The names of the two texts of a pair."""
     is_stepwise: bool = False
     """Whether a later part is shown only when those before it were judged."""
@@ -87,7 +87,7 @@ def unit_id(part: TextPart) -> str:
     return f"{part.start}-{part.end}"
 
 
-def task_text(document: Document, protocol: Protocol, first: str | None = None) -> TaskText:
+def build_task_text(document: Document, protocol: Protocol, first: str | None = None) -> TaskText:
     """The text of a document as far as the protocol lets annotators see it; of a pair, `first` comes first."""
     work = protocol.work
     parts = _text_parts(document, work.sentences) if work.unit == "segment" else ()
@@ -97,7 +97,7 @@ def task_text(document: Document, protocol: Protocol, first: str | None = None) 
         context={} if work.context == "hidden" else document.context,
         data=document.data if work.data else None,
     )
-    pair = pair_names(protocol, first) if first is not None else None
+    pair = build_pair_text_names(protocol, first) if first is not None else None
     blind = pair.document_on_page(blind) if pair else blind
     stepwise = bool(parts) and bool(protocol.labels or protocol.unlabelled)
     sentences = _sentence_offsets(blind, parts) if any(label.snap == "sentence" for label in protocol.labels) else {}
@@ -115,7 +115,7 @@ def _text_parts(document: Document, size: int) -> tuple[TextPart, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class OfferedNames:
+class OfferedMarkNames:
     """Offered marks under names that do not give their makers away."""
 
     marks: Mapping[str, Mark]
@@ -124,7 +124,7 @@ class OfferedNames:
     """That name, by id."""
 
     @classmethod
-    def from_marks(cls, marks: Iterable[Mark], sign: Signer) -> OfferedNames:
+    def from_marks(cls, marks: Iterable[Mark], sign: Signer) -> OfferedMarkNames:
         """Name marks."""
         named = {sign(f"offered/{mark.id}")[:16]: mark for mark in marks if mark.spans}
         return cls(named, {mark.id: name for name, mark in named.items()})
@@ -139,14 +139,14 @@ def build_task(
     facts: TaskInfo,
     state: TaskState,
     text: TaskText,
-    names: OfferedNames,
+    names: OfferedMarkNames,
     practice: Practice | None = None,
     about: JudgedWork | None = None,
 ) -> Task:
     """A task as it goes to the browser."""
     entries: dict[EntryKind, list[Any]] = {"mark": [], "unit": [], "answers": [], "decision": []}
     for stored in state.entries:
-        entries[stored.kind].append(build_entry(stored, names, text.pair))
+        entries[stored.kind].append(build_browser_entry(stored, names, text.pair))
     return Task(
         id=id,
         number=facts.number,
@@ -170,7 +170,7 @@ def build_task(
     )
 
 
-def _offered_marks(names: OfferedNames, text: TaskText | None = None) -> tuple[OfferedMark, ...]:
+def _offered_marks(names: OfferedMarkNames, text: TaskText | None = None) -> tuple[OfferedMark, ...]:
     """Offered marks as they go to the browser, as far as their words are there."""
     pair = text.pair if text else None
     return tuple(
@@ -182,11 +182,11 @@ def _offered_marks(names: OfferedNames, text: TaskText | None = None) -> tuple[O
             answers=mark.answers,
         )
         for name, mark in names.marks.items()
-        if text is None or _is_visible(mark, text)
+        if text is None or _is_mark_visible(mark, text)
     )
 
 
-def _is_visible(mark: Mark, text: TaskText) -> bool:
+def _is_mark_visible(mark: Mark, text: TaskText) -> bool:
     return all(span.part != TEXT or span.end <= len(text.document.text) for span in mark.spans)
 
 
@@ -196,7 +196,7 @@ def build_judged_work(content: judged_work_storage.JudgedContent, protocol: Prot
     return JudgedWork(
         labels=protocol.labels,
         looks=_label_looks(protocol),
-        marks=_offered_marks(OfferedNames.from_marks(content.marks, sign)),
+        marks=_offered_marks(OfferedMarkNames.from_marks(content.marks, sign)),
         said=tuple(
             AnsweredQuestion(
                 ask=question.ask, answer=question.scale_type.words(question, content.answers[question.name])
@@ -210,19 +210,19 @@ def build_judged_work(content: judged_work_storage.JudgedContent, protocol: Prot
 AnyEntry = MarkEntry | UnitEntry | AnswersEntry | SuggestionEntry
 
 
-def build_entry(stored: StoredEntry, names: OfferedNames, pair: PairNames | None = None) -> AnyEntry:
+def build_browser_entry(stored: StoredEntry, names: OfferedMarkNames, pair: PairTextNames | None = None) -> AnyEntry:
     """An entry as it goes to the browser."""
     id = names.shown.get(stored.id, stored.id) if stored.kind == "decision" else stored.id
     value = None if stored.body is None else _BODY_PARSERS[stored.kind](from_json(stored.body), names)
     if pair is not None and isinstance(value, MarkBody):
-        value = _mark_on_page(value, pair)
+        value = _mark_body_with_page_names(value, pair)
     if pair is not None and isinstance(value, AnswersBody):
         value = value.model_copy(update={"answers": pair.answers_on_page(value.answers)})
     sent: AnyEntry = _ENTRY_TYPES[stored.kind](id=id, version=stored.version, body=value)
     return sent
 
 
-def _mark_body(value: dict[str, Any], names: OfferedNames) -> MarkBody:
+def _browser_mark_body(value: dict[str, Any], names: OfferedMarkNames) -> MarkBody:
     return MarkBody(
         spans=value["spans"],
         quotes=value["quotes"],
@@ -234,7 +234,7 @@ def _mark_body(value: dict[str, Any], names: OfferedNames) -> MarkBody:
     )
 
 
-def _mark_on_page(body: MarkBody, pair: PairNames) -> MarkBody:
+def _mark_body_with_page_names(body: MarkBody, pair: PairTextNames) -> MarkBody:
     earlier = body.antecedent
     if earlier is not None:
         earlier = earlier.model_copy(update={"spans": pair.spans_on_page(earlier.spans)})
@@ -247,8 +247,8 @@ _ENTRY_TYPES: dict[EntryKind, Any] = {
     "answers": AnswersEntry,
     "decision": SuggestionEntry,
 }
-_BODY_PARSERS: dict[EntryKind, Callable[[dict[str, Any], OfferedNames], Any]] = {
-    "mark": _mark_body,
+_BODY_PARSERS: dict[EntryKind, Callable[[dict[str, Any], OfferedMarkNames], Any]] = {
+    "mark": _browser_mark_body,
     "unit": lambda value, _: UnitBody(answers=value.get("answers", {}), seconds=value.get("seconds") or 0),
     "answers": lambda value, _: AnswersBody.model_validate(value),
     "decision": lambda value, _: SuggestionBody.model_validate(value),

@@ -56,7 +56,7 @@ class AnnotatorTable:
     def rows(self) -> list[AnnotatorRow]:
         """Everybody, those to look at first first."""
         people = [self._annotator_row(person) for person in iter_annotators(self.now.study.annotators)]
-        reasons = review_reasons(people, self._seconds_per_character)
+        reasons = review_reasons_by_annotator(people, self._seconds_per_character)
         marked = [person.model_copy(update={"look": reasons.get(person.id, ())}) for person in people]
         return sorted(marked, key=lambda person: (-len(person.look), person.excluded is not None))
 
@@ -151,14 +151,16 @@ class AnnotatorTable:
     def _marks_per_text(self) -> dict[str, Estimate]:
         if self.now.no_marks_reason:
             return {}
-        return _estimate_by_annotator(measure(self.now.human_work, ["count"], ["annotator"], detail="any", draws=DRAWS))
+        return _any_label_estimate_by_annotator(
+            measure(self.now.human_work, ["count"], ["annotator"], detail="any", draws=DRAWS)
+        )
 
     @functools.cached_property
     def _agreement(self) -> dict[str, Estimate]:
         """Each annotator's F1 with what most of the others marked."""
         if self.now.no_marks_reason:
             return {}
-        return _estimate_by_annotator(
+        return _any_label_estimate_by_annotator(
             agree(self.now.human_work, [_AGREEMENT_MEASURE], by_label=False, rest="majority", draws=DRAWS)
         )
 
@@ -247,13 +249,15 @@ def _written_answers(answers: str, prose: frozenset[str]) -> Iterable[tuple[str,
             yield question, answer
 
 
-def _estimate_by_annotator(findings: Iterable[Finding]) -> dict[str, Estimate]:
+def _any_label_estimate_by_annotator(findings: Iterable[Finding]) -> dict[str, Estimate]:
     return {
         str(finding.columns["annotator"]): finding.estimate for finding in findings if finding.columns["label"] == ANY
     }
 
 
-def review_reasons(people: Sequence[AnnotatorRow], speeds: Mapping[str, float]) -> dict[str, tuple[ReviewReason, ...]]:
+def review_reasons_by_annotator(
+    people: Sequence[AnnotatorRow], speeds: Mapping[str, float]
+) -> dict[str, tuple[ReviewReason, ...]]:
     """Why to look at somebody first: less than half of the median annotator's time, marks or agreement; failed checks.
 
     Only people who handed in some texts are compared, and only when there are enough of them.
@@ -266,7 +270,7 @@ def review_reasons(people: Sequence[AnnotatorRow], speeds: Mapping[str, float]) 
     }
     reasons_of: dict[str, list[ReviewReason]] = {person.id: [] for person in people}
     for reason, values in kinds.items():
-        limit = _half_median(values.values())
+        limit = _half_median_threshold(values.values())
         for id, value in values.items():
             if value is not None and value < limit:
                 reasons_of[id].append(reason)
@@ -276,6 +280,6 @@ def review_reasons(people: Sequence[AnnotatorRow], speeds: Mapping[str, float]) 
     return {id: tuple(reasons) for id, reasons in reasons_of.items()}
 
 
-def _half_median(values: Iterable[float | None]) -> float:
+def _half_median_threshold(values: Iterable[float | None]) -> float:
     numbers = [value for value in values if value is not None]
     return statistics.median(numbers) / 2 if len(numbers) >= MIN_TEXTS_AND_PEOPLE else -math.inf

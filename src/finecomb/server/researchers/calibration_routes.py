@@ -19,7 +19,11 @@ from finecomb.server.researchers.schema import ResponseRecord
 from finecomb.server.researchers.snapshot import MACHINE_KINDS, Snapshot, label_looks
 from finecomb.server.schema import LabelLook
 from finecomb.statistics.judges.calibration import calibrate, read_judge_binding
-from finecomb.statistics.judges.calibration_record import CALIBRATIONS_FOLDER, CalibrationRecord, calibration_record
+from finecomb.statistics.judges.calibration_record import (
+    CALIBRATIONS_FOLDER,
+    CalibrationRecord,
+    build_calibration_record,
+)
 from finecomb.statistics.judges.validity import (
     CONTRACTS_FOLDER,
     StaleCondition,
@@ -71,7 +75,7 @@ async def calibrate_judge(request: Request, snapshots: Snapshots, session: Edito
 
 
 def _run_calibration(study: Study, judge: str) -> CalibrationRecord:
-    return calibration_record(calibrate(study, judge), made=datetime.now(UTC))
+    return build_calibration_record(calibrate(study, judge), made=datetime.now(UTC))
 
 
 def _calibration_page(snapshot: Snapshot, judge: str, record: CalibrationRecord | None) -> CalibrationPage:
@@ -108,19 +112,19 @@ def _study_folder(request: Request, store: Store) -> Path:
     )
 
 
-def _file_name(judge: str) -> str:
+def _calibration_file_name(judge: str) -> str:
     return f"{judge.replace('/', '-')}.json"
 
 
 def _read_calibration(folder: Path, judge: str) -> CalibrationRecord | None:
-    file = folder / CALIBRATIONS_FOLDER / _file_name(judge)
+    file = folder / CALIBRATIONS_FOLDER / _calibration_file_name(judge)
     return CalibrationRecord.model_validate_json(file.read_bytes()) if file.is_file() else None
 
 
 def _write_calibration(folder: Path, record: CalibrationRecord) -> None:
     """Write calibration and contract, each as a whole."""
     for place, kept in ((CALIBRATIONS_FOLDER, record), (CONTRACTS_FOLDER, record.contract)):
-        file = folder / place / _file_name(record.judge)
+        file = folder / place / _calibration_file_name(record.judge)
         file.parent.mkdir(exist_ok=True)
         part = file.with_suffix(".part")
         part.write_text(kept.model_dump_json(indent=1), encoding="utf-8")

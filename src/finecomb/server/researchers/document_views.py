@@ -24,7 +24,7 @@ from finecomb.server.researchers.schema import (
 from finecomb.server.researchers.snapshot import MACHINE_KINDS, Snapshot, label_looks
 from finecomb.statistics.agreement.agreement_options import AgreeOptions
 from finecomb.statistics.agreement.alpha import alpha_from_coincidences
-from finecomb.statistics.agreement.rating_sources import build_source
+from finecomb.statistics.agreement.rating_sources import build_rating_source
 
 DISPUTED_ALPHA = 0.2
 """A text is disputed when people's agreement on its words, alpha, is below this."""
@@ -55,7 +55,7 @@ def document_frame(snapshot: Snapshot) -> pl.DataFrame:
     marks = work.marks.group_by("document").agg(marks=pl.len(), labels=pl.col("label").unique())
     check = pl.col("id").is_in(list(snapshot.study.settings.attention_checks))
     rows = snapshot.study.documents.select("id", "text", meta_entry("model"), check=check)
-    for other in (done, marks, _document_alphas(snapshot)):
+    for other in (done, marks, _document_agreement_frame(snapshot)):
         rows = rows.join(other, left_on="id", right_on="document", how="left", maintain_order="left")
     rows = rows.with_columns(pl.col("done", "marks").fill_null(0), of=pl.lit(snapshot.annotators_per_document))
     return rows.with_columns(
@@ -64,9 +64,9 @@ def document_frame(snapshot: Snapshot) -> pl.DataFrame:
     )
 
 
-def _document_alphas(snapshot: Snapshot) -> pl.DataFrame:
+def _document_agreement_frame(snapshot: Snapshot) -> pl.DataFrame:
     """Alpha on the words of each document that two people read; null where undefined."""
-    tally = build_source(snapshot.human_work, AgreeOptions(by_label=False)).tallies[0]
+    tally = build_rating_source(snapshot.human_work, AgreeOptions(by_label=False)).tallies[0]
     values = alpha_from_coincidences(tally.coincidences[:, 0], tally.values)
     documents = pl.Series("document", snapshot.human_work.study.documents["id"], pl.String)
     return pl.DataFrame({"document": documents, "alpha": pl.Series(values, dtype=pl.Float64).fill_nan(None)})
@@ -131,7 +131,7 @@ def document_page(snapshot: Snapshot, rows: pl.DataFrame, id: str) -> DocumentPa
         progress=_document_row(row).progress,
         alpha=row["alpha"],
         looks=label_looks(*used),
-        answers=_ordinal_options(used),
+        answers=_ordered_values_by_question(used),
         readers=tuple(_annotation_bars(snapshot, annotations, people)),
     )
 
@@ -170,7 +170,7 @@ def _annotator_mark(mark: Mark) -> AnnotatorMark:
         antecedents=mark.antecedents.spans if mark.antecedents else (),
         votes=mark.votes,
         unlocated=mark.unlocated,
-        placed=_placement_text(mark),
+        placed=_quote_placement_text(mark),
     )
 
 
@@ -182,7 +182,7 @@ _PLACEMENT_TEXTS = {
 }
 
 
-def _placement_text(mark: Mark) -> str:
+def _quote_placement_text(mark: Mark) -> str:
     """How a language model's quote found its place; empty for marks of others."""
     note = mark.meta.get("llm")
     if not isinstance(note, dict):
@@ -192,7 +192,7 @@ def _placement_text(mark: Mark) -> str:
     return "; ".join(filter(None, [_PLACEMENT_TEXTS.get(str(note.get("placed", "")), ""), *doubts]))
 
 
-def _ordinal_options(protocols: Iterable[Protocol]) -> dict[str, tuple[int | float | str | bool, ...]]:
+def _ordered_values_by_question(protocols: Iterable[Protocol]) -> dict[str, tuple[int | float | str | bool, ...]]:
     """Options of the ordinal questions about marks, by name."""
     questions = [
         question

@@ -107,10 +107,10 @@ class RunManager:
 
     def cached_annotations(self, study: Study, record: RunRecord) -> Sequence[Annotation]:
         """The annotations of a run's annotators; read once for each moment of the study."""
-        key = (record.protocol, *annotator_ids(record))
+        key = (record.protocol, *run_annotator_ids(record))
         study_and_work = self._work.get(key)
         if study_and_work is None or study_and_work[0] is not study:
-            study_and_work = self._work[key] = (study, run_annotations(study, record))
+            study_and_work = self._work[key] = (study, annotations_of_run(study, record))
         return study_and_work[1]
 
     @property
@@ -201,9 +201,9 @@ class RunManager:
                 template=template,
                 retries=dict(run_plan.record.retries),
             )
-            active = ActiveRun(_spawn_process(job), folder)
+            active = ActiveRun(_spawn_run_process(job), folder)
             self.active[id] = active
-        known = _known_calls(study, run_plan)
+        known = _stored_calls_by_annotation(study, run_plan)
         threading.Thread(target=self._follow_events, args=(id, active, known), daemon=True).start()
         threading.Thread(target=self._watch_for_stop_request, args=(id, active), daemon=True).start()
         return id
@@ -244,7 +244,7 @@ class RunManager:
 
     def _follow_events(self, id: str, active: ActiveRun, known: dict[str, tuple[str, ...]]) -> None:
         """Write down what a process says, until it ends."""
-        batch = EventBatch(self.store, known)
+        batch = RunEventBatch(self.store, known)
         try:
             assert active.process.stdout is not None
             for line in active.process.stdout:
@@ -262,7 +262,7 @@ class RunManager:
             self._changed()
             del self.active[id]
 
-    def _apply_event(self, id: str, active: ActiveRun, batch: EventBatch, event: RunEvent) -> None:
+    def _apply_event(self, id: str, active: ActiveRun, batch: RunEventBatch, event: RunEvent) -> None:
         if event.annotation:
             active.annotations[event.annotation.id] = event.annotation
         if event.done is not None:
@@ -277,7 +277,7 @@ class RunManager:
         batch.add(event)
 
 
-class EventBatch:
+class RunEventBatch:
     """What a process has said since it was last written to the study."""
 
     def __init__(self, store: Store, known: dict[str, tuple[str, ...]]) -> None:
@@ -303,7 +303,7 @@ class EventBatch:
         self._annotators, self._annotations, self._written = [], [], time.monotonic()
 
 
-def _spawn_process(job: RunJob) -> subprocess.Popen[bytes]:
+def _spawn_run_process(job: RunJob) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "finecomb.server.researchers.run_process"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert process.stdin is not None
@@ -333,25 +333,27 @@ def _items_for_process(study: Study, run_plan: RunPlan) -> Iterable[StudyItem]:
         yield from study.iter_annotations()
 
 
-def _known_calls(study: Study, run_plan: RunPlan) -> dict[str, tuple[str, ...]]:
+def _stored_calls_by_annotation(study: Study, run_plan: RunPlan) -> dict[str, tuple[str, ...]]:
     """The calls behind what the study has already, which need not be written again."""
-    return {annotation.id: read_reply_note(annotation).calls for annotation in run_annotations(study, run_plan.record)}
+    return {
+        annotation.id: read_reply_note(annotation).calls for annotation in annotations_of_run(study, run_plan.record)
+    }
 
 
-def annotator_ids(record: RunRecord) -> tuple[str, ...]:
+def run_annotator_ids(record: RunRecord) -> tuple[str, ...]:
     """The annotators of a run."""
     if record.settings.samples == 1:
         return (record.name,)
     return tuple(f"{record.name}#{number + 1}" for number in range(record.settings.samples))
 
 
-def run_annotations(study: Study, record: RunRecord) -> Sequence[Annotation]:
+def annotations_of_run(study: Study, record: RunRecord) -> Sequence[Annotation]:
     """The annotations of a run's annotators under its protocol."""
-    ids = list(annotator_ids(record))
+    ids = list(run_annotator_ids(record))
     chosen = study.filter_annotations(pl.col("annotator").is_in(ids) & (pl.col("protocol") == record.protocol))
     return [annotation for annotation in chosen.iter_annotations() if "llm" in annotation.meta]
 
 
-def protocol_ids(first: Protocol, study: Study) -> tuple[str, ...]:
+def protocol_ids_current_first(first: Protocol, study: Study) -> tuple[str, ...]:
     """The protocols of a study, the one in force first."""
     return tuple(dict.fromkeys([first.id, *study.protocols]))

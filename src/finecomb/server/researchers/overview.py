@@ -25,9 +25,9 @@ from finecomb.server.researchers.schema import (
     WatchedFigure,
 )
 from finecomb.server.researchers.snapshot import Snapshot, label_looks
-from finecomb.statistics.agreement.agreement import agree, most_influential_texts
+from finecomb.statistics.agreement.agreement import agree, most_influential_text_by_label
 from finecomb.statistics.judges.monitored_means import monitored_means
-from finecomb.statistics.judges.text_allocation import study_strata
+from finecomb.statistics.judges.text_allocation import build_study_strata
 from finecomb.statistics.measures.annotation_measures import measure
 from finecomb.statistics.selection.view import ANY
 
@@ -38,14 +38,14 @@ def build_overview(snapshot: Snapshot, people: AnnotatorTable) -> Overview:
     """Everything on the page."""
     work, settings = snapshot.human_work.study.annotations, snapshot.study.settings
     done = dict(work.group_by("document").len().iter_rows())
-    progress = _design_progress(snapshot) or _text_progress(
+    progress = _design_progress(snapshot) or _required_annotation_progress(
         snapshot.assigned_texts["id"], done, snapshot.annotators_per_document
     )
     findings = [] if snapshot.no_marks_reason else agree(snapshot.human_work, ["alpha"])
     alphas = [Figure.from_estimate(row.estimate) for row in findings if row.columns["label"] == ANY]
     pace = annotations_per_day(work["submitted"].drop_nulls().to_list(), snapshot.now)
     cost = _cost_per_text(snapshot)
-    spent = pay.cost(settings, pay.compute_earnings(snapshot.study, (), snapshot.protocol)).total
+    spent = pay.study_cost(settings, pay.compute_earnings(snapshot.study, (), snapshot.protocol)).total
     of_people = [row for row in people.rows if row.kind == "human"]
     return Overview(
         title=settings.title,
@@ -62,18 +62,18 @@ def build_overview(snapshot: Snapshot, people: AnnotatorTable) -> Overview:
         active=compute_quartiles(
             work["active_seconds"], "no times yet", "active-seconds", **snapshot.human_work.fields
         ),
-        pay=_hourly_pay(of_people, settings.price),
+        pay=_hourly_pay_quartiles(of_people, settings.price),
         spent=None if cost is None else spent,
         pay_floor=settings.pay_floor,
         budget=settings.budget or (None if cost is None else spent + cost * (progress.of - progress.done)),
         currency=settings.effective_currency,
-        labels=tuple(_label_rows(snapshot, findings)),
+        labels=tuple(_label_agreement_rows(snapshot, findings)),
         models=tuple(_model_rows(snapshot, done)),
         watched=tuple(_watched_figures(snapshot)),
         people=tuple(of_people),
         others=tuple(row for row in people.rows if row.kind != "human"),
         since=_changes_since_yesterday(snapshot),
-        moved=_influential_texts(snapshot),
+        moved=_influential_text_by_figure(snapshot),
         as_of=snapshot.now,
     )
 
@@ -98,17 +98,17 @@ def _changes_since_yesterday(snapshot: Snapshot) -> RecentChange:
     )
 
 
-def _influential_texts(snapshot: Snapshot) -> dict[str, str]:
+def _influential_text_by_figure(snapshot: Snapshot) -> dict[str, str]:
     """The text without which a figure would differ most, by the figure's name."""
     moved: dict[str, str] = {}
     if not snapshot.no_marks_reason and not snapshot.human_work.study.annotations.is_empty():
-        for label, document in most_influential_texts(snapshot.human_work).items():
+        for label, document in most_influential_text_by_label(snapshot.human_work).items():
             moved["agreement" if label == ANY else f"label/{label}"] = document
-        moved |= dict(_influence_on_rates(snapshot))
-    return moved | dict(_influence_on_time(snapshot))
+        moved |= dict(_influential_texts_for_rates(snapshot))
+    return moved | dict(_influential_text_for_time(snapshot))
 
 
-def _influence_on_rates(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+def _influential_texts_for_rates(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     """Of each system's rate, and of the means over texts."""
     study = snapshot.human_work.study
     marks = study.marks.join(study.annotations.select(annotation="id", document="document"), on="annotation")
@@ -141,7 +141,7 @@ def _most_influential_text(name: str, texts: pl.DataFrame, change: pl.Expr) -> I
         yield name, str(ranked.sort("change", descending=True, maintain_order=True)["document"][0])
 
 
-def _influence_on_time(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+def _influential_text_for_time(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     """Of the median time: the text whose own median lies farthest from it."""
     timed = snapshot.human_work.study.annotations.filter(pl.col("active_seconds").is_not_null())
     texts = timed.group_by("document", maintain_order=True).agg(pl.col("active_seconds").median())
@@ -160,7 +160,7 @@ def annotations_per_day(submitted: Sequence[datetime], now: datetime) -> Figure:
     return Figure(value=len(recent) / (span / timedelta(days=1)), signature=signature)
 
 
-def _text_progress(documents: Iterable[str], done: dict[str, int], per_document: int) -> StudyProgress:
+def _required_annotation_progress(documents: Iterable[str], done: dict[str, int], per_document: int) -> StudyProgress:
     """Places filled: a document with more annotations than it needs fills no more than it has."""
     filled = [min(done.get(id, 0), per_document) for id in documents]
     return StudyProgress(done=sum(filled), of=per_document * len(filled))
@@ -197,14 +197,14 @@ def _cost_per_text(snapshot: Snapshot) -> float | None:
     return None if settings.price is None else settings.price * (1 + settings.fees)
 
 
-def _hourly_pay(people: Iterable[AnnotatorRow], price: float | None) -> Quartiles:
+def _hourly_pay_quartiles(people: Iterable[AnnotatorRow], price: float | None) -> Quartiles:
     why = "no price is set" if price is None else "no times yet"
     return compute_quartiles(
         pl.Series([person.pay for person in people], dtype=pl.Float64), why, "pay-per-hour", price=price
     )
 
 
-def _label_rows(snapshot: Snapshot, findings: Iterable[Finding]) -> Iterator[LabelRow]:
+def _label_agreement_rows(snapshot: Snapshot, findings: Iterable[Finding]) -> Iterator[LabelRow]:
     marks = dict(snapshot.human_work.study.marks.group_by("label").len().iter_rows())
     for row in findings:
         label = str(row.columns["label"])
@@ -217,9 +217,9 @@ def _model_rows(snapshot: Snapshot, done: dict[str, int]) -> Iterator[ModelRow]:
     rates = (
         {}
         if snapshot.no_marks_reason
-        else _rate_by_model(snapshot)
+        else _mark_rate_by_model(snapshot)
         if models["model"].null_count() < len(models)
-        else {None: _overall_rate(snapshot)}
+        else {None: _overall_mark_rate(snapshot)}
     )
     for (model,), part in models.partition_by("model", as_dict=True, maintain_order=True).items():
         teeth = sorted((done.get(id, 0) for id in part["id"]), reverse=True)
@@ -227,7 +227,7 @@ def _model_rows(snapshot: Snapshot, done: dict[str, int]) -> Iterator[ModelRow]:
         yield ModelRow(
             model=model,
             teeth=tuple(teeth),
-            progress=_text_progress(part["id"], done, snapshot.annotators_per_document),
+            progress=_required_annotation_progress(part["id"], done, snapshot.annotators_per_document),
             rate=rate,
         )
 
@@ -237,12 +237,12 @@ def _watched_figures(snapshot: Snapshot) -> Iterator[WatchedFigure]:
     if snapshot.no_marks_reason:
         return
     allocation = snapshot.study.settings.allocation
-    strata = study_strata(snapshot.study, allocation) if allocation else None
+    strata = build_study_strata(snapshot.study, allocation) if allocation else None
     for finding in monitored_means(snapshot.human_work, strata):
         yield WatchedFigure.model_validate({**finding.columns, "figure": Figure.from_estimate(finding.estimate)})
 
 
-def _rate_by_model(snapshot: Snapshot) -> dict[object, Figure]:
+def _mark_rate_by_model(snapshot: Snapshot) -> dict[object, Figure]:
     """Marks per 100 words of each system that somebody has read."""
     if snapshot.human_work.study.annotations.is_empty():
         return {}
@@ -254,6 +254,6 @@ def _rate_by_model(snapshot: Snapshot) -> dict[object, Figure]:
     }
 
 
-def _overall_rate(snapshot: Snapshot) -> Figure:
+def _overall_mark_rate(snapshot: Snapshot) -> Figure:
     findings = measure(snapshot.human_work, ["rate-1000"], detail="any")
     return Figure.from_estimate(next(finding.estimate for finding in findings if finding.columns["label"] == ANY), 0.1)

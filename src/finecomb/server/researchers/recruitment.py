@@ -22,9 +22,9 @@ from finecomb.collection import (
     researcher_actions_storage,
 )
 from finecomb.collection import pay as pay_rules
-from finecomb.collection.pay import CellPay, Earnings, PayFileFormat
-from finecomb.collection.screened_annotators import screened_people
-from finecomb.collection.screening_signals import Signal
+from finecomb.collection.pay import CellHourlyPay, Earnings, PayFileFormat
+from finecomb.collection.screened_annotators import people_to_review
+from finecomb.collection.screening_signals import ScreeningSignal
 from finecomb.core.errors import did_you_mean
 from finecomb.core.frames import iter_annotations
 from finecomb.core.practice import Choice, Exercise
@@ -47,14 +47,14 @@ router = APIRouter(prefix="/api/admin", tags=["researchers"])
 @router.get("/recruiting")
 def show_recruitment(snapshots: Snapshots, _: Viewer) -> schema.Recruiting:
     """Who came, how far they are, what is noticed about them, and what it costs."""
-    return snapshots.read(recruiting_page)
+    return snapshots.read(build_recruiting_page)
 
 
-def recruiting_page(pages: StudyPages) -> schema.Recruiting:
+def build_recruiting_page(pages: StudyPages) -> schema.Recruiting:
     """The page of one moment."""
     snapshot, signs = pages.snapshot, pages.signals
     people = pay_rules.compute_earnings(snapshot.study, pages.arrivals, snapshot.protocol)
-    cost = pay_rules.cost(snapshot.study.settings, people)
+    cost = pay_rules.study_cost(snapshot.study.settings, people)
     records = {person.id: person for person in snapshot.study.iter_annotators()}
     reached = _phase_by_annotator(snapshot, records.values())
     first = sorted(pages.arrivals, key=lambda arrival: -arrival.at)
@@ -80,7 +80,7 @@ def recruiting_page(pages: StudyPages) -> schema.Recruiting:
             per_hour=cost.per_hour,
         ),
         currency=snapshot.study.settings.effective_currency,
-        cells=tuple(map(_cell_pay_row, pay_rules.cell_pay(people, snapshot.study.settings.pay_floor))),
+        cells=tuple(map(_cell_pay_row, pay_rules.cell_hourly_pay(people, snapshot.study.settings.pay_floor))),
         pay_floor=snapshot.study.settings.pay_floor,
         budget=snapshot.study.settings.budget,
         qualification=_qualification_scores(snapshot.protocol, records.values()),
@@ -93,7 +93,7 @@ def design(snapshots: Snapshots, _: Viewer) -> schema.DesignPage:
     """How each cell of the study's design is filled now; no cells where the study has no design."""
     store = snapshots.store
     with store.database.read_transaction() as transaction:
-        states = design_cells_storage.cell_states(store, transaction)
+        states = design_cells_storage.read_cell_states(store, transaction)
     rows = (
         schema.DesignCellRow(
             cell=state.cell.name,
@@ -133,7 +133,7 @@ def _recruit_row(
     earned: Earnings,
     annotator: Annotator,
     snapshot: Snapshot,
-    signs: tuple[Signal, ...],
+    signs: tuple[ScreeningSignal, ...],
     reached: dict[str, schema.ReachedPhase],
     came: datetime | None,
 ) -> schema.Recruit:
@@ -171,7 +171,7 @@ def _phase_by_annotator(snapshot: Snapshot, people: Iterable[Annotator]) -> dict
         finished[who].add((document, round))
     phases: dict[str, schema.ReachedPhase] = {}
     for person in people:
-        step = onboarding.next_step(snapshot.protocol, snapshot.study.settings, person, finished[person.id])
+        step = onboarding.next_onboarding_step(snapshot.protocol, snapshot.study.settings, person, finished[person.id])
         phase = (
             step.phase
             if isinstance(step, onboarding.Step | onboarding.PracticeItem)
@@ -228,7 +228,7 @@ def practice_attempts(study: Study, annotator: str) -> Iterable[schema.AttemptRe
 def _attempt_result(
     protocol: Protocol, person: Annotator, tested: bool, round: int, given: Sequence[Annotation]
 ) -> schema.AttemptResult:
-    items = onboarding.items_by_document(protocol, round)
+    items = onboarding.practice_items_by_document(protocol, round)
     exercises = tuple(
         _exercise_result(items[annotation.document], annotation, protocol)
         for annotation in given
@@ -241,7 +241,7 @@ def _attempt_result(
         attempt=round + 1,
         score=graded.score if graded else None,
         of=test.max_points if test and tested else 0,
-        passed=_has_passed(protocol, person, graded) if graded else None,
+        passed=_has_passed_in_attempt(protocol, person, graded) if graded else None,
         when=_attempt_time(graded, given),
         exercises=exercises,
     )
@@ -252,7 +252,7 @@ def _graded_attempt(protocol: Protocol, person: Annotator, round: int) -> Attemp
     return next((attempt for attempt in result.attempts if attempt.round == round), None) if result else None
 
 
-def _has_passed(protocol: Protocol, person: Annotator, graded: Attempt) -> bool:
+def _has_passed_in_attempt(protocol: Protocol, person: Annotator, graded: Attempt) -> bool:
     """Whoever passed did so in the last attempt, since nobody is tested again after it."""
     result = onboarding.qualification_result(protocol, person)
     return result is not None and result.passed and graded.round == max(attempt.round for attempt in result.attempts)
@@ -316,7 +316,7 @@ def list_screened_people(snapshots: Snapshots, _: Viewer) -> tuple[schema.Screen
     """People whose work one might not want to count: suggested texts, and what else is noticed."""
 
     def page(pages: StudyPages) -> tuple[schema.ScreenedPersonRow, ...]:
-        people = screened_people(pages.snapshot.study, pages.suggestions, pages.arrivals)
+        people = people_to_review(pages.snapshot.study, pages.suggestions, pages.arrivals)
         names = pages.snapshot.name_by_annotator
         return tuple(
             schema.ScreenedPersonRow(name=names[person.annotator], **dataclasses.asdict(person)) for person in people
@@ -342,7 +342,9 @@ async def decide_suggestions(snapshots: Snapshots, session: Editor, decided: sch
 @router.put("/annotation/kept")
 async def keep_annotation(snapshots: Snapshots, session: Editor, id: Id, decided: schema.KeepDecision) -> None:
     """Keep an annotation in spite of what some rules say; nobody is asked about them again."""
-    await snapshots.store.change_study(researcher_actions_storage.keep_annotation, session.who, id, decided.rules)
+    await snapshots.store.change_study(
+        researcher_actions_storage.keep_annotation_despite_rules, session.who, id, decided.rules
+    )
     snapshots.invalidate()
 
 
@@ -361,7 +363,7 @@ async def set_bonus(snapshots: Snapshots, session: Editor, id: Id, bonus: schema
 @router.post("/design/bonus")
 async def pay_floor_bonus(snapshots: Snapshots, session: Editor, cell: Annotated[str, Query()]) -> schema.CellPayRow:
     """Give everybody who is done in a cell the bonus that brings its median pay per hour up to the study's floor."""
-    rows = await run_in_threadpool(snapshots.read, _cell_pay)
+    rows = await run_in_threadpool(snapshots.read, _compute_cell_hourly_pay)
     row = next((row for row in rows if row.cell == cell), None)
     if row is None or not row.lacking:
         raise ProblemError("conflict", f"Nobody in {cell or 'that cell'} lacks pay: somebody may have paid it already.")
@@ -371,14 +373,14 @@ async def pay_floor_bonus(snapshots: Snapshots, session: Editor, cell: Annotated
     return _cell_pay_row(row)
 
 
-def _cell_pay_row(row: CellPay) -> schema.CellPayRow:
+def _cell_pay_row(row: CellHourlyPay) -> schema.CellPayRow:
     return schema.CellPayRow(cell=row.cell, per_hour=row.per_hour, lacking=row.lacking, people=len(row.people))
 
 
-def _cell_pay(pages: StudyPages) -> list[CellPay]:
+def _compute_cell_hourly_pay(pages: StudyPages) -> list[CellHourlyPay]:
     snapshot = pages.snapshot
     people = pay_rules.compute_earnings(snapshot.study, pages.arrivals, snapshot.protocol)
-    return pay_rules.cell_pay(people, snapshot.study.settings.pay_floor)
+    return pay_rules.cell_hourly_pay(people, snapshot.study.settings.pay_floor)
 
 
 @router.get("/pay", response_class=Response)
@@ -389,11 +391,11 @@ def download_pay_file(
     with (
         snapshots.store.database.read_transaction() as transaction
     ):  # not what is remembered, should ids have been forgotten since
-        arrivals = arrivals_storage.arrivals(snapshots.store, transaction)
+        arrivals = arrivals_storage.read_all_arrivals(snapshots.store, transaction)
     people = snapshots.read(
         lambda pages: pay_rules.compute_earnings(pages.snapshot.study, arrivals, pages.snapshot.protocol)
     )
     snapshots.store.run_job_sync(audit_log_storage.record_single_action, session.who, "took a pay file", {"form": form})
     name = pay_rules.FILENAME_BY_FORMAT[form]
     headers = {"content-disposition": f"attachment; filename*=utf-8''{quote(name)}"}
-    return Response(pay_rules.pay_file(form, people), media_type="text/csv; charset=utf-8", headers=headers)
+    return Response(pay_rules.format_pay_file(form, people), media_type="text/csv; charset=utf-8", headers=headers)

@@ -32,7 +32,7 @@ from finecomb.server.researchers.document_views import DocumentQuery, document_l
 from finecomb.server.researchers.snapshot_cache import SnapshotCache, StudyPages
 from finecomb.server.researchers.study_export import export_study
 from finecomb.statistics.agreement import second_pass_changes
-from finecomb.statistics.measures.study_counts import meta_names
+from finecomb.statistics.measures.study_counts import document_meta_names
 
 router = APIRouter(prefix="/api/admin", tags=["researchers"])
 Viewer = Annotated[Session, Depends(require_researcher("viewer"))]
@@ -198,7 +198,7 @@ async def make_links(
     if not wanted.count and not wanted.names:
         raise ProblemError("refused", "Say for how many people, or for whom.")
     personal_links = await snapshots.store.change_study(
-        researcher_actions_storage.make_links, session.who, wanted.count, wanted.names
+        researcher_actions_storage.create_personal_links, session.who, wanted.count, wanted.names
     )
     snapshots.invalidate()
     return tuple(
@@ -210,13 +210,13 @@ async def make_links(
 @router.delete("/links")
 async def revoke_links(store: ServedStore, session: Editor, annotator: Id) -> None:
     """Let an annotator's links open nothing any more, and sign them out."""
-    await store.change_study(researcher_actions_storage.revoke_links, session.who, annotator)
+    await store.change_study(researcher_actions_storage.revoke_annotator_links, session.who, annotator)
 
 
 @router.put("/open-link")
 async def set_open_link(store: ServedStore, session: Editor, joining: schema.OpenLinkRequest) -> None:
     """Make a new open link, which replaces the old one, or have none."""
-    await store.change_study(researcher_actions_storage.set_open_link, session.who, joining.on)
+    await store.change_study(researcher_actions_storage.replace_or_remove_open_link, session.who, joining.on)
 
 
 # --- running the study --------------------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ def _study_config(store: Store, study: Study) -> schema.StudyConfig:
             for protocol in head.protocols.values()
         ),
         documents=len(study.documents),
-        facts=tuple(meta_names(study)),
+        facts=tuple(document_meta_names(study)),
         machines=tuple(id for id, kind in study.annotators.select("id", "kind").iter_rows() if kind != "human"),
     )
 
@@ -267,18 +267,18 @@ async def set_settings(snapshots: Snapshots, session: Editor, changes: Settings)
         settings = Settings.model_validate(dict(snapshots.store.head.settings) | named)
     except ValidationError as error:
         raise validation_problem("This setting", error) from None
-    await run_in_threadpool(_check_settings, snapshots, settings)
+    await run_in_threadpool(_require_valid_settings, snapshots, settings)
     await snapshots.store.change_study(researcher_actions_storage.set_settings, session.who, settings)
     snapshots.invalidate()
     return settings
 
 
-def _check_settings(snapshots: SnapshotCache, settings: Settings) -> None:
+def _require_valid_settings(snapshots: SnapshotCache, settings: Settings) -> None:
     """Refuse names of what is not there."""
     now = snapshots.read(lambda pages: pages.snapshot.study)
     named = [
         ("attention check", settings.attention_checks, now.documents["id"].to_list(), "no document"),
-        ("stratum", settings.strata, meta_names(now), "no fact about documents"),
+        ("stratum", settings.strata, document_meta_names(now), "no fact about documents"),
         ("offer", [settings.offer.annotator] if settings.offer else [], now.annotators["id"].to_list(), "no annotator"),
     ]
     for what, given, ids, none in named:
@@ -288,7 +288,7 @@ def _check_settings(snapshots: SnapshotCache, settings: Settings) -> None:
     metas = {document.id: document.meta for document in now.iter_documents()} if settings.allocation else {}
     for problem in allocation_problems(settings, snapshots.store.head.protocol, metas, now.annotators["id"].to_list()):
         raise FinecombError(problem)
-    begun = second_pass_changes.progress(now, snapshots.store.head.protocol.id).begun
+    begun = second_pass_changes.second_pass_progress(now, snapshots.store.head.protocol.id).begun
     if settings.round < snapshots.store.head.settings.round and begun:
         raise FinecombError(f"the second pass cannot be taken back: {begun} texts have been opened again")
 
@@ -314,7 +314,7 @@ async def add_protocol(
     name: Annotated[str, Query(max_length=200)] = "protocol.yaml",
 ) -> schema.ProtocolRow:
     """Put a protocol in force: the YAML is the body, `name` is for messages. One in use is frozen: count it up."""
-    protocol = await run_in_threadpool(upload_process.read_protocol, await request.body(), name)
+    protocol = await run_in_threadpool(upload_process.read_protocol_in_subprocess, await request.body(), name)
     await snapshots.store.change_study(researcher_actions_storage.add_protocol, session.who, protocol)
     snapshots.invalidate()
     return schema.ProtocolRow(id=protocol.id, title=protocol.title, annotations=0, current=True)
@@ -336,7 +336,9 @@ async def add_documents(
     content = await request.body()
     ids = await run_in_threadpool(snapshots.read, lambda pages: set(pages.snapshot.study.documents["id"]))
     columns = {ours: theirs for ours, theirs in (("text", text), ("id", id)) if theirs}
-    new_documents, notes = await run_in_threadpool(upload_process.read_documents, content, name, columns, ids)
+    new_documents, notes = await run_in_threadpool(
+        upload_process.read_documents_in_subprocess, content, name, columns, ids
+    )
     await snapshots.store.change_study(researcher_actions_storage.add_documents, session.who, new_documents)
     snapshots.invalidate()
     return schema.UploadResult(documents=len(new_documents), notes=tuple(notes))
@@ -349,7 +351,7 @@ async def add_documents(
 def researchers(store: ServedStore, _: Viewer) -> tuple[schema.ResearcherRow, ...]:
     """Who may see these pages."""
     with store.database.read_transaction() as transaction:
-        people = researcher_actions_storage.researchers(store, transaction)
+        people = researcher_actions_storage.list_researchers(store, transaction)
     return tuple(
         schema.ResearcherRow(id=person.id, role=person.role, since=_from_timestamp(person.created)) for person in people
     )
@@ -367,7 +369,7 @@ async def invite_researcher(
 @router.put("/researcher")
 async def set_role(store: ServedStore, session: RecentOwner, id: Id, new: schema.NewRole) -> None:
     """Give a researcher another role."""
-    await store.change_study(researcher_actions_storage.set_role, session.who, id, new.role)
+    await store.change_study(researcher_actions_storage.set_researcher_role, session.who, id, new.role)
 
 
 @router.delete("/researcher")

@@ -67,31 +67,31 @@ RunDependency = Annotated[RunContext, Depends(_run_context)]
 @router.get("/runs")
 def list_runs(desk: RunDependency, _: Viewer) -> RunList:
     """All runs with state, cost and failures, and the models that can be asked."""
-    from finecomb.server.researchers.run_view import run_list
+    from finecomb.server.researchers.run_view import build_run_list
 
-    return run_list(desk.manager, desk.journals, desk.current_study())
+    return build_run_list(desk.manager, desk.journals, desk.current_study())
 
 
 @router.get("/run")
 def get_run(desk: RunDependency, _: Viewer, id: Id) -> RunPage:
     """One run: its failures with their raw reply, and quotes that do not stand in their text as given."""
-    from finecomb.server.researchers.run_view import run_page
+    from finecomb.server.researchers.run_view import build_run_page
 
-    return run_page(desk.manager, desk.journals, desk.current_study(), id)
+    return build_run_page(desk.manager, desk.journals, desk.current_study(), id)
 
 
 @router.post("/runs/preview")
 def preview_run(desk: RunDependency, _: Editor, new: NewRun) -> RunPreview:
     """Exactly what would be sent for one text, and what the whole would cost. Nothing is sent."""
-    from finecomb.server.researchers.run_view import run_preview
+    from finecomb.server.researchers.run_view import build_run_preview
 
-    return run_preview(desk.manager, desk.current_study(), new)
+    return build_run_preview(desk.manager, desk.current_study(), new)
 
 
 @router.post("/runs")
 async def start_run(desk: RunDependency, session: Editor, new: NewRun) -> str:
     """Start a run, or go on with one; what it has got already is not asked again."""
-    _check_budget(desk, session.role or "", new)
+    _require_budget_permission(desk, session.role or "", new)
     id = await run_in_threadpool(lambda: desk.manager.start(desk.current_study(), new))
     about = new.model_dump(mode="json", exclude_defaults=True, exclude={"template"})
     await desk.manager.store.run_job(
@@ -100,7 +100,7 @@ async def start_run(desk: RunDependency, session: Editor, new: NewRun) -> str:
     return id
 
 
-def _check_budget(desk: RunContext, role: str, new: NewRun) -> None:
+def _require_budget_permission(desk: RunContext, role: str, new: NewRun) -> None:
     """A model with a budget is asked for more only by an owner, and one with a price never without a limit."""
     settings = desk.manager.store.head.settings.models.get(new.model)
     if settings is None or settings.price is None:

@@ -24,7 +24,7 @@ from finecomb.annotators.llm.runs import RunPlan, name_clash
 from finecomb.core.model_notes import MarkNote, read_reply_note
 from finecomb.core.records import Annotation, Mark
 from finecomb.core.study import Study
-from finecomb.server.researchers.model_runs import RunManager, annotator_ids, protocol_ids
+from finecomb.server.researchers.model_runs import RunManager, protocol_ids_current_first, run_annotator_ids
 from finecomb.server.researchers.run_schema import (
     FailedText,
     ModelChoice,
@@ -63,13 +63,13 @@ class JournalCache:
         return self._contents[path][1]
 
 
-def run_list(manager: RunManager, journals: JournalCache, study: Study) -> RunList:
+def build_run_list(manager: RunManager, journals: JournalCache, study: Study) -> RunList:
     """All runs, the newest first, and what can be asked."""
-    runs = tuple(run_row(manager, journals, study, folder) for folder in run_folders(manager.runs_folder))
+    runs = tuple(build_run_row(manager, journals, study, folder) for folder in run_folders(manager.runs_folder))
     return RunList(
         runs=runs,
         models=tuple(_model_choices(manager)),
-        protocols=protocol_ids(manager.store.head.protocol, study),
+        protocols=protocol_ids_current_first(manager.store.head.protocol, study),
         texts=len(study.documents),
         cost=sum(run.cost for run in runs),
         keys=tuple(sorted(manager.key_envs)),
@@ -104,7 +104,7 @@ def _model_choices(manager: RunManager) -> Iterator[ModelChoice]:
 # --- one run -----------------------------------------------------------------------------------------------------
 
 
-def run_row(manager: RunManager, journals: JournalCache, study: Study, folder: Path) -> RunRow:
+def build_run_row(manager: RunManager, journals: JournalCache, study: Study, folder: Path) -> RunRow:
     """One run's row."""
     record, status = read_record(folder), read_status(folder)
     content = journals.content(folder)
@@ -125,7 +125,7 @@ def run_row(manager: RunManager, journals: JournalCache, study: Study, folder: P
         why="" if running else error or (status.why if status else ""),
         created=record.created,
         when=status.when if status else record.created,
-        teeth=tuple(_text_states(record, status, work)),
+        teeth=tuple(_iter_reply_states(record, status, work)),
         look=sum(not failure.settled for failure in _failed_texts(work, status, content)),
         quotes=_quote_counts(work),
         cost=max(content.spent, active.cost if active else 0.0),
@@ -152,7 +152,7 @@ def collect_run_annotations(
     active = manager.active.get(id)
     if active:
         work |= {key: value for key, value in active.annotations.items() if key not in work}
-        work |= {key: value for key, value in active.annotations.items() if _has_other_calls(value, work[key])}
+        work |= {key: value for key, value in active.annotations.items() if _has_different_calls(value, work[key])}
     return [
         annotation
         for annotation in work.values()
@@ -161,33 +161,33 @@ def collect_run_annotations(
     ]
 
 
-def _has_other_calls(one: Annotation, other: Annotation) -> bool:
+def _has_different_calls(one: Annotation, other: Annotation) -> bool:
     return read_reply_note(one).calls != read_reply_note(other).calls
 
 
-def _text_states(record: RunRecord, status: RunStatus | None, work: Sequence[Annotation]) -> Iterator[TextState]:
+def _iter_reply_states(record: RunRecord, status: RunStatus | None, work: Sequence[Annotation]) -> Iterator[TextState]:
     """What came back for each text and sample."""
     states: dict[tuple[str, str], TextState] = {}
     for annotation in work:
         key = (annotation.document, annotation.annotator)
-        state = _text_state(annotation)
+        state = _reply_state(annotation)
         states[key] = (
             states.get(key, state) if state in READABLE_STATES else state
         )  # of several marks judged, the worst counts
     documents = status.documents if status else tuple(dict.fromkeys(document for document, _ in states))
     failures = status.failures if status else {}
     for document in documents:
-        for annotator in annotator_ids(record):
-            without: TextState = "no reply" if _is_failure(failures.get(document, "")) else ""
+        for annotator in run_annotator_ids(record):
+            without: TextState = "no reply" if _is_reply_failure(failures.get(document, "")) else ""
             yield states.get((document, annotator), without)
 
 
-def _is_failure(why: str) -> bool:
+def _is_reply_failure(why: str) -> bool:
     """Whether a text was asked and got no reply, other than one that was never asked."""
     return bool(why) and why not in ("not asked yet", "interrupted") and not why.startswith("stopped")
 
 
-def _text_state(annotation: Annotation) -> TextState:
+def _reply_state(annotation: Annotation) -> TextState:
     state = read_reply_note(annotation).state
     states: dict[str, TextState] = {name: name for name in TextState.__args__}  # type: ignore[attr-defined]
     return states.get(state, "unreadable")
@@ -206,14 +206,14 @@ def _placement_kind(mark: Mark) -> str:
     return "exact" if accepted or (note.placed == "exact" and not note.flags) else "near"
 
 
-def run_page(manager: RunManager, journals: JournalCache, study: Study, id: str) -> RunPage:
+def build_run_page(manager: RunManager, journals: JournalCache, study: Study, id: str) -> RunPage:
     """One run with its failures and doubtful quotes."""
     record = manager.run_record(id)
     folder = manager.runs_folder / id
     content = journals.content(folder)
     work = collect_run_annotations(manager, study, record, content, id)
     return RunPage(
-        run=run_row(manager, journals, study, folder),
+        run=build_run_row(manager, journals, study, folder),
         failures=tuple(_failed_texts(work, read_status(folder), content)),
         quotes=tuple(_doubtful_quotes(work))[:_MAX_QUOTES],
     )
@@ -224,10 +224,10 @@ def _failed_texts(
 ) -> Iterator[FailedText]:
     """Texts without a reading, those with a reply first."""
     for annotation in work:
-        if _text_state(annotation) not in READABLE_STATES:
+        if _reply_state(annotation) not in READABLE_STATES:
             yield _failed_text(annotation, content)
     for document, why in (status.failures if status else {}).items():
-        if _is_failure(why):
+        if _is_reply_failure(why):
             yield FailedText(
                 document=document,
                 annotation="",
@@ -248,7 +248,7 @@ def _failed_text(annotation: Annotation, content: JournalContent) -> FailedText:
     return FailedText(
         document=annotation.document,
         annotation=annotation.id,
-        state=_text_state(annotation),
+        state=_reply_state(annotation),
         why=(excluded.reason if excluded and excluded.by == "finecomb" else "").partition(": ")[2],
         reply=note.reply,
         marks_read=complete_mark_count(note.reply) if note.state == "truncated" else 0,
@@ -282,7 +282,7 @@ def _doubtful_quotes(work: Iterable[Annotation]) -> Iterator[PlacedQuote]:
 # --- before a run ------------------------------------------------------------------------------------------------
 
 
-def run_preview(manager: RunManager, study: Study, new: NewRun) -> RunPreview:
+def build_run_preview(manager: RunManager, study: Study, new: NewRun) -> RunPreview:
     """Exactly what would be sent for one text, and what the whole run would cost."""
     whole = manager.plan_run(study, new.model_copy(update={"document": None}))
     ids = [task.document.id for task in whole.tasks]

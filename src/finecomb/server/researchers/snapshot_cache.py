@@ -16,8 +16,8 @@ from finecomb.collection import arrivals_storage, audit_log_storage
 from finecomb.collection.arrivals import Arrival
 from finecomb.collection.database.incremental_read import StudySnapshot, refresh_snapshot
 from finecomb.collection.database.store import Store
-from finecomb.collection.screening import Suggestion, screen
-from finecomb.collection.screening_signals import Signal, signals_by_annotator
+from finecomb.collection.screening import ReviewSuggestion, screen_annotations
+from finecomb.collection.screening_signals import ScreeningSignal, signals_by_annotator
 from finecomb.server.researchers.annotator_table import AnnotatorTable
 from finecomb.server.researchers.document_views import document_frame
 from finecomb.server.researchers.overview import build_overview
@@ -41,7 +41,7 @@ class StudyPages:
     """Where people came from."""
 
     @functools.cached_property
-    def signals(self) -> Mapping[str, tuple[Signal, ...]]:
+    def signals(self) -> Mapping[str, tuple[ScreeningSignal, ...]]:
         """What is worth a look about each person."""
         return signals_by_annotator(self.snapshot.study, self.arrivals)
 
@@ -61,9 +61,9 @@ class StudyPages:
         return document_frame(self.snapshot)
 
     @functools.cached_property
-    def suggestions(self) -> tuple[Suggestion, ...]:
+    def suggestions(self) -> tuple[ReviewSuggestion, ...]:
         """Work that one might not want to count."""
-        return tuple(screen(self.snapshot.study))
+        return tuple(screen_annotations(self.snapshot.study))
 
     @functools.cached_property
     def exports(self) -> tuple[Export, ...]:
@@ -101,7 +101,7 @@ class SnapshotCache:
             head = self.store.head
             snapshot = Snapshot(self._read_study.study, head.protocol, head.state, datetime.fromtimestamp(clock, UTC))
             with self.store.database.read_transaction() as transaction:
-                arrivals = tuple(arrivals_storage.arrivals(self.store, transaction))
+                arrivals = tuple(arrivals_storage.read_all_arrivals(self.store, transaction))
             self._pages = StudyPages(snapshot, f"{self._start}-{written}", arrivals)
             self._written, self._decided, self._read = written, decided, clock
         return self._pages

@@ -16,7 +16,7 @@ DOCUMENT_SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".xlsx", ".sp
 """Of files that may hold documents. The rest of a name that somebody sends never reaches the file system."""
 
 
-def parse_documents(
+def parse_uploaded_documents(
     content: bytes, name: str, columns: Mapping[str, str], ids: Collection[str]
 ) -> tuple[list[Document], list[str]]:
     """The documents of a file called `name`, and what there is to say; refused when any of them has one of `ids`."""

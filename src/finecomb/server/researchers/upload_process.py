@@ -15,7 +15,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol
 from finecomb.core.protocol_text import parse_protocol
 from finecomb.core.records import Document
-from finecomb.server.researchers.upload import parse_documents
+from finecomb.server.researchers.upload import parse_uploaded_documents
 
 MAX_SECONDS = 60.0
 """The longest that reading a file may take."""
@@ -29,7 +29,7 @@ _MAX_INLINE_BYTES = 16_000  # bytes that are read at once: no file of that size 
 _MAX_PROTOCOL_BYTES = 8_000_000
 
 
-def read_protocol(content: bytes, name: str) -> Protocol:
+def read_protocol_in_subprocess(content: bytes, name: str) -> Protocol:
     """The protocol in an uploaded file called `name`."""
     if len(content) > _MAX_PROTOCOL_BYTES:
         raise FinecombError(f"{name}: has {len(content):,} bytes; a protocol has at most {_MAX_PROTOCOL_BYTES:,}")
@@ -38,13 +38,13 @@ def read_protocol(content: bytes, name: str) -> Protocol:
     return Protocol.model_validate(_run_in_subprocess({"kind": "protocol", "name": name}, content)["protocol"])
 
 
-def read_documents(
+def read_documents_in_subprocess(
     content: bytes, name: str, columns: Mapping[str, str], ids: Collection[str]
 ) -> tuple[list[Document], list[str]]:
     """The documents in an uploaded file called `name`, and what there is to say about it."""
     _refuse_zip_bomb(content, name)
     if len(content) <= _MAX_INLINE_BYTES and not zipfile.is_zipfile(BytesIO(content)):
-        return _check_document_count(*parse_documents(content, name, columns, ids), name)
+        return _check_document_count(*parse_uploaded_documents(content, name, columns, ids), name)
     asked = {"kind": "documents", "name": name, "columns": dict(columns), "ids": list(ids)}
     answer = _run_in_subprocess(asked, content)
     return _check_document_count(
@@ -117,7 +117,7 @@ def _handle_request(head: bytes, content: bytes) -> dict[str, object]:
     try:
         if asked["kind"] == "protocol":
             return {"protocol": _decode_protocol(content, asked["name"]).model_dump(mode="json")}
-        found, notes = parse_documents(content, asked["name"], asked["columns"], asked["ids"])
+        found, notes = parse_uploaded_documents(content, asked["name"], asked["columns"], asked["ids"])
         return {"documents": [document.model_dump(mode="json") for document in found], "notes": notes}
     except FinecombError as error:
         return {"error": str(error)}

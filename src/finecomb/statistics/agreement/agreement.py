@@ -19,14 +19,20 @@ from finecomb.statistics.agreement.agreement_options import AgreementLevel, Agre
 from finecomb.statistics.agreement.coincidences import Weights
 from finecomb.statistics.agreement.gamma.best_alignment import DEFAULT_WORK
 from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings
-from finecomb.statistics.agreement.rating_sources import SOURCES, ItemLabels, Source, build_source, source_type
+from finecomb.statistics.agreement.rating_sources import (
+    SOURCES,
+    ItemLabels,
+    Source,
+    build_rating_source,
+    rating_source_type,
+)
 from finecomb.statistics.agreement.registry import FAMILIES, MEASURES, AgreementMeasure, MeasureResult
 from finecomb.statistics.inference.resampling import (
     estimate_with_interval,
     few_documents_reason,
     study_and_resample_batches,
 )
-from finecomb.statistics.measures.annotation_measures import split_names
+from finecomb.statistics.measures.annotation_measures import split_comma_separated_names
 from finecomb.statistics.selection.view import View, as_view
 
 MAX_LEAVE_ONE_OUT_TEXTS = 1000
@@ -45,8 +51,11 @@ def agree(
     over documents, the same draws for all measures.
     """
     if "by" in options:
-        options["by"] = tuple(split_names(options["by"]))
-    names, choices = resolve_measure_names(split_names(measures)), build_options(AgreeOptions, level=level, **options)
+        options["by"] = tuple(split_comma_separated_names(options["by"]))
+    names, choices = (
+        resolve_measure_names(split_comma_separated_names(measures)),
+        build_options(AgreeOptions, level=level, **options),
+    )
     _reject_unused_options(names, choices, options)
     return Findings(
         Finding({**columns, **finding.columns}, finding.estimate)
@@ -57,7 +66,7 @@ def agree(
 
 def _reject_unused_options(names: Sequence[str], choices: AgreeOptions, options: Mapping[str, Any]) -> None:
     """An error for an option that neither the measures asked for nor what they read have."""
-    source = source_type(choices)
+    source = rating_source_type(choices)
     asked_for = {**{name: MEASURES[name].options for name in names}, source.noun: source.options_type}
     everything = {name: row.options for name, row in MEASURES.items()}
     reject_unknown_options(options, asked_for, everything | {kind.noun: kind.options_type for kind in SOURCES})
@@ -75,7 +84,7 @@ def resolve_measure_names(names: Sequence[str]) -> list[str]:
 
 
 def _estimate_agreement(view: View, names: Sequence[str], options: AgreeOptions) -> list[Finding]:
-    source, documents = build_source(view, options), len(view.study.documents)
+    source, documents = build_rating_source(view, options), len(view.study.documents)
     without = few_documents_reason(documents)
     findings: list[Finding] = []
     for name in names:
@@ -85,7 +94,7 @@ def _estimate_agreement(view: View, names: Sequence[str], options: AgreeOptions)
             raise FinecombError(f"{name} is for {able}, not for {source.noun}")
         result = _run_on_resamples(measure, source, study_and_resample_batches(documents, options.draws, options.seed))
         for row, columns in enumerate(result.columns):
-            signature = _signature(source, name, columns)
+            signature = _agreement_signature(source, name, columns)
             why = result.whys[row] if result.whys else _undefined_reason(source, measure, str(columns["label"]))
             value, values = float(result.values[0, row]), result.values[1:, row]
             estimate = estimate_with_interval(value, values, signature, why, without)
@@ -99,7 +108,7 @@ def _run_on_resamples(measure: AgreementMeasure, source: Source, batches: Iterab
     return replace(first, values=np.concatenate([first.values, *(batch.values for batch in others)]))
 
 
-def most_influential_texts(study: Study | View, name: str = "alpha") -> dict[str, str]:
+def most_influential_text_by_label(study: Study | View, name: str = "alpha") -> dict[str, str]:
     """By label, the document without which agreement would differ most; no label where none changes it.
 
     Every document is left out once, so the work grows with their square: of more than `MAX_LEAVE_ONE_OUT_TEXTS`
@@ -110,7 +119,7 @@ def most_influential_texts(study: Study | View, name: str = "alpha") -> dict[str
     if not 1 < len(ids) <= MAX_LEAVE_ONE_OUT_TEXTS:
         return {}
     weights = np.concatenate([np.ones((1, len(ids))), 1 - np.eye(len(ids))])
-    result = MEASURES[name].run(build_source(chosen, AgreeOptions(draws=0)), weights)
+    result = MEASURES[name].run(build_rating_source(chosen, AgreeOptions(draws=0)), weights)
     changes = np.nan_to_num(np.abs(result.values[1:] - result.values[0]))
     return {
         str(columns["label"]): ids[int(changes[:, row].argmax())]
@@ -128,7 +137,7 @@ def _undefined_reason(source: Source, measure: AgreementMeasure, label: str) -> 
     return source.undefined_reason(label)
 
 
-def _signature(source: Source, name: str, columns: Mapping[str, object]) -> Signature:
+def _agreement_signature(source: Source, name: str, columns: Mapping[str, object]) -> Signature:
     options, study = source.options, source.view.study
     items = options.level == "item"
     by_gamma = items and options.align == "gamma"
@@ -143,7 +152,11 @@ def _signature(source: Source, name: str, columns: Mapping[str, object]) -> Sign
         overlap=options.overlap if name.startswith("f1") else None,
         rest=options.rest if name.startswith("one-vs-rest") else None,
         pooled=_pooled_vote_rule(source),
-        **(_gamma_fields(source) if name.startswith("gamma") else {"work": DEFAULT_WORK if by_gamma else None}),
+        **(
+            _gamma_signature_fields(source)
+            if name.startswith("gamma")
+            else {"work": DEFAULT_WORK if by_gamma else None}
+        ),
         **source.view.fields,
         annotators=study.annotations["annotator"].n_unique(),
         documents=len(study.documents),
@@ -160,7 +173,7 @@ def _pooled_vote_rule(source: Source) -> str | None:
     return "summed-votes" if has_pooled and level in ("sentence", "segment", "document") else None
 
 
-def _gamma_fields(source: Source) -> dict[str, object]:
+def _gamma_signature_fields(source: Source) -> dict[str, object]:
     """All settings of gamma, and how many marks have no place on the text."""
     settings = {**asdict(source.options.gamma), "soft": source.options.gamma.soft or None}
     unplaced = len(source.view.study.marks) - source.view.study.spans.filter(pl.col("part") == TEXT)["mark"].n_unique()

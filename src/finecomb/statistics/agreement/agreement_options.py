@@ -30,7 +30,7 @@ class CommonAgreementOptions:
 
 
 @dataclass(frozen=True)
-class UnitOptions:
+class UnitMarkOptions:
     """Options of marks on the units of texts."""
 
     tokens: str = option("words", "words, whitespace, or spacy:NAME.")
@@ -54,7 +54,7 @@ class ItemOptions(AlignmentOptions):
 
 
 @dataclass(frozen=True)
-class OverlapOptions:
+class OverlapF1Options:
     """Options of F1."""
 
     overlap: pairwise.Overlap = option("add", "For f1: overlapping marks add up, or count once.")
@@ -79,7 +79,7 @@ class GammaOptions:
 
 
 @dataclass(frozen=True)
-class AgreeOptions(OneVsRestOptions, OverlapOptions, ItemOptions, UnitOptions, CommonAgreementOptions):
+class AgreeOptions(OneVsRestOptions, OverlapF1Options, ItemOptions, UnitMarkOptions, CommonAgreementOptions):
     """All options of agreement as values; each that matters goes into the signature."""
 
     by_label: bool = True

@@ -9,9 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.statistics.agreement.coincidences import Floats, Ints, Tally, Weights, pool_document_sums, tally_counts
-from finecomb.statistics.inference.resampling import Sums, ratio
-from finecomb.statistics.measures.unit_grid import Votes
+from finecomb.statistics.agreement.coincidences import (
+    Floats,
+    Ints,
+    Tally,
+    Weights,
+    pool_sums_per_draw,
+    tally_value_counts,
+)
+from finecomb.statistics.inference.resampling import Sums, ratio_or_nan
+from finecomb.statistics.measures.unit_grid import UnitVotes
 
 Ratings = NDArray[np.float64]  # (annotators, units); NaN where not rated
 Distance = Callable[[Floats, Floats], Floats]
@@ -58,10 +65,10 @@ def alpha_from_coincidences(coincidences: Floats, values: Floats, distance: Dist
     delta = distance(values, totals)
     observed = (coincidences * delta).sum(axis=(-2, -1))
     chance = (totals[..., :, None] * totals[..., None, :] * delta).sum(axis=(-2, -1))
-    return 1 - ratio((totals.sum(axis=-1) - 1) * observed, chance)
+    return 1 - ratio_or_nan((totals.sum(axis=-1) - 1) * observed, chance)
 
 
-def value_counts(ratings: Ratings) -> tuple[Floats, Ints]:
+def value_counts_per_unit(ratings: Ratings) -> tuple[Floats, Ints]:
     """The values that occur, (V,), and how often each was given to each unit, (units, V)."""
     rated = ~np.isnan(ratings)
     values, codes = np.unique(ratings[rated], return_inverse=True)
@@ -82,14 +89,14 @@ def alpha(ratings: Ratings, distance: Distance | str = nominal_distance) -> floa
     >>> round(alpha(np.array([[0.0, 1, 1], [0, 1, 0]])), 3)
     0.444
     """
-    values, counts = value_counts(ratings)
-    one = tally_counts("any", values, counts, np.array([0, len(counts)]))
+    values, counts = value_counts_per_unit(ratings)
+    one = tally_value_counts("any", values, counts, np.array([0, len(counts)]))
     return float(alpha_from_coincidences(one.coincidences, values, _resolve_distance(distance))[0, 0])
 
 
 def observed_agreement(coincidences: Floats) -> Floats:
     """1 - D_o from coincidences, (..., V, V)."""
-    return ratio(np.trace(coincidences, axis1=-2, axis2=-1), coincidences.sum(axis=(-2, -1)))
+    return ratio_or_nan(np.trace(coincidences, axis1=-2, axis2=-1), coincidences.sum(axis=(-2, -1)))
 
 
 def _resolve_distance(given: Distance | str) -> Distance:
@@ -103,17 +110,19 @@ def _resolve_distance(given: Distance | str) -> Distance:
 # --- sets of labels ----------------------------------------------------------------------------------------------
 
 
-def masi_distance(sets: Sequence[frozenset[str]]) -> Distance:
+def build_masi_distance(sets: Sequence[frozenset[str]]) -> Distance:
     """MASI distance between sets of labels (Passonneau 2006): 1 - J M, to be used with the sets' indices as values.
 
     J is the Jaccard index; M is 1 for the same set, 2/3 for a set and its subset, 1/3 for sets that overlap, else 0.
     Two empty sets are the same.
     """
-    table = np.array([[1 - _masi_likeness(one, other) for other in sets] for one in sets]).reshape(len(sets), len(sets))
+    table = np.array([[1 - _masi_similarity(one, other) for other in sets] for one in sets]).reshape(
+        len(sets), len(sets)
+    )
     return lambda values, totals: table
 
 
-def _masi_likeness(one: frozenset[str], other: frozenset[str]) -> float:
+def _masi_similarity(one: frozenset[str], other: frozenset[str]) -> float:
     if one == other:
         return 1.0
     jaccard = len(one & other) / len(one | other)
@@ -125,10 +134,10 @@ def _masi_likeness(one: frozenset[str], other: frozenset[str]) -> float:
 
 def pooled_alpha(tally: Tally, weights: Weights, distance: Distance = nominal_distance) -> Floats:
     """Alpha over the units of all documents, (draws, R)."""
-    return alpha_from_coincidences(pool_document_sums(weights, tally.coincidences), tally.values, distance)
+    return alpha_from_coincidences(pool_sums_per_draw(weights, tally.coincidences), tally.values, distance)
 
 
-def mean_alpha(
+def mean_document_alpha(
     tally: Tally, weights: Weights, distance: Distance = nominal_distance, undefined: float = math.nan
 ) -> Floats:
     """Mean of the alphas of each document, (draws, R), as Dou et al. (2022), appendix C, average over generations.
@@ -142,10 +151,10 @@ def mean_alpha(
 
 def pooled_observed_agreement(tally: Tally, weights: Weights) -> Floats:
     """1 - D_o over the units of all documents, (draws, R)."""
-    return observed_agreement(pool_document_sums(weights, tally.coincidences))
+    return observed_agreement(pool_sums_per_draw(weights, tally.coincidences))
 
 
-def mean_observed_agreement(tally: Tally, weights: Weights) -> Floats:
+def mean_document_observed_agreement(tally: Tally, weights: Weights) -> Floats:
     """Mean of 1 - D_o of each document, (draws, R)."""
     return _weighted_nan_mean(observed_agreement(tally.coincidences), weights)
 
@@ -153,13 +162,13 @@ def mean_observed_agreement(tally: Tally, weights: Weights) -> Floats:
 def _weighted_nan_mean(document_values: Floats, weights: Weights) -> Floats:
     """Weighted mean over documents of what is defined."""
     defined = np.isfinite(document_values)
-    return ratio(weights @ np.where(defined, document_values, 0.0), weights @ defined.astype(np.float64))
+    return ratio_or_nan(weights @ np.where(defined, document_values, 0.0), weights @ defined.astype(np.float64))
 
 
 # --- binary marks in closed form ---------------------------------------------------------------------------------
 
 
-def alpha_sums(tallies: Votes) -> Sums:
+def binary_alpha_sums(tallies: UnitVotes) -> Sums:
     """D_o, n_1 and n of each document, (categories, documents, 3); with fewer than two readers nothing is added."""
     k, m = tallies.marked.astype(np.float64), tallies.annotators_per_unit.astype(np.float64)
     pairable = m >= 2
@@ -175,10 +184,10 @@ def binary_alpha(sums: Sums) -> Floats:
     NaN when nobody marked anything, or everybody everything: then chance disagreement is 0.
     """
     observed, ones, total = sums[..., 0], sums[..., 1], sums[..., 2]
-    return 1 - ratio((total - 1) * observed, 2 * ones * (total - ones))
+    return 1 - ratio_or_nan((total - 1) * observed, 2 * ones * (total - ones))
 
 
-def two_agree_sums(tallies: Votes) -> Sums:
+def two_agree_sums(tallies: UnitVotes) -> Sums:
     """Units marked by two or more and by any, (categories, documents, 2); fewer than two readers add nothing."""
     pairable = tallies.annotators_per_unit >= 2
     both, any_ = ((tallies.marked >= least) & pairable for least in (2, 1))
@@ -187,10 +196,10 @@ def two_agree_sums(tallies: Votes) -> Sums:
 
 def two_agree_percentage(sums: Sums) -> Floats:
     """Percentage of the units marked by anybody that were marked by two or more (Dou et al. 2022, appendix C)."""
-    return 100 * ratio(sums[..., 0], sums[..., 1])
+    return 100 * ratio_or_nan(sums[..., 0], sums[..., 1])
 
 
-def undefined_category_reason(tallies: Votes, row: int = 0) -> str:
+def undefined_category_reason(tallies: UnitVotes, row: int = 0) -> str:
     """Why agreement on a category has no value."""
     return undefined_agreement_reason(
         tallies.readers, bool(tallies.marked[row][tallies.annotators_per_unit >= 2].any())

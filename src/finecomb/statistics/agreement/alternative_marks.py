@@ -37,7 +37,7 @@ def merge_alternative_marks(rows: pl.DataFrame, study: Study) -> pl.DataFrame:
     places = {id: (parse_spans(spans), parse_json_list(sets)) for id, spans, sets in records.iter_rows()}
     readings: dict[str, Row] = {}
     for _, of_text in rows.filter(pl.col("document").is_in(documents)).group_by("document", maintain_order=True):
-        readings |= _target_row_by_mark(list(of_text.iter_rows(named=True)), places)
+        readings |= _alternative_target_by_mark(list(of_text.iter_rows(named=True)), places)
     moved = [(mark, row["mark"], row["cluster"], row["label"]) for mark, row in readings.items()]
     names = {"mark": pl.String, "reading_of": pl.String, "to": pl.Int64, "as": pl.String}
     table = rows.join(pl.DataFrame(moved, schema=names, orient="row"), on="mark", how="left", maintain_order="left")
@@ -46,7 +46,7 @@ def merge_alternative_marks(rows: pl.DataFrame, study: Study) -> pl.DataFrame:
     return table.with_columns(cluster=pl.coalesce("to", "cluster"), label=label).drop("to", "as")
 
 
-def _target_row_by_mark(
+def _alternative_target_by_mark(
     rows: Sequence[Row], places: Mapping[str, tuple[tuple[Span, ...], Sequence[Any]]]
 ) -> dict[str, Row]:
     """For each mark of a text that is part of an alternative of another: the row of that other."""
@@ -58,29 +58,29 @@ def _target_row_by_mark(
         taken = {other["annotator"] for other in rows if other["cluster"] == row["cluster"]}
         for annotator in dict.fromkeys(other["annotator"] for other in rows if other["annotator"] not in taken):
             free = [o["mark"] for o in rows if o["annotator"] == annotator and o["mark"] not in readings]
-            marks = next(_complete_alternatives(sets, free, places), ())
+            marks = next(_marks_of_complete_alternatives(sets, free, places), ())
             readings |= dict.fromkeys(marks, row)
     return readings
 
 
-def _complete_alternatives(
+def _marks_of_complete_alternatives(
     sets: Sequence[Any], marks: Sequence[str], places: Mapping[str, tuple[tuple[Span, ...], Sequence[Any]]]
 ) -> Iterator[tuple[str, ...]]:
     """The marks that make up each of the alternatives that is there as a whole, each mark used once."""
     for members in sets:
         chosen: list[str] = []
         for member in members:
-            spans = alternative_spans(member["spans"])
-            fitting = (id for id in marks if id not in chosen and _has_overlap(places[id][0], spans))
+            spans = parse_alternative_spans(member["spans"])
+            fitting = (id for id in marks if id not in chosen and _has_overlapping_spans(places[id][0], spans))
             chosen += [id for id in [next(fitting, None)] if id is not None]
         if members and len(chosen) == len(members):
             yield tuple(chosen)
 
 
-def alternative_spans(spans: Sequence[Sequence[Any]]) -> tuple[Span, ...]:
+def parse_alternative_spans(spans: Sequence[Sequence[Any]]) -> tuple[Span, ...]:
     """The spans of a mark of an alternative, as a study's frame has them: [start, end] or [part, start, end]."""
     return tuple(Span(start, end, *part) for *part, start, end in spans)
 
 
-def _has_overlap(some: Sequence[Span], others: Sequence[Span]) -> bool:
+def _has_overlapping_spans(some: Sequence[Span], others: Sequence[Span]) -> bool:
     return any(one.overlap_length(other) or one == other for one in some for other in others)

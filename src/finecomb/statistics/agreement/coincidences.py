@@ -45,7 +45,9 @@ def sum_by_document(values: Floats, bounds: Ints) -> Floats:
     return result
 
 
-def tally_votes(rows: tuple[str, ...], marked: Ints, readers: Ints, bounds: Ints, raters: int | None = None) -> Tally:
+def tally_binary_votes(
+    rows: tuple[str, ...], marked: Ints, readers: Ints, bounds: Ints, raters: int | None = None
+) -> Tally:
     """From k of m readers who marked each unit: `marked` is (R, units), `readers` (units,).
 
     `raters` are the most that any unit has; given where these are some of the units only.
@@ -100,7 +102,7 @@ def _fully_rated_sums(k: Floats, mixed: Floats, most: NDArray[np.bool_], raters:
     return _stack_on_last_axis([units - unlike, units, raters * units - ones, ones])
 
 
-def tally_counts(row: str, values: Floats, counts: Ints, bounds: Ints) -> Tally:
+def tally_value_counts(row: str, values: Floats, counts: Ints, bounds: Ints) -> Tally:
     """From how often each value was given to each unit, (units, V): one thing rated."""
     n = counts.astype(np.float64)  # n_uc
     m = n.sum(axis=1)  # m_u
@@ -110,7 +112,7 @@ def tally_counts(row: str, values: Floats, counts: Ints, bounds: Ints) -> Tally:
     return Tally(
         (row,),
         values,
-        _coincidences(np.where(pairable[:, None], n, 0.0), 1 / np.maximum(m - 1, 1), bounds)[:, None],
+        _coincidences_per_document(np.where(pairable[:, None], n, 0.0), 1 / np.maximum(m - 1, 1), bounds)[:, None],
         sum_by_document(agree, bounds)[:, None],
         sum_by_document(pairable.astype(np.float64), bounds)[:, None],
         sum_by_document((n / np.maximum(m, 1)[:, None]).T, bounds).T[:, None],
@@ -119,7 +121,7 @@ def tally_counts(row: str, values: Floats, counts: Ints, bounds: Ints) -> Tally:
     )
 
 
-def _coincidences(n: Floats, weight: Floats, bounds: Ints) -> Floats:
+def _coincidences_per_document(n: Floats, weight: Floats, bounds: Ints) -> Floats:
     """o_ck = sum over units of n_uc (n_uk - [c = k]) / (m_u - 1), for each document, (D, V, V)."""
     result = np.zeros((len(bounds) - 1, n.shape[1], n.shape[1]))
     for document, (first, last) in enumerate(itertools.pairwise(bounds)):
@@ -129,7 +131,7 @@ def _coincidences(n: Floats, weight: Floats, bounds: Ints) -> Floats:
     return result
 
 
-def pool_document_sums(weights: Weights, sums: Floats) -> Floats:
+def pool_sums_per_draw(weights: Weights, sums: Floats) -> Floats:
     """Sums of each draw, (draws, ...), from sums of each document, (documents, ...)."""
     if not len(sums):
         return np.zeros((len(weights), *sums.shape[1:]))

@@ -21,7 +21,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from finecomb.statistics.inference.resampling import percentile_interval, weight_batches
-from finecomb.statistics.measures.unit_grid import Grid, locate_spans, merge_ranges
+from finecomb.statistics.measures.unit_grid import UnitGrid, locate_spans_on_grid, remove_range_overlaps
 from finecomb.statistics.selection.view import ANY, View
 
 Floats = NDArray[np.float64]
@@ -34,7 +34,7 @@ _BATCH = 50  # resamples fitted at once
 
 
 @dataclass(frozen=True, slots=True)
-class Patterns:
+class TokenPatterns:
     """Tokens with the same readers and the same marks are one pattern; how many of them each document has."""
 
     marked: Floats
@@ -45,7 +45,7 @@ class Patterns:
     """(documents, patterns)."""
 
 
-class Fit:
+class DawidSkeneFit:
     """Estimates of a batch of samples: `recall` and `precision` are (samples, annotators), `rate` is (samples,)."""
 
     def __init__(self, recall: Floats, alarm: Floats, rate: Floats) -> None:
@@ -54,7 +54,7 @@ class Fit:
         self.precision = hits / (hits + false)
 
 
-def participation_matrix(view: View, grid: Grid, annotators: list[str]) -> NDArray[np.bool_]:
+def participation_matrix(view: View, grid: UnitGrid, annotators: list[str]) -> NDArray[np.bool_]:
     """Who read what, (documents, annotators)."""
     place = {name: at for at, name in enumerate(annotators)}
     read = np.zeros((len(grid.documents), len(annotators)), dtype=np.bool_)
@@ -63,15 +63,15 @@ def participation_matrix(view: View, grid: Grid, annotators: list[str]) -> NDArr
     return read
 
 
-def mark_matrix(view: View, grid: Grid, annotators: list[str], label: str = ANY) -> NDArray[np.bool_]:
+def mark_matrix(view: View, grid: UnitGrid, annotators: list[str], label: str = ANY) -> NDArray[np.bool_]:
     """Who marked what, (units, annotators); `any` for all labels."""
     place = {name: at for at, name in enumerate(annotators)}
-    rows = locate_spans(view.study, grid)
+    rows = locate_spans_on_grid(view.study, grid)
     rows = rows if label == ANY else rows.filter(pl.col("label") == label)
     who = view.study.annotations.select(
         annotation="id", who=pl.col("annotator").replace_strict(place, return_dtype=pl.Int64)
     )
-    ranges = merge_ranges(rows.join(who, on="annotation", how="left"), ["who"])
+    ranges = remove_range_overlaps(rows.join(who, on="annotation", how="left"), ["who"])
     edges = np.zeros((len(grid) + 1, len(annotators)), dtype=np.int32)
     np.add.at(edges, (ranges["first"].to_numpy(), ranges["who"].to_numpy()), 1)
     np.add.at(edges, (ranges["last"].to_numpy(), ranges["who"].to_numpy()), -1)
@@ -79,7 +79,7 @@ def mark_matrix(view: View, grid: Grid, annotators: list[str], label: str = ANY)
     return result
 
 
-def count_token_patterns(marks: NDArray[np.bool_], read: NDArray[np.bool_], grid: Grid) -> Patterns:
+def count_token_patterns(marks: NDArray[np.bool_], read: NDArray[np.bool_], grid: UnitGrid) -> TokenPatterns:
     """Count equal tokens; of texts with two readers or more."""
     document = np.repeat(np.arange(len(grid.documents)), grid.sizes)
     pairable = (read.sum(axis=1) >= 2)[document]
@@ -89,10 +89,10 @@ def count_token_patterns(marks: NDArray[np.bool_], read: NDArray[np.bool_], grid
     cells = document * len(first) + which.ravel()
     counts = np.bincount(cells, minlength=len(grid.documents) * len(first)).reshape(len(grid.documents), len(first))
     marked, readers = marks[first], read[document[first]]
-    return Patterns(marked.astype(np.float64), (readers & ~marked).astype(np.float64), counts.astype(np.float64))
+    return TokenPatterns(marked.astype(np.float64), (readers & ~marked).astype(np.float64), counts.astype(np.float64))
 
 
-def fit(tokens: Patterns, weights: Floats) -> Fit:
+def fit_dawid_skene(tokens: TokenPatterns, weights: Floats) -> DawidSkeneFit:
     """EM for a batch of samples at once; `weights` are counts of the patterns, (samples, patterns)."""
     share = tokens.marked.sum(axis=1) / (tokens.marked + tokens.passed).sum(axis=1)
     z = np.broadcast_to(share, weights.shape)
@@ -105,7 +105,7 @@ def fit(tokens: Patterns, weights: Floats) -> Fit:
     return estimate
 
 
-def _expectation_step(tokens: Patterns, estimate: Fit) -> Floats:
+def _expectation_step(tokens: TokenPatterns, estimate: DawidSkeneFit) -> Floats:
     """E step: probability of an error for each sample and pattern."""
     wrong = (
         np.log(estimate.recall) @ tokens.marked.T
@@ -120,12 +120,12 @@ def _expectation_step(tokens: Patterns, estimate: Fit) -> Floats:
     return np.exp(wrong - np.logaddexp(wrong, sound))
 
 
-def _maximisation_step(tokens: Patterns, weights: Floats, z: Floats) -> Fit:
+def _maximisation_step(tokens: TokenPatterns, weights: Floats, z: Floats) -> DawidSkeneFit:
     """M step, with the priors as so many tokens more."""
     wrong, sound = weights * z, weights * (1 - z)
     recall = _smoothed_share(wrong @ tokens.marked, wrong @ tokens.passed, RECALL_PRIOR)
     alarm = _smoothed_share(sound @ tokens.marked, sound @ tokens.passed, FALSE_ALARM_PRIOR)
-    return Fit(recall, alarm, _smoothed_share(wrong.sum(axis=1), sound.sum(axis=1), RATE_PRIOR))
+    return DawidSkeneFit(recall, alarm, _smoothed_share(wrong.sum(axis=1), sound.sum(axis=1), RATE_PRIOR))
 
 
 def _smoothed_share(yes: Floats, no: Floats, prior: tuple[float, float]) -> Floats:
@@ -133,19 +133,19 @@ def _smoothed_share(yes: Floats, no: Floats, prior: tuple[float, float]) -> Floa
     return result
 
 
-class Skill(NamedTuple):
+class AnnotatorSkills(NamedTuple):
     """Recall and precision of each annotator, (annotators, 3): value and the ends of a percentile interval."""
 
     recall: Floats
     precision: Floats
 
 
-def estimate_annotator_skill(tokens: Patterns, draws: int, rng: np.random.Generator) -> Skill:
+def estimate_annotator_skill(tokens: TokenPatterns, draws: int, rng: np.random.Generator) -> AnnotatorSkills:
     """Fit to the data and to resampled documents; ends are NaN with fewer than two documents."""
-    whole = fit(tokens, tokens.counts.sum(axis=0)[None])
+    whole = fit_dawid_skene(tokens, tokens.counts.sum(axis=0)[None])
     used = tokens.counts[tokens.counts.sum(axis=1) > 0]
     batches = weight_batches(len(used), draws, rng, _BATCH) if len(used) > 1 and draws else ()
-    fits = [fit(tokens, weights @ used) for weights in batches]
+    fits = [fit_dawid_skene(tokens, weights @ used) for weights in batches]
     rows = []
     for name in ("recall", "precision"):
         value = getattr(whole, name)[0]
@@ -154,4 +154,4 @@ def estimate_annotator_skill(tokens: Patterns, draws: int, rng: np.random.Genera
         )  # (draws, annotators)
         ends = [percentile_interval(column) for column in values.T]
         rows.append(np.column_stack([value, np.array(ends).reshape(-1, 2)]))
-    return Skill(*rows)
+    return AnnotatorSkills(*rows)

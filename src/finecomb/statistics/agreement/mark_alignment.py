@@ -14,7 +14,12 @@ from finecomb.statistics.agreement.alternative_marks import leave_alternatives_u
 from finecomb.statistics.agreement.coincidences import Floats, Ints
 from finecomb.statistics.agreement.gamma.best_alignment import best_alignment
 from finecomb.statistics.agreement.gamma.continuum import continua
-from finecomb.statistics.measures.span_pairs import OverlapPairs, SpanArrays, mark_pairs, span_pairs
+from finecomb.statistics.measures.span_pairs import (
+    OverlapPairs,
+    SpanArrays,
+    mark_pairs_from_span_pairs,
+    overlapping_span_pairs,
+)
 from finecomb.statistics.selection.view import View
 
 Alignment = Literal["item", "overlap", "overlap-label", "gamma"]
@@ -85,45 +90,45 @@ def _cluster_by_gamma(rows: pl.DataFrame, study: Study) -> Ints:
             cluster[at] = at[best_alignment(text.continuum).cluster_first_marks]
     beside = rows["start"].is_null().to_numpy()
     if beside.any():
-        one, other, likeness = candidate_mark_pairs(rows, study)
+        one, other, likeness = overlapping_mark_pairs(rows, study)
         both = beside[one] & beside[other]
-        cluster[beside] = cluster_greedily(rows, one[both], other[both], likeness[both])[beside]
+        cluster[beside] = cluster_pairs_by_complete_linkage(rows, one[both], other[both], likeness[both])[beside]
     return cluster
 
 
-def _cluster_by_overlap(rows: pl.DataFrame, study: Study) -> Ints:
-    one, other, likeness = candidate_mark_pairs(rows, study)
-    return cluster_greedily(rows, one, other, likeness)
+def _cluster_greedily_by_overlap(rows: pl.DataFrame, study: Study) -> Ints:
+    one, other, likeness = overlapping_mark_pairs(rows, study)
+    return cluster_pairs_by_complete_linkage(rows, one, other, likeness)
 
 
-def _cluster_by_overlap_and_label(rows: pl.DataFrame, study: Study) -> Ints:
-    one, other, likeness = candidate_mark_pairs(rows, study)
+def _cluster_greedily_by_label_overlap(rows: pl.DataFrame, study: Study) -> Ints:
+    one, other, likeness = overlapping_mark_pairs(rows, study)
     labels = rows["label"].rank("dense").fill_null(0).to_numpy()
     same = labels[one] == labels[other]
-    return cluster_greedily(rows, one[same], other[same], likeness[same])
+    return cluster_pairs_by_complete_linkage(rows, one[same], other[same], likeness[same])
 
 
 ALIGNMENTS: dict[str, Callable[[pl.DataFrame, Study], Ints]] = {
     "item": _cluster_by_item,
-    "overlap": _cluster_by_overlap,
-    "overlap-label": _cluster_by_overlap_and_label,
+    "overlap": _cluster_greedily_by_overlap,
+    "overlap-label": _cluster_greedily_by_label_overlap,
     "gamma": _cluster_by_gamma,
 }
 
 
-def candidate_mark_pairs(rows: pl.DataFrame, study: Study) -> tuple[Ints, Ints, Floats]:
+def overlapping_mark_pairs(rows: pl.DataFrame, study: Study) -> tuple[Ints, Ints, Floats]:
     """Pairs of marks (positions in `rows`) of different annotators on one text that share a character, and how much.
 
     How much is 2 x shared / (length + length), summed over pairs of spans. Omissions at one place are alike by 1.
     """
     line = _span_arrays(rows, study)
-    pairs = span_pairs(line, line)
+    pairs = overlapping_span_pairs(line, line)
     people = rows["annotator"].rank("dense").to_numpy()
     empty = line.start == line.end
     marks = line.owner[pairs.one], line.owner[pairs.other]
     candidates = (marks[0] < marks[1]) & (people[marks[0]] != people[marks[1]])
     candidates &= empty[pairs.one] == empty[pairs.other]  # an omission is like another omission only
-    low, high, shared = mark_pairs(OverlapPairs(*(column[candidates] for column in pairs)), line, line)
+    low, high, shared = mark_pairs_from_span_pairs(OverlapPairs(*(column[candidates] for column in pairs)), line, line)
     lengths = np.bincount(line.owner, line.end - line.start, len(rows))
     both = lengths[low] + lengths[high]
     return low, high, np.where(both > 0, 2 * shared / np.where(both > 0, both, 1.0), 1.0)
@@ -142,7 +147,7 @@ def _span_arrays(rows: pl.DataFrame, study: Study) -> SpanArrays:
     return SpanArrays(*(column.to_numpy().astype(np.int64) for column in columns))
 
 
-def cluster_greedily(rows: pl.DataFrame, one: Ints, other: Ints, likeness: Floats) -> Ints:
+def cluster_pairs_by_complete_linkage(rows: pl.DataFrame, one: Ints, other: Ints, likeness: Floats) -> Ints:
     """Join the most alike pair first, as long as every two marks of a cluster are such a pair; ties in text order.
 
     So no cluster has two marks of one annotator, and no mark ties two others that have nothing in common.
@@ -155,7 +160,7 @@ def cluster_greedily(rows: pl.DataFrame, one: Ints, other: Ints, likeness: Float
     order = np.lexsort((other, one, -likeness))
     for a, b in zip(one[order].tolist(), other[order].tolist(), strict=True):
         into, gone = cluster[a], cluster[b]
-        if into == gone or not _all_paired(members[into], members[gone], pairs, size):
+        if into == gone or not _is_completely_linked(members[into], members[gone], pairs, size):
             continue
         for at in members[gone]:
             cluster[at] = into
@@ -163,7 +168,7 @@ def cluster_greedily(rows: pl.DataFrame, one: Ints, other: Ints, likeness: Float
     return np.array(cluster, dtype=np.int64)
 
 
-def _all_paired(some: list[int], others: list[int], pairs: set[int], size: int) -> bool:
+def _is_completely_linked(some: list[int], others: list[int], pairs: set[int], size: int) -> bool:
     """Whether every one of some marks makes a pair with every one of the others."""
     if len(some) == 1 == len(others):
         return True

@@ -55,11 +55,11 @@ def apply_repair_mode(view: View, repairs: str) -> View:
         raise FinecombError(f"repairs are {' or '.join(REPAIRS)}, not {repairs!r}{did_you_mean(repairs, REPAIRS)}")
     if repairs == "declared":
         return view
-    study = with_smallest_repairs(view.study)
+    study = add_smallest_repairs_to_study(view.study)
     return replace(view, study=study, fields={**view.fields, "repairs": repairs})
 
 
-def refuse_repairs_of_items(repairs: str, align: str) -> None:
+def reject_repairs_with_item_alignment(repairs: str, align: str) -> None:
     """Refuse to infer what one error is where the source says it already."""
     if repairs == "smallest" and align == "item":
         raise FinecombError(
@@ -67,13 +67,13 @@ def refuse_repairs_of_items(repairs: str, align: str) -> None:
         )
 
 
-def with_smallest_repairs(study: Study) -> Study:
+def add_smallest_repairs_to_study(study: Study) -> Study:
     """A study whose marks have as alternatives the larger sets of others' marks that put the same words right."""
     texts = dict(study.documents.select("id", "text").iter_rows())
-    return replace(study, marks=with_alternatives(study.marks, smallest_repairs(study.marks, texts)))
+    return replace(study, marks=add_mark_alternatives(study.marks, smallest_repairs_by_mark(study.marks, texts)))
 
 
-def with_alternatives(marks: pl.DataFrame, sets: AlternativeSets) -> pl.DataFrame:
+def add_mark_alternatives(marks: pl.DataFrame, sets: AlternativeSets) -> pl.DataFrame:
     """A frame of marks with further alternatives, by the mark's id."""
     if not sets:
         return marks
@@ -84,7 +84,7 @@ def with_alternatives(marks: pl.DataFrame, sets: AlternativeSets) -> pl.DataFram
     return marks.with_columns(alternatives=pl.Series(cells, dtype=pl.String))
 
 
-def smallest_repairs(marks: pl.DataFrame, texts: Mapping[str, str]) -> AlternativeSets:
+def smallest_repairs_by_mark(marks: pl.DataFrame, texts: Mapping[str, str]) -> AlternativeSets:
     """For single marks: the sets of another reader's marks that put the same words right, each once.
 
     `marks` has the columns id, document, annotator, label, spans and quotes.
@@ -121,7 +121,7 @@ def _repair_pairs(marks: Sequence[_SentenceMark], text: str) -> Iterator[tuple[_
     for readers in by_reader.values():
         for one, other in itertools.permutations(readers.values(), 2):
             rest, others = _non_overlapping_marks(one, other), _non_overlapping_marks(other, one)
-            if len(rest) == 1 and _is_repair(rest[0], others, text):
+            if len(rest) == 1 and _is_same_repair(rest[0], others, text):
                 yield rest[0], others
 
 
@@ -130,7 +130,7 @@ def _non_overlapping_marks(marks: Sequence[_SentenceMark], others: Sequence[_Sen
     return [mark for mark in marks if not any(mark.span.overlap_length(other.span) for other in others)]
 
 
-def _is_repair(single: _SentenceMark, others: Sequence[_SentenceMark], text: str) -> bool:
+def _is_same_repair(single: _SentenceMark, others: Sequence[_SentenceMark], text: str) -> bool:
     labels = {mark.label for mark in others}
     if len(others) < 2 or len(labels) != 1 or single.label in labels or None in (single.label, *labels):
         return False

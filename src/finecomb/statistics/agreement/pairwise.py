@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from finecomb.core.errors import FinecombError, param
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.alpha import Distance
-from finecomb.statistics.agreement.coincidences import Floats, Ints, Weights, pool_document_sums, sum_by_document
+from finecomb.statistics.agreement.coincidences import Floats, Ints, Weights, pool_sums_per_draw, sum_by_document
 from finecomb.statistics.agreement.kappa import cohen_from_confusion
 from finecomb.statistics.agreement.rating_matrix import UnitRatings
-from finecomb.statistics.inference.resampling import ratio
-from finecomb.statistics.measures.unit_grid import Grid, Votes, locate_spans, merge_ranges
+from finecomb.statistics.inference.resampling import ratio_or_nan
+from finecomb.statistics.measures.unit_grid import UnitGrid, UnitVotes, locate_spans_on_grid, remove_range_overlaps
 
 Overlap = Literal["add", "union"]
 RestMode = Literal["union", "majority"]
@@ -52,7 +52,7 @@ class MarkDepths:
 
 def compute_mark_depths(
     study: Study,
-    grid: Grid,
+    grid: UnitGrid,
     categories: Sequence[str],
     overlap: Overlap = "union",
     rows: pl.DataFrame | None = None,
@@ -72,18 +72,23 @@ def compute_mark_depths(
     names = annotations["annotator"].unique().sort()
     people = annotations["annotator"].replace_strict(names, pl.int_range(len(names), eager=True), return_dtype=pl.Int64)
     depth = _accumulate_depth(
-        locate_spans(study, grid) if rows is None else rows, annotations, bounds, grid, categories, overlap
+        locate_spans_on_grid(study, grid) if rows is None else rows, annotations, bounds, grid, categories, overlap
     )
     return MarkDepths(depth, bounds, annotations["place"].to_numpy(), people.to_numpy(), tuple(names))
 
 
 def _accumulate_depth(
-    rows: pl.DataFrame, annotations: pl.DataFrame, bounds: Ints, grid: Grid, categories: Sequence[str], overlap: Overlap
+    rows: pl.DataFrame,
+    annotations: pl.DataFrame,
+    bounds: Ints,
+    grid: UnitGrid,
+    categories: Sequence[str],
+    overlap: Overlap,
 ) -> NDArray[np.int16]:
     keys = ["annotation", "label"] if overlap == "union" else ["annotation", "label", "mark"]
     both = pl.concat([rows.with_columns(label=pl.lit("\0any")), rows])
     places = annotations.select(annotation="id", at="at")
-    cut = merge_ranges(both, keys).join(places, on="annotation", how="inner", maintain_order="left")
+    cut = remove_range_overlaps(both, keys).join(places, on="annotation", how="inner", maintain_order="left")
     codes = {"\0any": 0, **{name: row for row, name in enumerate(categories, 1)}}
     row = cut["label"].replace_strict(codes, default=-1, return_dtype=pl.Int64).to_numpy()
     cut, row = cut.filter(pl.Series(row >= 0)), row[row >= 0]
@@ -129,7 +134,7 @@ class AnnotatorPairs:
         return table if table.nnz < 0.1 * documents * size else table.toarray()
 
 
-def _number_pairs(names: Sequence[str], one: Ints, other: Ints) -> tuple[Ints, tuple[tuple[str, str], ...]]:
+def _number_annotator_pairs(names: Sequence[str], one: Ints, other: Ints) -> tuple[Ints, tuple[tuple[str, str], ...]]:
     """AnnotatorPairs of annotators as positions, and their names."""
     low, high = np.minimum(one, other), np.maximum(one, other)
     keys, pair = np.unique(low * max(len(names), 1) + high, return_inverse=True)
@@ -137,7 +142,7 @@ def _number_pairs(names: Sequence[str], one: Ints, other: Ints) -> tuple[Ints, t
     return pair, tuple((names[a], names[b]) for a, b in zip(first, second, strict=True))
 
 
-def annotator_overlaps(cells: MarkDepths) -> AnnotatorPairs:
+def annotator_pair_overlaps(cells: MarkDepths) -> AnnotatorPairs:
     """Of each pair and document: what both marked (product of depths), what each marked, and the units: K = 4."""
     documents, one, other, sums = [], [], [], [np.zeros((len(cells.depth), 0, 4))]
     for document, some in cells.iter_shared_documents():
@@ -154,11 +159,11 @@ def annotator_overlaps(cells: MarkDepths) -> AnnotatorPairs:
         one.append(people[a])
         other.append(people[b])
     none = [np.zeros(0, dtype=np.int64)]
-    pair, names = _number_pairs(cells.names, np.concatenate([*none, *one]), np.concatenate([*none, *other]))
+    pair, names = _number_annotator_pairs(cells.names, np.concatenate([*none, *one]), np.concatenate([*none, *other]))
     return AnnotatorPairs(np.concatenate([*none, *documents]), pair, names, np.concatenate(sums, axis=1))
 
 
-def rating_confusions(rated: UnitRatings, values: Floats) -> AnnotatorPairs:
+def pairwise_rating_confusions(rated: UnitRatings, values: Floats) -> AnnotatorPairs:
     """Of each pair and document: how often each pair of values was given, one row, K = V squared."""
     people, size = len(rated.annotators), len(values)
     codes = np.where(np.isnan(rated.matrix), -1, np.searchsorted(values, rated.matrix))
@@ -179,36 +184,36 @@ def rating_confusions(rated: UnitRatings, values: Floats) -> AnnotatorPairs:
     return AnnotatorPairs(np.concatenate([*none, *documents]), pair, names, np.concatenate(sums)[None])
 
 
-def f1(pairs: AnnotatorPairs, weights: Weights) -> Floats:
+def micro_f1(pairs: AnnotatorPairs, weights: Weights) -> Floats:
     r"""Micro F1 over pairs of annotators and documents: $2 \sum o / \sum (a + b)$, (draws, categories).
 
     NaN when nobody marked anything.
     """
     sums = _pool_over_pairs(pairs, weights, pairs.sums[..., :3])
-    return ratio(2 * sums[..., 0], sums[..., 1] + sums[..., 2])
+    return ratio_or_nan(2 * sums[..., 0], sums[..., 1] + sums[..., 2])
 
 
-def f1_typed(pairs: AnnotatorPairs, weights: Weights) -> Floats:
+def typed_micro_f1(pairs: AnnotatorPairs, weights: Weights) -> Floats:
     """Micro F1 where only marks of one category match: overlaps and lengths of all categories added up, (draws, 1)."""
     sums = _pool_over_pairs(pairs, weights, pairs.sums[1:, :, :3]).sum(axis=1, keepdims=True)
-    return ratio(2 * sums[..., 0], sums[..., 1] + sums[..., 2])
+    return ratio_or_nan(2 * sums[..., 0], sums[..., 1] + sums[..., 2])
 
 
-def f1_macro(pairs: AnnotatorPairs, weights: Weights) -> Floats:
+def macro_f1(pairs: AnnotatorPairs, weights: Weights) -> Floats:
     """Mean over pairs and documents of their own F1, 1 where neither marked anything, (draws, categories)."""
-    return _macro_f1(pairs, weights, pairs.sums)
+    return _macro_f1_from_sums(pairs, weights, pairs.sums)
 
 
-def f1_typed_macro(pairs: AnnotatorPairs, weights: Weights) -> Floats:
+def typed_macro_f1(pairs: AnnotatorPairs, weights: Weights) -> Floats:
     """The same where only marks of one category match, (draws, 1)."""
-    return _macro_f1(pairs, weights, pairs.sums[1:].sum(axis=0, keepdims=True))
+    return _macro_f1_from_sums(pairs, weights, pairs.sums[1:].sum(axis=0, keepdims=True))
 
 
-def _macro_f1(pairs: AnnotatorPairs, weights: Weights, sums: Floats) -> Floats:
+def _macro_f1_from_sums(pairs: AnnotatorPairs, weights: Weights, sums: Floats) -> Floats:
     lengths = sums[..., 1] + sums[..., 2]
     scores = np.where(lengths > 0, 2 * sums[..., 0] / np.where(lengths > 0, lengths, 1), 1.0)
     both = _pool_over_pairs(pairs, weights, np.stack([scores, np.ones_like(scores)], axis=-1))
-    return ratio(both[..., 0], both[..., 1])
+    return ratio_or_nan(both[..., 0], both[..., 1])
 
 
 def _pool_over_pairs(pairs: AnnotatorPairs, weights: Weights, sums: Floats) -> Floats:
@@ -216,10 +221,10 @@ def _pool_over_pairs(pairs: AnnotatorPairs, weights: Weights, sums: Floats) -> F
     rows, _, width = sums.shape
     document_sums = np.zeros((weights.shape[1], rows, width))
     np.add.at(document_sums, pairs.documents, sums.transpose(1, 0, 2))
-    return pool_document_sums(weights, document_sums)
+    return pool_sums_per_draw(weights, document_sums)
 
 
-def cohen_pairs(pairs: AnnotatorPairs, weights: Weights) -> Floats:
+def cohen_kappa_per_pair(pairs: AnnotatorPairs, weights: Weights) -> Floats:
     """Cohen's kappa of each pair of annotators over what both read, (draws, categories, pairs)."""
     result = np.full((len(weights), len(pairs.sums), len(pairs.names)), np.nan)
     for some, sums in pairs.iter_pooled_sums(weights):
@@ -227,8 +232,8 @@ def cohen_pairs(pairs: AnnotatorPairs, weights: Weights) -> Floats:
     return result
 
 
-def mark_confusions(pairs: AnnotatorPairs) -> AnnotatorPairs:
-    """Units marked by both, by one, by neither in place of the sums of `annotator_overlaps` (of depths 0 and 1): K =
+def pairwise_mark_confusions(pairs: AnnotatorPairs) -> AnnotatorPairs:
+    """Units marked by both, by one, by neither in place of the sums of `annotator_pair_overlaps` (of depths 0 and 1): K =
     4.
     """
     both, one, other, units = np.moveaxis(pairs.sums, -1, 0)
@@ -248,21 +253,21 @@ def _reshape_confusion(sums: Floats) -> Floats:
 def nan_mean(values: Floats) -> Floats:
     """Mean over the last axis of what is defined; NaN where nothing is."""
     defined = np.isfinite(values)
-    return ratio(np.where(defined, values, 0.0).sum(axis=-1), defined.sum(axis=-1).astype(np.float64))
+    return ratio_or_nan(np.where(defined, values, 0.0).sum(axis=-1), defined.sum(axis=-1).astype(np.float64))
 
 
 # --- counts ------------------------------------------------------------------------------------------------------
 
 
-def mark_count_moments(study: Study, cells: MarkDepths, categories: Sequence[str]) -> AnnotatorPairs:
+def pairwise_mark_count_moments(study: Study, cells: MarkDepths, categories: Sequence[str]) -> AnnotatorPairs:
     """Of each pair and document: 1, x, y, xx, yy, xy of their numbers of marks, any label first: K = 6."""
-    paired = annotator_overlaps(_mark_counts(study, cells, categories))
+    paired = annotator_pair_overlaps(_mark_counts_as_depths(study, cells, categories))
     both, one, other, _ = np.moveaxis(paired.sums, -1, 0)
     sums = np.stack([np.ones_like(both), one, other, one * one, other * other, both], axis=-1)
     return AnnotatorPairs(paired.documents, paired.pair, paired.names, sums)
 
 
-def _mark_counts(study: Study, cells: MarkDepths, categories: Sequence[str]) -> MarkDepths:
+def _mark_counts_as_depths(study: Study, cells: MarkDepths, categories: Sequence[str]) -> MarkDepths:
     """One cell per annotation: its number of marks, placed or not. The product of two cells is x y."""
     crowds = study.annotators.filter(pl.col("kind") == "pooled")["id"]
     order = study.annotations.filter(~pl.col("annotator").is_in(crowds.implode()))
@@ -278,7 +283,7 @@ def _mark_counts(study: Study, cells: MarkDepths, categories: Sequence[str]) -> 
     return MarkDepths(depth, np.arange(len(order) + 1), cells.documents, cells.annotators, cells.names)
 
 
-def pearson_pairs(pairs: AnnotatorPairs, weights: Weights) -> Floats:
+def mark_count_pearson_per_pair(pairs: AnnotatorPairs, weights: Weights) -> Floats:
     """Pearson's r of each pair's numbers of marks over the texts both read, (draws, categories, pairs).
 
     NaN for a pair whose counts do not vary.
@@ -287,14 +292,14 @@ def pearson_pairs(pairs: AnnotatorPairs, weights: Weights) -> Floats:
     for some, sums in pairs.iter_pooled_sums(weights):
         n, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
         spread = (n * xx - x * x) * (n * yy - y * y)
-        result[some] = ratio(n * xy - x * y, np.sqrt(np.where(spread > 1e-9, spread, 0.0)))
+        result[some] = ratio_or_nan(n * xy - x * y, np.sqrt(np.where(spread > 1e-9, spread, 0.0)))
     return result
 
 
 # --- one against the rest ----------------------------------------------------------------------------------------
 
 
-def one_vs_rest_sums(tallies: Votes, rest: RestMode = "union") -> Floats:
+def one_vs_rest_sums(tallies: UnitVotes, rest: RestMode = "union") -> Floats:
     """Units that one and the rest marked, that one marked, that the rest marked: summed over all who could be the one.
 
     (documents, categories, 3). Votes are enough: of m readers k marked the unit, so that k of the choices leave k - 1
@@ -312,7 +317,7 @@ def _rest_vote_threshold(readers: Floats, rest: RestMode) -> Floats:
     return np.ones_like(readers) if rest == "union" else np.floor((readers - 1) / 2) + 1
 
 
-def one_vs_rest_pairs(cells: MarkDepths, rest: RestMode = "union") -> AnnotatorPairs:
+def annotator_vs_rest_sums(cells: MarkDepths, rest: RestMode = "union") -> AnnotatorPairs:
     """The same sums for each annotator and document; each annotator is `paired` with the rest: K = 3."""
     documents, people, sums = [], [], [np.zeros((len(cells.depth), 0, 3))]
     for document, some in cells.iter_shared_documents():
@@ -334,7 +339,11 @@ def one_vs_rest_pairs(cells: MarkDepths, rest: RestMode = "union") -> AnnotatorP
 def precision_recall_f1(sums: Floats) -> dict[str, Floats]:
     """Precision, recall and F1 from sums of hits, of what one marked and of what the rest marked, (..., 3)."""
     hits, one, rest = np.moveaxis(sums, -1, 0)
-    return {"precision": ratio(hits, one), "recall": ratio(hits, rest), "f1": ratio(2 * hits, one + rest)}
+    return {
+        "precision": ratio_or_nan(hits, one),
+        "recall": ratio_or_nan(hits, rest),
+        "f1": ratio_or_nan(2 * hits, one + rest),
+    }
 
 
 def one_vs_rest_scores(pairs: AnnotatorPairs, weights: Weights, score: str) -> Floats:
@@ -348,7 +357,7 @@ def one_vs_rest_scores(pairs: AnnotatorPairs, weights: Weights, score: str) -> F
 # --- sets of labels ----------------------------------------------------------------------------------------------
 
 
-def label_set_sums(
+def label_set_disagreement_sums(
     cells: MarkDepths,
     categories: Sequence[str],
     documents: int,

@@ -98,7 +98,7 @@ CONVENTIONS: dict[str, Callable[[pl.DataFrame, View], pl.DataFrame]] = {
 """
 
 
-def item_ratings(view: View, clusters: pl.DataFrame, convention: str = "marked") -> UnitRatings:
+def item_label_ratings(view: View, clusters: pl.DataFrame, convention: str = "marked") -> UnitRatings:
     """Labels of the errors that `align` found, under one of `CONVENTIONS`."""
     if convention not in CONVENTIONS:
         raise FinecombError(f"no convention is called {convention!r}{did_you_mean(convention, CONVENTIONS)}")
@@ -112,17 +112,17 @@ def item_ratings(view: View, clusters: pl.DataFrame, convention: str = "marked")
 # --- answers -----------------------------------------------------------------------------------------------------
 
 
-def document_ratings(view: View, question: str) -> UnitRatings:
+def document_answer_ratings(view: View, question: str) -> UnitRatings:
     """Answers to a question about the document, e.g. `coherence` of likert or `rating` of turing."""
     return _answer_ratings(view, "annotation", question, pl.lit("document"))
 
 
-def unit_ratings(view: View, question: str) -> UnitRatings:
+def unit_answer_ratings(view: View, question: str) -> UnitRatings:
     """Answers to a question about each segment or sentence; the unit is its place in the text."""
     return _answer_ratings(view, "unit", question, pl.col("id").str.extract(r":(\d+-\d+)$"))
 
 
-def mark_ratings(view: View, clusters: pl.DataFrame, question: str = "severity") -> UnitRatings:
+def mark_answer_ratings(view: View, clusters: pl.DataFrame, question: str = "severity") -> UnitRatings:
     """Answers to a question about marks, e.g. `severity`, by those who marked the same error."""
     places = clusters.select(id="mark", unit="cluster")
     answered = _select_answers(view, "mark", question).join(places, on="id", how="inner", maintain_order="left")

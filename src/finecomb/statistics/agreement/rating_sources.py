@@ -12,7 +12,7 @@ import polars as pl
 from finecomb.core.errors import FinecombError
 from finecomb.statistics.agreement import alpha as alphas
 from finecomb.statistics.agreement import pairwise
-from finecomb.statistics.agreement.agreement_options import AgreeOptions, AlignmentOptions, ItemOptions, UnitOptions
+from finecomb.statistics.agreement.agreement_options import AgreeOptions, AlignmentOptions, ItemOptions, UnitMarkOptions
 from finecomb.statistics.agreement.boundary_merging import widen_overlapping_spans
 from finecomb.statistics.agreement.coincidences import (
     Floats,
@@ -20,31 +20,31 @@ from finecomb.statistics.agreement.coincidences import (
     Tally,
     concatenate_tallies,
     sum_by_document,
-    tally_counts,
-    tally_votes,
+    tally_binary_votes,
+    tally_value_counts,
 )
 from finecomb.statistics.agreement.gamma import pooled_gamma as gammas
 from finecomb.statistics.agreement.gamma.text_gamma import TextGamma
 from finecomb.statistics.agreement.mark_alignment import align
-from finecomb.statistics.agreement.minimal_repairs import apply_repair_mode, refuse_repairs_of_items
+from finecomb.statistics.agreement.minimal_repairs import apply_repair_mode, reject_repairs_with_item_alignment
 from finecomb.statistics.agreement.rating_matrix import (
     NO_ERROR,
     UnitRatings,
-    document_ratings,
-    item_ratings,
-    mark_ratings,
-    unit_ratings,
-)
-from finecomb.statistics.measures.unit_grid import (
-    Grid,
-    Votes,
-    annotators_per_document,
-    build_grid,
-    count_votes,
-    locate_spans,
-    max_annotators_per_document,
+    document_answer_ratings,
+    item_label_ratings,
+    mark_answer_ratings,
+    unit_answer_ratings,
 )
 from finecomb.statistics.measures.unit_grid import Level as GridLevel
+from finecomb.statistics.measures.unit_grid import (
+    UnitGrid,
+    UnitVotes,
+    annotators_per_document,
+    build_grid,
+    count_unit_votes,
+    locate_spans_on_grid,
+    max_annotators_per_document,
+)
 from finecomb.statistics.selection.view import ANY, View
 
 
@@ -55,7 +55,7 @@ class UnitMarks:
     view: View
     options: AgreeOptions
     noun: ClassVar[str] = "marks on the units of a text"
-    options_type: ClassVar[type] = UnitOptions
+    options_type: ClassVar[type] = UnitMarkOptions
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -68,7 +68,7 @@ class UnitMarks:
         return tuple(name for name in self.view.categories if name != ANY) if self.options.by_label else ()
 
     @functools.cached_property
-    def grid(self) -> Grid:
+    def grid(self) -> UnitGrid:
         """The units of all texts."""
         return build_grid(self.view.study, self._level, self.options.tokens)
 
@@ -79,14 +79,14 @@ class UnitMarks:
     @functools.cached_property
     def grid_spans(self) -> pl.DataFrame:
         """One row per span."""
-        return locate_spans(self.view.study, self.grid)
+        return locate_spans_on_grid(self.view.study, self.grid)
 
     @functools.cached_property
-    def votes(self) -> Votes:
+    def votes(self) -> UnitVotes:
         """How many marked each unit."""
-        anyone = count_votes(self.view.study, self.grid, None, self.grid_spans)
-        labelled = count_votes(self.view.study, self.grid, self.categories, self.grid_spans)
-        return Votes(self.grid, self.labels, np.concatenate([anyone.marked, labelled.marked]), anyone.readers)
+        anyone = count_unit_votes(self.view.study, self.grid, None, self.grid_spans)
+        labelled = count_unit_votes(self.view.study, self.grid, self.categories, self.grid_spans)
+        return UnitVotes(self.grid, self.labels, np.concatenate([anyone.marked, labelled.marked]), anyone.readers)
 
     @functools.cached_property
     def document_sums(self) -> tuple[Tally, Floats]:
@@ -98,7 +98,9 @@ class UnitMarks:
 
     def partial_document_sums(self, raters: int) -> tuple[Tally, Floats]:
         """What `sums` gives for these documents alone; `raters` are the most readers that a unit of any has."""
-        tally = tally_votes(self.labels, self.votes.marked, self.votes.annotators_per_unit, self.grid.bounds, raters)
+        tally = tally_binary_votes(
+            self.labels, self.votes.marked, self.votes.annotators_per_unit, self.grid.bounds, raters
+        )
         return tally, np.swapaxes(alphas.two_agree_sums(self.votes), 0, 1)
 
     @property
@@ -119,20 +121,20 @@ class UnitMarks:
     def annotator_overlaps(self) -> pairwise.AnnotatorPairs:
         """Pairs for F1; all categories, since typed F1 needs them."""
         labels = [name for name in self.view.categories if name != ANY]
-        return pairwise.annotator_overlaps(
+        return pairwise.annotator_pair_overlaps(
             pairwise.compute_mark_depths(self.view.study, self.grid, labels, self.options.overlap, self.grid_spans)
         )
 
     @functools.cached_property
     def annotator_confusions(self) -> list[pairwise.AnnotatorPairs]:
         """Pairs for Cohen's kappa."""
-        return [pairwise.mark_confusions(pairwise.annotator_overlaps(self.mark_depths))]
+        return [pairwise.pairwise_mark_confusions(pairwise.annotator_pair_overlaps(self.mark_depths))]
 
     @functools.cached_property
     def text_gammas(self) -> list[TextGamma]:
         """Gamma of each text."""
         options = self.options
-        return gammas.measure_view(self.view, options.gamma, options.seed, options.spread, options.watch)
+        return gammas.measure_gamma_of_texts(self.view, options.gamma, options.seed, options.spread, options.watch)
 
     def undefined_reason(self, label: str) -> str:
         """Why something about a label has no value."""
@@ -162,7 +164,7 @@ class RatingMatrix:
     @functools.cached_property
     def value_counts(self) -> tuple[Floats, Ints]:
         """Values, and how often each was given to each unit."""
-        return alphas.value_counts(self.rated.matrix)
+        return alphas.value_counts_per_unit(self.rated.matrix)
 
     @functools.cached_property
     def category_counts(self) -> Ints:
@@ -178,10 +180,10 @@ class RatingMatrix:
     def tallies(self) -> list[Tally]:
         """All values together, then each label against the rest."""
         values, counts = self.value_counts
-        whole = tally_counts(ANY, values, counts, self.rated.bounds)
+        whole = tally_value_counts(ANY, values, counts, self.rated.bounds)
         if not self.categories:
             return [whole]
-        return [whole, tally_votes(self.categories, self.category_counts, counts.sum(axis=1), self.rated.bounds)]
+        return [whole, tally_binary_votes(self.categories, self.category_counts, counts.sum(axis=1), self.rated.bounds)]
 
     def two_agree_sums(self) -> Floats:
         """Items marked by two or more, and by any, (documents, rows, 2)."""
@@ -194,11 +196,11 @@ class RatingMatrix:
     @functools.cached_property
     def annotator_confusions(self) -> list[pairwise.AnnotatorPairs]:
         """Pairs for Cohen's kappa, with all values and with each label against the rest."""
-        whole = [pairwise.rating_confusions(self.rated, self.value_counts[0])]
+        whole = [pairwise.pairwise_rating_confusions(self.rated, self.value_counts[0])]
         for name in self.categories:
             ratings = (self.rated.matrix == self.category_code(name)).astype(np.float64)
             binary = np.where(np.isnan(self.rated.matrix), np.nan, ratings)
-            whole.append(pairwise.rating_confusions(replace(self.rated, matrix=binary), np.array([0.0, 1.0])))
+            whole.append(pairwise.pairwise_rating_confusions(replace(self.rated, matrix=binary), np.array([0.0, 1.0])))
         return whole
 
     def undefined_reason(self, label: str) -> str:
@@ -236,33 +238,33 @@ Source = UnitMarks | ItemLabels | AnswerRatings
 SOURCES: tuple[type[Source], ...] = (UnitMarks, ItemLabels, AnswerRatings)
 
 
-def source_type(options: AgreeOptions) -> type[Source]:
+def rating_source_type(options: AgreeOptions) -> type[Source]:
     """Which of the sources the options ask for."""
     if options.question:
         return AnswerRatings
     return ItemLabels if options.level == "item" else UnitMarks
 
 
-def build_source(view: View, options: AgreeOptions) -> Source:
+def build_rating_source(view: View, options: AgreeOptions) -> Source:
     """What the measures of one level read."""
     if options.boundaries == "union":
         view = widen_overlapping_spans(view)
-    kind = source_type(options)
+    kind = rating_source_type(options)
     if kind is AnswerRatings:
         return AnswerRatings(view, options, _read_answer_ratings(view, options))
     if kind is ItemLabels:
-        refuse_repairs_of_items(options.repairs, options.align)
+        reject_repairs_with_item_alignment(options.repairs, options.align)
         view = apply_repair_mode(view, options.repairs)
-        return ItemLabels(view, options, item_ratings(view, align(view, options.align), options.convention))
+        return ItemLabels(view, options, item_label_ratings(view, align(view, options.align), options.convention))
     return UnitMarks(view, options)
 
 
 def _read_answer_ratings(view: View, options: AgreeOptions) -> UnitRatings:
     match options.level:
         case "document":
-            return document_ratings(view, options.question)
+            return document_answer_ratings(view, options.question)
         case "sentence" | "segment":
-            return unit_ratings(view, options.question)
+            return unit_answer_ratings(view, options.question)
         case "item":
-            return mark_ratings(view, align(view, options.align), options.question)
+            return mark_answer_ratings(view, align(view, options.align), options.question)
     raise FinecombError(f"a question is about a document, sentence, segment or item, not about a {options.level}")

@@ -15,13 +15,13 @@ from finecomb.statistics.agreement.agreement_options import (
     CommonAgreementOptions,
     GammaOptions,
     OneVsRestOptions,
-    OverlapOptions,
+    OverlapF1Options,
 )
-from finecomb.statistics.agreement.coincidences import Floats, Tally, Weights, pool_document_sums, tally_votes
+from finecomb.statistics.agreement.coincidences import Floats, Tally, Weights, pool_sums_per_draw, tally_binary_votes
 from finecomb.statistics.agreement.gamma import pooled_gamma as gammas
 from finecomb.statistics.agreement.gamma.text_gamma import TextGamma
 from finecomb.statistics.agreement.rating_sources import SOURCES, AnswerRatings, ItemLabels, Source, UnitMarks
-from finecomb.statistics.inference.resampling import ratio
+from finecomb.statistics.inference.resampling import ratio_or_nan
 from finecomb.statistics.selection.view import ANY
 
 
@@ -55,7 +55,7 @@ class AgreementMeasure:
     """The page of `docs/statistics` that describes it."""
 
 
-def _tally_measure(statistic: Callable[[Tally, Weights], Floats]) -> Callable[[Source, Weights], MeasureResult]:
+def _build_tally_measure(statistic: Callable[[Tally, Weights], Floats]) -> Callable[[Source, Weights], MeasureResult]:
     """The statistic of each row of every tally."""
 
     def run(source: Source, weights: Weights) -> MeasureResult:
@@ -67,7 +67,9 @@ def _tally_measure(statistic: Callable[[Tally, Weights], Floats]) -> Callable[[S
     return run
 
 
-def _overall_tally_measure(statistic: Callable[[Tally, Weights], Floats]) -> Callable[[Source, Weights], MeasureResult]:
+def _build_overall_tally_measure(
+    statistic: Callable[[Tally, Weights], Floats],
+) -> Callable[[Source, Weights], MeasureResult]:
     """The statistic of all values together."""
     return lambda source, weights: MeasureResult([{"label": ANY}], statistic(source.tallies[0], weights))
 
@@ -75,7 +77,7 @@ def _overall_tally_measure(statistic: Callable[[Tally, Weights], Floats]) -> Cal
 def _run_two_agree(source: Source, weights: Weights) -> MeasureResult:
     return MeasureResult(
         [{"label": name} for name in source.labels],
-        alphas.two_agree_percentage(pool_document_sums(weights, source.two_agree_sums())),
+        alphas.two_agree_percentage(pool_sums_per_draw(weights, source.two_agree_sums())),
     )
 
 
@@ -87,41 +89,43 @@ def _run_best_threshold_alpha(source: Source, weights: Weights) -> MeasureResult
     if len(values) < 2:
         return MeasureResult([{"label": ANY}], np.full((len(weights), 1), np.nan))
     names = tuple(f"{value:g}" for value in values[1:])
-    cuts = alphas.pooled_alpha(tally_votes(names, above, counts.sum(axis=1), source.rated.bounds), weights)
+    cuts = alphas.pooled_alpha(tally_binary_votes(names, above, counts.sum(axis=1), source.rated.bounds), weights)
     best = np.where(np.isnan(cuts), -np.inf, cuts)
     value = np.where(np.isinf(best.max(axis=1)), np.nan, best.max(axis=1))
     return MeasureResult([{"label": ANY, "threshold": f"{values[1:][int(best[0].argmax())]:g}"}], value[:, None])
 
 
-def _label_set_measure(
+def _build_label_set_measure(
     distance: Callable[[Sequence[frozenset[str]]], alphas.Distance],
 ) -> Callable[[Source, Weights], MeasureResult]:
     def run(source: Source, weights: Weights) -> MeasureResult:
         assert isinstance(source, UnitMarks)
-        sets, observed, totals = pairwise.label_set_sums(
+        sets, observed, totals = pairwise.label_set_disagreement_sums(
             source.mark_depths, source.categories, len(source.grid.documents), distance
         )
         delta = distance(sets)(np.arange(len(sets), dtype=np.float64), totals)
         n = weights @ totals  # n_c, (draws, V)
         chance = ((n @ delta) * n).sum(axis=1)
-        return MeasureResult([{"label": ANY}], (1 - ratio((n.sum(axis=1) - 1) * (weights @ observed), chance))[:, None])
+        return MeasureResult(
+            [{"label": ANY}], (1 - ratio_or_nan((n.sum(axis=1) - 1) * (weights @ observed), chance))[:, None]
+        )
 
     return run
 
 
 def _run_mean_cohen_kappa(source: Source, weights: Weights) -> MeasureResult:
-    kappas = [pairwise.nan_mean(pairwise.cohen_pairs(table, weights)) for table in source.annotator_confusions]
+    kappas = [pairwise.nan_mean(pairwise.cohen_kappa_per_pair(table, weights)) for table in source.annotator_confusions]
     return MeasureResult([{"label": name} for name in source.labels], np.concatenate(kappas, axis=1))
 
 
-def _run_cohen_pairs(source: Source, weights: Weights) -> MeasureResult:
-    kappas = [pairwise.cohen_pairs(table, weights) for table in source.annotator_confusions]
+def _run_cohen_kappa_per_pair(source: Source, weights: Weights) -> MeasureResult:
+    kappas = [pairwise.cohen_kappa_per_pair(table, weights) for table in source.annotator_confusions]
     names = [(first, second) for first, second in source.annotator_confusions[0].names]
     columns = [{"label": label, "pair": f"{a}, {b}"} for label in source.labels for a, b in names]
     return MeasureResult(columns, np.concatenate(kappas, axis=1).reshape(len(weights), -1))
 
 
-def _f1_measure(
+def _build_f1_measure(
     statistic: Callable[[pairwise.AnnotatorPairs, Weights], Floats],
 ) -> Callable[[Source, Weights], MeasureResult]:
     def run(source: Source, weights: Weights) -> MeasureResult:
@@ -132,44 +136,44 @@ def _f1_measure(
     return run
 
 
-def _run_pearson(source: Source, weights: Weights) -> MeasureResult:
+def _run_mark_count_pearson(source: Source, weights: Weights) -> MeasureResult:
     assert isinstance(source, UnitMarks)
-    count_pairs = pairwise.mark_count_moments(source.view.study, source.mark_depths, source.categories)
-    values = pairwise.nan_mean(pairwise.pearson_pairs(count_pairs, weights))
+    count_pairs = pairwise.pairwise_mark_count_moments(source.view.study, source.mark_depths, source.categories)
+    values = pairwise.nan_mean(pairwise.mark_count_pearson_per_pair(count_pairs, weights))
     return MeasureResult([{"label": name} for name in source.labels], values)
 
 
-def _one_vs_rest_measure(score: str) -> Callable[[Source, Weights], MeasureResult]:
+def _build_one_vs_rest_measure(score: str) -> Callable[[Source, Weights], MeasureResult]:
     def run(source: Source, weights: Weights) -> MeasureResult:
         assert isinstance(source, UnitMarks)
-        sums = pool_document_sums(weights, pairwise.one_vs_rest_sums(source.votes, source.options.rest))
+        sums = pool_sums_per_draw(weights, pairwise.one_vs_rest_sums(source.votes, source.options.rest))
         return MeasureResult([{"label": name} for name in source.labels], pairwise.precision_recall_f1(sums)[score])
 
     return run
 
 
-def _one_vs_rest_mean_measure(score: str) -> Callable[[Source, Weights], MeasureResult]:
+def _build_one_vs_rest_mean(score: str) -> Callable[[Source, Weights], MeasureResult]:
     def run(source: Source, weights: Weights) -> MeasureResult:
         assert isinstance(source, UnitMarks)
         scores = pairwise.one_vs_rest_scores(
-            pairwise.one_vs_rest_pairs(source.mark_depths, source.options.rest), weights, score
+            pairwise.annotator_vs_rest_sums(source.mark_depths, source.options.rest), weights, score
         )
         return MeasureResult([{"label": name} for name in source.labels], pairwise.nan_mean(scores))
 
     return run
 
 
-def _one_vs_rest_each_measure(score: str) -> Callable[[Source, Weights], MeasureResult]:
+def _build_annotator_vs_rest_measure(score: str) -> Callable[[Source, Weights], MeasureResult]:
     def run(source: Source, weights: Weights) -> MeasureResult:
         assert isinstance(source, UnitMarks)
-        paired = pairwise.one_vs_rest_pairs(source.mark_depths, source.options.rest)
+        paired = pairwise.annotator_vs_rest_sums(source.mark_depths, source.options.rest)
         columns = [{"label": label, "annotator": one} for label in source.labels for one, _ in paired.names]
         return MeasureResult(columns, pairwise.one_vs_rest_scores(paired, weights, score).reshape(len(weights), -1))
 
     return run
 
 
-def _gamma_measure(
+def _build_gamma_measure(
     statistic: Callable[[Sequence[TextGamma], Weights, int], Floats], rows: slice
 ) -> Callable[[Source, Weights], MeasureResult]:
     """Some of the rows gamma, gamma-cat and gamma-k of each category, over all texts."""
@@ -181,7 +185,7 @@ def _gamma_measure(
         values = (
             statistic(source.text_gammas, weights, source.options.seed)[:, rows] if source.text_gammas else undefined
         )
-        unproven = _gap_column(gammas.gamma_gap(source.text_gammas))
+        unproven = _gamma_gap_columns(gammas.unproven_gamma_gap(source.text_gammas))
         whys = [
             gammas.undefined_gamma_reason(source.text_gammas, at) for at in range(2 + len(source.view.categories))[rows]
         ]
@@ -194,14 +198,14 @@ def _run_text_gammas(source: Source, weights: Weights) -> MeasureResult:
     """Each text's own gamma."""
     assert isinstance(source, UnitMarks)
     columns = [
-        {"label": ANY, "document": text.document, **_gap_column(gammas.gamma_gap([text]))}
+        {"label": ANY, "document": text.document, **_gamma_gap_columns(gammas.unproven_gamma_gap([text]))}
         for text in source.text_gammas
     ]
     whys = [text.why or gammas.undefined_gamma_reason([text], 0) for text in source.text_gammas]
     return MeasureResult(columns, gammas.resampled_text_gammas(source.text_gammas, weights, source.options.seed), whys)
 
 
-def _gap_column(gap: float) -> dict[str, object]:
+def _gamma_gap_columns(gap: float) -> dict[str, object]:
     """How far gamma could be off, where an alignment is not proven to be the best."""
     return {"gap": round(gap, 6)} if gap else {}
 
@@ -211,12 +215,12 @@ _ANSWER_SOURCES: tuple[type[Source], ...] = (AnswerRatings,)
 _MARK_AND_ITEM_SOURCES: tuple[type[Source], ...] = (UnitMarks, ItemLabels)
 
 
-def _alpha_for_scale(name: str) -> Callable[[Tally, Weights], Floats]:
+def _build_scale_alpha(name: str) -> Callable[[Tally, Weights], Floats]:
     return functools.partial(alphas.pooled_alpha, distance=alphas.DISTANCES[name])
 
 
 @dataclass(frozen=True)
-class OverlapMeasureOptions(OverlapOptions, CommonAgreementOptions):
+class OverlapF1MeasureOptions(OverlapF1Options, CommonAgreementOptions):
     """Options of pairwise F1."""
 
 
@@ -230,45 +234,48 @@ class GammaMeasureOptions(GammaOptions, CommonAgreementOptions):
     """Options of gamma."""
 
 
-_F1_FIELDS: dict[str, Any] = {"options": OverlapMeasureOptions, "page": "pairwise"}
+_F1_FIELDS: dict[str, Any] = {"options": OverlapF1MeasureOptions, "page": "pairwise"}
 _ONE_VS_REST_FIELDS: dict[str, Any] = {"options": OneVsRestMeasureOptions, "page": "pairwise"}
 _GAMMA_FIELDS: dict[str, Any] = {"unit": "mark", "options": GammaMeasureOptions, "page": "gamma"}
 
 MEASURES: dict[str, AgreementMeasure] = {
-    "alpha": AgreementMeasure(_tally_measure(alphas.pooled_alpha), "Krippendorff's alpha, nominal, over all texts"),
+    "alpha": AgreementMeasure(
+        _build_tally_measure(alphas.pooled_alpha), "Krippendorff's alpha, nominal, over all texts"
+    ),
     "alpha-mean": AgreementMeasure(
-        _tally_measure(alphas.mean_alpha), "mean of each text's alpha; texts where it is undefined are left out"
+        _build_tally_measure(alphas.mean_document_alpha),
+        "mean of each text's alpha; texts where it is undefined are left out",
     ),
     "alpha-mean-one": AgreementMeasure(
-        _tally_measure(functools.partial(alphas.mean_alpha, undefined=1.0)),
+        _build_tally_measure(functools.partial(alphas.mean_document_alpha, undefined=1.0)),
         "mean of each text's alpha; texts where it is undefined count as 1",
     ),
     "observed": AgreementMeasure(
-        _tally_measure(alphas.pooled_observed_agreement), "share of pairs of ratings that agree, 1 - D_o"
+        _build_tally_measure(alphas.pooled_observed_agreement), "share of pairs of ratings that agree, 1 - D_o"
     ),
     "observed-mean": AgreementMeasure(
-        _tally_measure(alphas.mean_observed_agreement), "mean of each text's observed agreement"
+        _build_tally_measure(alphas.mean_document_observed_agreement), "mean of each text's observed agreement"
     ),
     "alpha-ordinal": AgreementMeasure(
-        _overall_tally_measure(_alpha_for_scale("ordinal")), "alpha of ranks", _ANSWER_SOURCES
+        _build_overall_tally_measure(_build_scale_alpha("ordinal")), "alpha of ranks", _ANSWER_SOURCES
     ),
     "alpha-interval": AgreementMeasure(
-        _overall_tally_measure(_alpha_for_scale("interval")), "alpha of squared differences", _ANSWER_SOURCES
+        _build_overall_tally_measure(_build_scale_alpha("interval")), "alpha of squared differences", _ANSWER_SOURCES
     ),
     "alpha-ratio": AgreementMeasure(
-        _overall_tally_measure(_alpha_for_scale("ratio")), "alpha of proportions", _ANSWER_SOURCES
+        _build_overall_tally_measure(_build_scale_alpha("ratio")), "alpha of proportions", _ANSWER_SOURCES
     ),
     "alpha-binarised": AgreementMeasure(
         _run_best_threshold_alpha, "alpha of ratings cut in two at the threshold of best agreement", _ANSWER_SOURCES
     ),
     "alpha-sets": AgreementMeasure(
-        _label_set_measure(lambda sets: alphas.nominal_distance),
+        _build_label_set_measure(lambda sets: alphas.nominal_distance),
         "alpha of the sets of labels on a unit, same or not",
         _MARK_SOURCES,
         True,
     ),
     "alpha-masi": AgreementMeasure(
-        _label_set_measure(alphas.masi_distance),
+        _build_label_set_measure(alphas.build_masi_distance),
         "alpha of the sets of labels on a unit, MASI distance",
         _MARK_SOURCES,
         True,
@@ -283,48 +290,54 @@ MEASURES: dict[str, AgreementMeasure] = {
         _run_mean_cohen_kappa, "Cohen's kappa, mean over pairs of annotators", individuals=True, page="kappa"
     ),
     "kappa-cohen-pairs": AgreementMeasure(
-        _run_cohen_pairs, "Cohen's kappa of each pair of annotators", individuals=True, page="kappa"
+        _run_cohen_kappa_per_pair, "Cohen's kappa of each pair of annotators", individuals=True, page="kappa"
     ),
     "kappa-fleiss": AgreementMeasure(
-        _tally_measure(kappa.pooled_fleiss), "Fleiss's kappa over units with the most ratings", page="kappa"
+        _build_tally_measure(kappa.pooled_fleiss), "Fleiss's kappa over units with the most ratings", page="kappa"
     ),
     "kappa-fleiss-variable": AgreementMeasure(
-        _tally_measure(kappa.pooled_fleiss_variable), "Fleiss's kappa over units with two or more ratings", page="kappa"
+        _build_tally_measure(kappa.pooled_fleiss_variable_raters),
+        "Fleiss's kappa over units with two or more ratings",
+        page="kappa",
     ),
-    "ac1": AgreementMeasure(_tally_measure(kappa.pooled_ac1), "Gwet's AC1", page="kappa"),
+    "ac1": AgreementMeasure(_build_tally_measure(kappa.pooled_ac1), "Gwet's AC1", page="kappa"),
     "f1": AgreementMeasure(
-        _f1_measure(pairwise.f1), "overlap F1 of pairs of annotators, micro", _MARK_SOURCES, True, **_F1_FIELDS
+        _build_f1_measure(pairwise.micro_f1),
+        "overlap F1 of pairs of annotators, micro",
+        _MARK_SOURCES,
+        True,
+        **_F1_FIELDS,
     ),
     "f1-typed": AgreementMeasure(
-        _f1_measure(pairwise.f1_typed),
+        _build_f1_measure(pairwise.typed_micro_f1),
         "overlap F1, only marks of one label match, micro",
         _MARK_SOURCES,
         True,
         **_F1_FIELDS,
     ),
     "f1-macro": AgreementMeasure(
-        _f1_measure(pairwise.f1_macro),
+        _build_f1_measure(pairwise.macro_f1),
         "overlap F1, mean over pairs and texts, both empty = 1",
         _MARK_SOURCES,
         True,
         **_F1_FIELDS,
     ),
     "f1-typed-macro": AgreementMeasure(
-        _f1_measure(pairwise.f1_typed_macro),
+        _build_f1_measure(pairwise.typed_macro_f1),
         "the same, only marks of one label match",
         _MARK_SOURCES,
         True,
         **_F1_FIELDS,
     ),
     "gamma": AgreementMeasure(
-        _gamma_measure(gammas.pooled_gamma, slice(0, 1)),
+        _build_gamma_measure(gammas.pooled_gamma, slice(0, 1)),
         "gamma of the best alignment, over all texts",
         _MARK_SOURCES,
         True,
         **_GAMMA_FIELDS,
     ),
     "gamma-mean": AgreementMeasure(
-        _gamma_measure(gammas.mean_gamma, slice(0, 1)),
+        _build_gamma_measure(gammas.mean_text_gamma, slice(0, 1)),
         "mean of each text's gamma",
         _MARK_SOURCES,
         True,
@@ -332,25 +345,29 @@ MEASURES: dict[str, AgreementMeasure] = {
     ),
     "gamma-texts": AgreementMeasure(_run_text_gammas, "each text's gamma", _MARK_SOURCES, True, **_GAMMA_FIELDS),
     "gamma-cat": AgreementMeasure(
-        _gamma_measure(gammas.pooled_gamma, slice(1, 2)),
+        _build_gamma_measure(gammas.pooled_gamma, slice(1, 2)),
         "agreement on labels among aligned marks",
         _MARK_SOURCES,
         True,
         **_GAMMA_FIELDS,
     ),
     "gamma-k": AgreementMeasure(
-        _gamma_measure(gammas.pooled_gamma, slice(2, None)),
+        _build_gamma_measure(gammas.pooled_gamma, slice(2, None)),
         "the same for each label among marks aligned with it",
         _MARK_SOURCES,
         True,
         **_GAMMA_FIELDS,
     ),
     "pearson": AgreementMeasure(
-        _run_pearson, "Pearson's r of numbers of marks per text, mean over pairs", _MARK_SOURCES, True, page="pairwise"
+        _run_mark_count_pearson,
+        "Pearson's r of numbers of marks per text, mean over pairs",
+        _MARK_SOURCES,
+        True,
+        page="pairwise",
     ),
     **{
         f"one-vs-rest-{score}": AgreementMeasure(
-            _one_vs_rest_measure(score),
+            _build_one_vs_rest_measure(score),
             f"{score} of one annotator against the rest, pooled",
             _MARK_SOURCES,
             **_ONE_VS_REST_FIELDS,
@@ -359,7 +376,7 @@ MEASURES: dict[str, AgreementMeasure] = {
     },
     **{
         f"one-vs-rest-{score}-mean": AgreementMeasure(
-            _one_vs_rest_mean_measure(score),
+            _build_one_vs_rest_mean(score),
             f"mean over annotators of their {score} against the rest",
             _MARK_SOURCES,
             True,
@@ -369,7 +386,7 @@ MEASURES: dict[str, AgreementMeasure] = {
     },
     **{
         f"one-vs-rest-{score}-each": AgreementMeasure(
-            _one_vs_rest_each_measure(score),
+            _build_annotator_vs_rest_measure(score),
             f"each annotator's {score} against the rest",
             _MARK_SOURCES,
             True,

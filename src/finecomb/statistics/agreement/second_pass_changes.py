@@ -14,7 +14,7 @@ from finecomb.core.frames import parse_json_object
 from finecomb.core.study import Study
 from finecomb.statistics.agreement import alpha as alphas
 from finecomb.statistics.agreement.agreement_options import AgreeOptions
-from finecomb.statistics.agreement.rating_sources import build_source
+from finecomb.statistics.agreement.rating_sources import build_rating_source
 from finecomb.statistics.inference.resampling import (
     estimate_with_interval,
     few_documents_reason,
@@ -62,20 +62,27 @@ def compare_passes(study: Study, filters: Filters | None = None, draws: int = 10
         last.study.annotations.select(*_PAIR, last="id", to="round"), on=_PAIR, maintain_order="left"
     )
     again = again.filter(pl.col("to") > pl.col("from_"))
-    before, after = _select_annotations(first, again["first"]), _select_annotations(last, again["last"])
+    before, after = (
+        _restrict_view_to_annotations(first, again["first"]),
+        _restrict_view_to_annotations(last, again["last"]),
+    )
     marks = _count_mark_changes(before.study.marks, after.study.marks, again)
     return PassComparison(
-        before, after, marks, tuple(_agreement_change(before, after, draws, seed)), tuple(_provenance_notes(after))
+        before,
+        after,
+        marks,
+        tuple(_alpha_change_findings(before, after, draws, seed)),
+        tuple(_missing_provenance_notes(after)),
     )
 
 
-def _select_annotations(whole: View, annotations: pl.Series) -> View:
+def _restrict_view_to_annotations(whole: View, annotations: pl.Series) -> View:
     part = whole.study.filter_annotations(pl.col("id").is_in(annotations.implode()))
     read = pl.col("id").is_in(part.annotations["document"].unique().implode())
     return replace(whole, study=replace(part, documents=part.documents.filter(read)))
 
 
-def _provenance_notes(after: View) -> list[str]:
+def _missing_provenance_notes(after: View) -> list[str]:
     if len(after.study.marks) and not after.study.marks["made_from"].list.len().fill_null(0).sum():
         what = "no mark of the later pass says what it was made from, so all count as withdrawn or new"
         return [f"{what}: these passes did not begin with the marks of the first"]
@@ -94,7 +101,7 @@ class SecondPassProgress:
     """Of these handed in again."""
 
 
-def progress(study: Study, protocol: str) -> SecondPassProgress:
+def second_pass_progress(study: Study, protocol: str) -> SecondPassProgress:
     """How far the second pass of the people of a study is, under one protocol."""
     people = study.annotators.filter((pl.col("kind") == "human") & pl.col("excluded").is_null())["id"]
     annotations = study.annotations.filter(
@@ -158,12 +165,12 @@ def _mark_content_columns() -> dict[str, pl.Expr]:
             pl.col("spans").list.eval(places).list.join(" "), pl.col("quotes").list.join("\0"), ignore_nulls=True
         ),
         "called": pl.col("label"),
-        "said": pl.col("answers").map_elements(_sort_answers, pl.String).fill_null("{}"),
+        "said": pl.col("answers").map_elements(_canonical_answers_text, pl.String).fill_null("{}"),
         "earlier": pl.col("antecedents").list.eval(places).list.join(" ").fill_null(""),
     }
 
 
-def _sort_answers(answers: str) -> str:
+def _canonical_answers_text(answers: str) -> str:
     """The same answers are the same text, in whatever order they were given."""
     return to_json(dict(sorted(parse_json_object(answers).items()))).decode()
 
@@ -175,14 +182,14 @@ def _count_by_annotator(marks: pl.DataFrame, **counts: pl.Expr) -> pl.DataFrame:
 # --- agreement ---------------------------------------------------------------------------------------------------
 
 
-def _agreement_change(before: View, after: View, draws: int, seed: int) -> Sequence[Finding]:
+def _alpha_change_findings(before: View, after: View, draws: int, seed: int) -> Sequence[Finding]:
     """Alpha on words before and after, and their difference over the same draws of texts."""
     texts = before.study.documents
     if texts.is_empty():
         return ()
     weights = study_and_resample_weights(len(texts), draws, seed)
     options = AgreeOptions(by_label=False)
-    both = [build_source(part, options) for part in (before, after)]
+    both = [build_rating_source(part, options) for part in (before, after)]
     first, last = (alphas.pooled_alpha(source.tallies[0], weights)[:, 0] for source in both)
     whys = [
         source.undefined_reason(ANY) if np.isnan(values[0]) else ""

@@ -14,8 +14,8 @@ from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.protocol import Protocol
 from finecomb.core.study import Study
 from finecomb.statistics.comparisons.human_or_machine import alpha_estimate, unit_coincidences
-from finecomb.statistics.inference.resampling import Sums, estimate_from_sums, ratio
-from finecomb.statistics.measures.study_counts import annotation_rows
+from finecomb.statistics.inference.resampling import Sums, estimate_from_sums, ratio_or_nan
+from finecomb.statistics.measures.study_counts import annotation_rows_with_groups
 from finecomb.statistics.selection.view import Filters, View, view
 
 QUESTION = "codes"
@@ -40,10 +40,10 @@ def comment_codes(
     coding = _coding_view(study, protocol)
     groups, left_out = _group_by_code(coding.protocol), _excluded_codes(coding.protocol)
     about = _coding_rows(study, coding, by)
-    rows = _code_rows(coding, groups).filter(~pl.col("code").is_in(left_out)).join(about, on="annotation")
+    rows = _given_code_rows(coding, groups).filter(~pl.col("code").is_in(left_out)).join(about, on="annotation")
     codes = [code for code in groups if code not in left_out]
     if rows.is_empty():
-        return [Finding({"measure": "% of codes", "level": "group"}, _undefined_share(coding, draws, seed))]
+        return [Finding({"measure": "% of codes", "level": "group"}, _undefined_code_share(coding, draws, seed))]
     parts = rows.partition_by(list(by), as_dict=True) if by else {(): rows}
     findings: list[Finding] = []
     for key in sorted(parts, key=lambda key: tuple(map(str, key))):
@@ -59,7 +59,7 @@ def comment_codes(
         )
         comments = _coded_comments(about, columns) if per == "comment" else None
         for level, names in (("group", [*dict.fromkeys(groups[code] for code in codes)]), ("code", codes)):
-            findings += _level_findings({"level": level, **columns}, parts[key], names, signature, comments)
+            findings += _code_share_findings({"level": level, **columns}, parts[key], names, signature, comments)
     return findings
 
 
@@ -69,12 +69,12 @@ def _coded_comments(about: pl.DataFrame, columns: Mapping[str, object]) -> pl.Da
     return about.filter(*fits).select("about").unique(maintain_order=True)
 
 
-def _undefined_share(coding: View, draws: int, seed: int) -> Estimate:
+def _undefined_code_share(coding: View, draws: int, seed: int) -> Estimate:
     signature = Signature.from_fields(statistic="share-of-codes", **coding.fields, comments=0, draws=draws, seed=seed)
     return Estimate(math.nan, math.nan, math.nan, signature, "no code was given, apart from those left out")
 
 
-def _level_findings(
+def _code_share_findings(
     columns: dict[str, object],
     rows: pl.DataFrame,
     names: Sequence[str],
@@ -97,7 +97,7 @@ def _level_findings(
         sums = np.stack([table[:, at], total], axis=1)
         draws, seed = int(signature["draws"]), int(signature["seed"])
         estimate = estimate_from_sums(
-            sums, lambda totals: 100 * ratio(totals[:, 0], totals[:, 1]), draws, seed, signature
+            sums, lambda totals: 100 * ratio_or_nan(totals[:, 0], totals[:, 1]), draws, seed, signature
         )
         columns = {"measure": measure, **columns, "name": name, noun: int(table[:, at].sum())}
         columns |= {} if comments is None else {"of": len(table)}
@@ -114,7 +114,9 @@ def coder_agreement(study: Study, protocol: str = "comments", draws: int = 1000,
     groups = _group_by_code(coding.protocol)
     coded = coding.study.annotations.group_by("about", maintain_order=True).agg(coders=pl.len())
     m = coded["coders"].to_numpy().astype(np.float64)
-    rows = _code_rows(coding, groups).join(coding.study.annotations.select("about", annotation="id"), on="annotation")
+    rows = _given_code_rows(coding, groups).join(
+        coding.study.annotations.select("about", annotation="id"), on="annotation"
+    )
     observed = {code: unit_coincidences(_code_vote_counts(coded, rows, code, m)) for code in groups}
     signature = Signature.from_fields(
         statistic="alpha", distance="nominal", unit="comment x code", **coding.fields,
@@ -158,7 +160,7 @@ def _excluded_codes(protocol: Protocol | None) -> list[str]:
     return [str(name) for name in named] if isinstance(named, list) else []
 
 
-def _code_rows(coding: View, groups: dict[str, str]) -> pl.DataFrame:
+def _given_code_rows(coding: View, groups: dict[str, str]) -> pl.DataFrame:
     """One row per code given: annotation, code, group."""
     answers = coding.study.answers.filter((pl.col("of") == "annotation") & (pl.col("question") == QUESTION))
     return answers.select("annotation", code="text").with_columns(
@@ -168,5 +170,5 @@ def _code_rows(coding: View, groups: dict[str, str]) -> pl.DataFrame:
 
 def _coding_rows(study: Study, coding: View, by: Sequence[str]) -> pl.DataFrame:
     """One row per coding: annotation, about, and `by` of the explanation."""
-    explained = annotation_rows(study, list(by)).select("annotation", *by).rename({"annotation": "about"})
+    explained = annotation_rows_with_groups(study, list(by)).select("annotation", *by).rename({"annotation": "about"})
     return coding.study.annotations.select("about", annotation="id").join(explained, on="about", how="left")

@@ -23,9 +23,9 @@ from finecomb.statistics.comparisons.system_comparison import add_adjusted_p
 from finecomb.statistics.comparisons.system_ranking import SIGNIFICANCE_LEVEL
 from finecomb.statistics.inference.classical_tests import anova, cohen_d, t_test, tukey
 from finecomb.statistics.inference.permutation_tests import Correction
-from finecomb.statistics.inference.resampling import Sums, estimate_from_sums, ratio
-from finecomb.statistics.measures.study_counts import annotation_rows, group_sort_key
-from finecomb.statistics.selection.view import View, answer_column
+from finecomb.statistics.inference.resampling import Sums, estimate_from_sums, ratio_or_nan
+from finecomb.statistics.measures.study_counts import annotation_rows_with_groups, group_sort_key
+from finecomb.statistics.selection.view import View, answer_text_expression
 
 HUMAN = "human"
 Bins = Literal[2, 4]
@@ -51,7 +51,7 @@ class AuthorshipScale:
         return self.values[0], self.values[-1]
 
 
-def scale_of(view: View) -> AuthorshipScale:
+def authorship_scale(view: View) -> AuthorshipScale:
     """As the protocol's `meta.truth` says, else 1 and 2 for human, 3 and 4 for machine."""
     fields: Any = (view.protocol.meta if view.protocol else {}).get("truth")
     if not isinstance(fields, Mapping):
@@ -60,7 +60,7 @@ def scale_of(view: View) -> AuthorshipScale:
     return AuthorshipScale(fields["question"], human, machine)
 
 
-def ratings(
+def authorship_ratings(
     view: View, by: Sequence[str] = (), scale: AuthorshipScale | None = None, unfinished: bool = False
 ) -> pl.DataFrame:
     """One row per judgement: annotator, document, model, rating, truth and guess (True is machine), `by`.
@@ -68,12 +68,12 @@ def ratings(
     Unrated texts and texts whose author is not known (no `meta.model`) are left out; so are people who left before they
     had read all texts of their cell, unless `unfinished` asks for them.
     """
-    scale = scale or scale_of(view)
+    scale = scale or authorship_scale(view)
     author = view.study.documents.select(pl.col("id").alias("document"), meta_entry("model").alias("author"))
     answers = view.study.annotations.select(
-        annotation="id", rating=answer_column(scale.question).cast(pl.Float64, strict=False)
+        annotation="id", rating=answer_text_expression(scale.question).cast(pl.Float64, strict=False)
     )
-    rows = annotation_rows(view.study, list(by)).join(answers, on="annotation").join(author, on="document")
+    rows = annotation_rows_with_groups(view.study, list(by)).join(answers, on="annotation").join(author, on="document")
     rows = rows.filter(pl.col("rating").is_not_null())
     if rows.is_empty():
         raise FinecombError(f"there are no ratings: no submitted annotation answers {scale.question!r} with a number")
@@ -114,7 +114,7 @@ def unfinished_notes(view: View, unfinished: bool) -> Iterator[str]:
         yield f"{people} left before reading all texts of their cell and are not counted (--unfinished counts them)"
 
 
-def groups_of(rows: pl.DataFrame, by: Sequence[str]) -> Iterator[tuple[Group, pl.DataFrame]]:
+def iter_row_groups(rows: pl.DataFrame, by: Sequence[str]) -> Iterator[tuple[Group, pl.DataFrame]]:
     """Rows of each combination of `by`, in order.
 
     A group by model is that of the readers who were assigned to it: their ratings of its texts and of human texts. See
@@ -184,12 +184,12 @@ def human_or_machine(
     """
     if bins not in (2, 4):
         raise FinecombError(f"bins are 2 (human or machine) or 4 (the answers as given), not {bins}")
-    scale = scale_of(view)
+    scale = authorship_scale(view)
     findings: list[Finding] = []
     tests: list[Finding] = []
-    judgements = ratings(view, by, scale, unfinished)
+    judgements = authorship_ratings(view, by, scale, unfinished)
     _require_human_texts(judgements)
-    for group, rows in groups_of(judgements, by):
+    for group, rows in iter_row_groups(judgements, by):
         fields = {**view.fields, "by": "+".join(by) or None, "annotators": rows["annotator"].n_unique()}
         fields |= {"documents": rows["document"].n_unique(), "judgements": len(rows)}
         columns = {**group, "evaluators": rows["annotator"].n_unique(), "judgements": len(rows)}
@@ -198,11 +198,11 @@ def human_or_machine(
         findings.append(_alpha_finding(columns, rows, scale, bins, fields | {"draws": draws, "seed": seed}))
     if not tests:
         raise FinecombError("every rated text was written by a person; there is no machine to tell them from")
-    notes = [*_unassigned_notes(judgements, by), *unfinished_notes(view, unfinished)]
-    return Findings(_interleave_tests(add_adjusted_p(tests, correction), findings), notes)
+    notes = [*_unassigned_annotator_notes(judgements, by), *unfinished_notes(view, unfinished)]
+    return Findings(_interleave_accuracy_tests(add_adjusted_p(tests, correction), findings), notes)
 
 
-def _unassigned_notes(rows: pl.DataFrame, by: Sequence[str]) -> Iterator[str]:
+def _unassigned_annotator_notes(rows: pl.DataFrame, by: Sequence[str]) -> Iterator[str]:
     """Who is in no group by model, since nothing says which model they were assigned to."""
     lost = rows.filter(pl.col("assigned").list.len() == 0)["annotator"].n_unique()
     if "model" in by and lost:
@@ -222,7 +222,7 @@ def _require_human_texts(rows: pl.DataFrame) -> None:
         )
 
 
-def _interleave_tests(tests: Sequence[Finding], others: Sequence[Finding]) -> list[Finding]:
+def _interleave_accuracy_tests(tests: Sequence[Finding], others: Sequence[Finding]) -> list[Finding]:
     """Each group's accuracy before the rest of it; columns of the test are empty in the rest."""
     size = len(others) // len(tests)
     empty = {"statistic": None, "df": None, "p": None, "p_adjusted": None}
@@ -253,7 +253,7 @@ UNDEFINED_SHARE_REASONS = {
 }
 
 
-def confusion(rows: pl.DataFrame, scale: AuthorshipScale | None = None) -> Sums:
+def confusion_counts_per_evaluator(rows: pl.DataFrame, scale: AuthorshipScale | None = None) -> Sums:
     """TP, FP, FN, TN and confident answers of each evaluator, (evaluators, 5)."""
     truth, guess = pl.col("truth"), pl.col("guess")
     per = rows.group_by("annotator", maintain_order=True).agg(
@@ -269,21 +269,21 @@ def confusion(rows: pl.DataFrame, scale: AuthorshipScale | None = None) -> Sums:
 def _share_findings(
     columns: Mapping[str, object], rows: pl.DataFrame, scale: AuthorshipScale, fields: Mapping[str, object]
 ) -> Iterator[Finding]:
-    sums = confusion(rows, scale)
+    sums = confusion_counts_per_evaluator(rows, scale)
     for name, weights in SHARES.items():
         above, below = (np.array(weight, dtype=np.float64) for weight in weights)
         signature = Signature.from_fields(statistic=name, unit="evaluator", **fields)
 
         def share(sums_of_draws: Sums, above: Sums = above, below: Sums = below) -> Sums:
-            return ratio(sums_of_draws @ above, sums_of_draws @ below)
+            return ratio_or_nan(sums_of_draws @ above, sums_of_draws @ below)
 
         yield Finding(
             {"measure": name, **columns},
-            _estimate_by_signature(sums, share, signature, UNDEFINED_SHARE_REASONS.get(name, "")),
+            _bootstrap_estimate(sums, share, signature, UNDEFINED_SHARE_REASONS.get(name, "")),
         )
 
 
-def _estimate_by_signature(sums: Sums, statistic: Callable[[Sums], Sums], signature: Signature, why: str) -> Estimate:
+def _bootstrap_estimate(sums: Sums, statistic: Callable[[Sums], Sums], signature: Signature, why: str) -> Estimate:
     """Value and interval with the draws and the seed that the signature names."""
     return estimate_from_sums(sums, statistic, int(signature["draws"]), int(signature["seed"]), signature, why)
 
@@ -323,13 +323,13 @@ def alpha_estimate(sums: Sums, signature: Signature, why: str, ranked: bool = Fa
     def alpha(sums_of_draws: Sums) -> Sums:
         return alpha_from_coincidences(sums_of_draws.reshape(-1, values, values), places, distance)
 
-    return _estimate_by_signature(flat, alpha, signature, why)
+    return _bootstrap_estimate(flat, alpha, signature, why)
 
 
 def score_histogram(view: View, by: Sequence[str] = ("model",), unfinished: bool = False) -> Findings:
     """How many evaluators got 0, 1, ... texts right, as a share with a Wilson interval (Clark et al., appendix A.2)."""
     findings: list[Finding] = []
-    for group, rows in groups_of(ratings(view, by, unfinished=unfinished), by):
+    for group, rows in iter_row_groups(authorship_ratings(view, by, unfinished=unfinished), by):
         per = evaluator_scores(rows)
         for texts in sorted(per["texts"].unique()):
             right = per.filter(pl.col("texts") == texts)["right"].to_numpy().astype(np.int64)
@@ -360,10 +360,12 @@ def score_tests(view: View, between: str = "condition", by: Sequence[str] = (), 
     Clark et al. (2021), 2.4 and 3.2. Within each combination of `by`. An evaluator in two groups has a score in each.
     """
     findings: list[Finding] = []
-    for group, rows in groups_of(ratings(view, [*dict.fromkeys([*by, between])], unfinished=unfinished), by):
+    for group, rows in iter_row_groups(
+        authorship_ratings(view, [*dict.fromkeys([*by, between])], unfinished=unfinished), by
+    ):
         values = {
             str(part[between]): evaluator_scores(judgements)["score"].to_numpy()
-            for part, judgements in groups_of(rows, [between])
+            for part, judgements in iter_row_groups(rows, [between])
         }
         if len(values) < 2:
             raise FinecombError(f"a comparison needs two groups; by {between} there is only {', '.join(values)!r}")

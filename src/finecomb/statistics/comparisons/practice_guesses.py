@@ -12,7 +12,12 @@ from numpy.typing import NDArray
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding, Signature
 from finecomb.core.results import Findings
-from finecomb.statistics.comparisons.human_or_machine import evaluator_scores, groups_of, ratings, unfinished_notes
+from finecomb.statistics.comparisons.human_or_machine import (
+    authorship_ratings,
+    evaluator_scores,
+    iter_row_groups,
+    unfinished_notes,
+)
 from finecomb.statistics.inference.metric_correlation import ScoredDocuments, pearson
 from finecomb.statistics.inference.resampling import estimate_with_interval, resampled_positions
 from finecomb.statistics.selection.view import View
@@ -21,7 +26,7 @@ Floats = NDArray[np.float64]
 _MIN_PEOPLE = 3
 
 
-def training_guesses(
+def practice_accuracy_findings(
     view: View, by: Sequence[str] = ("condition",), draws: int = 1000, seed: int = 0, unfinished: bool = False
 ) -> Findings:
     """Share of right guesses in practice, score in work, and Pearson's r of the two over people, of each group.
@@ -29,24 +34,24 @@ def training_guesses(
     Only people who guessed are counted: those whose condition had practice rounds. Intervals draw people again. The
     correlation is NaN with fewer than three people, or where guesses or scores do not vary.
     """
-    shares = _accuracy_by_annotator(view)
+    shares = _practice_accuracy_by_annotator(view)
     if not shares:
         raise FinecombError("nobody guessed in practice: no condition here has practice rounds with guesses")
     findings: list[Finding] = []
-    for group, rows in groups_of(ratings(view, list(by), unfinished=unfinished), by):
+    for group, rows in iter_row_groups(authorship_ratings(view, list(by), unfinished=unfinished), by):
         people = evaluator_scores(rows).filter(pl.col("annotator").is_in(list(shares)))
         guesses = np.array([shares[annotator] for annotator in people["annotator"]])
-        findings += _group_findings(view, group, guesses, people["score"].to_numpy(), draws, seed)
+        findings += _practice_group_findings(view, group, guesses, people["score"].to_numpy(), draws, seed)
     return Findings(findings, unfinished_notes(view, unfinished))
 
 
-def _accuracy_by_annotator(view: View) -> dict[str, float]:
+def _practice_accuracy_by_annotator(view: View) -> dict[str, float]:
     """The share of right guesses of everybody who guessed."""
-    outcomes = {person.id: list(_outcomes(person.meta)) for person in view.study.iter_annotators()}
+    outcomes = {person.id: list(_guess_outcomes(person.meta)) for person in view.study.iter_annotators()}
     return {id: sum(right) / len(right) for id, right in outcomes.items() if right}
 
 
-def _outcomes(meta: Mapping[str, Any]) -> Iterator[bool]:
+def _guess_outcomes(meta: Mapping[str, Any]) -> Iterator[bool]:
     """Whether each guess was right, as the steps in an annotator's meta say."""
     steps = meta.get("steps")
     for step in steps if isinstance(steps, list | tuple) else ():
@@ -54,7 +59,7 @@ def _outcomes(meta: Mapping[str, Any]) -> Iterator[bool]:
             yield bool(step["right"])
 
 
-def _group_findings(
+def _practice_group_findings(
     view: View, group: Mapping[str, Any], guesses: Floats, work: Floats, draws: int, seed: int
 ) -> Iterator[Finding]:
     n = len(guesses)

@@ -12,32 +12,32 @@ from finecomb.core.study import Study
 from finecomb.engine.partitions import Executor
 from finecomb.statistics.comparisons.comment_codes import Per, coder_agreement, comment_codes
 from finecomb.statistics.comparisons.human_or_machine import Bins, human_or_machine, score_histogram, score_tests
-from finecomb.statistics.comparisons.practice_guesses import training_guesses
+from finecomb.statistics.comparisons.practice_guesses import practice_accuracy_findings
 from finecomb.statistics.comparisons.system_comparison import compare
 from finecomb.statistics.comparisons.system_pairs import Pairing
 from finecomb.statistics.inference.metric_correlation import metric_correlations
 from finecomb.statistics.inference.permutation_tests import Correction
 from finecomb.statistics.measures.annotation_matrix import Overlap
-from finecomb.statistics.registry import Statistic
+from finecomb.statistics.registry import RegisteredStatistic
 from finecomb.statistics.selection.view import ANY, View
 
 
 @dataclass(frozen=True)
-class GroupOptions:
+class GroupTableOptions:
     """Options of tables by group."""
 
     by: tuple[str, ...] = option((), "Document meta or annotator fields, with commas.", commas=True)
 
 
 @dataclass(frozen=True)
-class EvaluatorTableOptions(GroupOptions):
+class EvaluatorTableOptions(GroupTableOptions):
     """Options of tables of evaluators by group."""
 
     unfinished: bool = option(False, "Count also people who left before they had read all texts of their cell.")
 
 
 @dataclass(frozen=True)
-class TableOptions(GroupOptions):
+class IntervalTableOptions(GroupTableOptions):
     """Options of tables by group with intervals."""
 
     draws: int = option(10_000, "Resamples behind each interval.", minimum=0)
@@ -45,21 +45,21 @@ class TableOptions(GroupOptions):
 
 
 @dataclass(frozen=True)
-class HumanOrMachineOptions(TableOptions, EvaluatorTableOptions):
+class HumanOrMachineOptions(IntervalTableOptions, EvaluatorTableOptions):
     """Options of human or machine."""
 
     bins: Literal["2", "4"] = option("2", "For alpha: human or machine (2), or the answers as given (4).")
 
 
 @dataclass(frozen=True)
-class CodesOptions(TableOptions):
+class CommentCodeOptions(IntervalTableOptions):
     """Options of what readers went by."""
 
     per: Per = option("code", "Shares of all codes given, or of the comments: 45 of 150 comments.")
 
 
 @dataclass(frozen=True)
-class SystemsOptions(TableOptions):
+class SystemComparisonOptions(IntervalTableOptions):
     """Options of the comparison of systems."""
 
     measure: str = option("coverage", "For systems: a measure, or answer:NAME.", "--measure", "-m")
@@ -74,7 +74,7 @@ class SystemsOptions(TableOptions):
 
 
 @dataclass(frozen=True)
-class MetricsOptions(GroupOptions):
+class MetricCorrelationOptions(GroupTableOptions):
     """Options of metrics against people."""
 
     question: str = option("rating", "For metrics: the question that people answered.")
@@ -83,7 +83,7 @@ class MetricsOptions(GroupOptions):
 
 
 @dataclass(frozen=True)
-class TrainingOptions(EvaluatorTableOptions):
+class PracticeAccuracyOptions(EvaluatorTableOptions):
     """Options of guesses in practice."""
 
     draws: int = option(1000, "Resamples behind each interval.", minimum=0)
@@ -91,14 +91,14 @@ class TrainingOptions(EvaluatorTableOptions):
 
 
 @dataclass(frozen=True)
-class CodersOptions:
+class CoderAgreementOptions:
     """Options of the agreement of coders."""
 
     draws: int = option(1000, "Resamples behind each interval.", minimum=0)
     seed: int = option(0, "Same seed, same intervals.")
 
 
-def _run_system_comparison(view: View, options: SystemsOptions) -> list[Finding]:
+def _run_system_comparison(view: View, options: SystemComparisonOptions) -> list[Finding]:
     if len(options.by) > 1:
         by = ",".join(options.by)
         raise ParameterError(
@@ -121,7 +121,7 @@ def _run_system_comparison(view: View, options: SystemsOptions) -> list[Finding]
     )
 
 
-def _run_metric_correlations(study: Study, options: MetricsOptions) -> list[Finding]:
+def _run_metric_correlations(study: Study, options: MetricCorrelationOptions) -> list[Finding]:
     return metric_correlations(
         study, options.question, options.by[0] if options.by else "model", options.draws, options.seed
     )
@@ -141,32 +141,42 @@ def _run_score_histogram(view: View, options: EvaluatorTableOptions) -> list[Fin
     return score_histogram(view, options.by or ("model", "domain"), options.unfinished)
 
 
-def _run_practice_accuracy(view: View, options: TrainingOptions) -> list[Finding]:
+def _run_practice_accuracy(view: View, options: PracticeAccuracyOptions) -> list[Finding]:
     by = () if options.by == ("none",) else options.by or ("condition",)
-    return training_guesses(view, by, options.draws, options.seed, options.unfinished)
+    return practice_accuracy_findings(view, by, options.draws, options.seed, options.unfinished)
 
 
-def _run_comment_codes(study: Study, options: CodesOptions) -> list[Finding]:
+def _run_comment_codes(study: Study, options: CommentCodeOptions) -> list[Finding]:
     return comment_codes(study, options.by, draws=options.draws, seed=options.seed, per=options.per)
 
 
-def _run_coder_agreement(study: Study, options: CodersOptions) -> list[Finding]:
+def _run_coder_agreement(study: Study, options: CoderAgreementOptions) -> list[Finding]:
     return coder_agreement(study, draws=options.draws, seed=options.seed)
 
 
 _PAGE = "human-or-machine"
-TESTS: dict[str, Statistic] = {
-    "systems": Statistic(_run_system_comparison, SystemsOptions, "do two systems differ?", "comparing-systems"),
-    "metrics": Statistic(_run_metric_correlations, MetricsOptions, "scalar metrics against people", "metrics", Study),
-    "human-or-machine": Statistic(_run_human_or_machine, HumanOrMachineOptions, "can people tell them apart?", _PAGE),
-    "scores": Statistic(_run_score_tests, EvaluatorTableOptions, "evaluators' scores between conditions", _PAGE),
-    "histogram": Statistic(
+TESTS: dict[str, RegisteredStatistic] = {
+    "systems": RegisteredStatistic(
+        _run_system_comparison, SystemComparisonOptions, "do two systems differ?", "comparing-systems"
+    ),
+    "metrics": RegisteredStatistic(
+        _run_metric_correlations, MetricCorrelationOptions, "scalar metrics against people", "metrics", Study
+    ),
+    "human-or-machine": RegisteredStatistic(
+        _run_human_or_machine, HumanOrMachineOptions, "can people tell them apart?", _PAGE
+    ),
+    "scores": RegisteredStatistic(
+        _run_score_tests, EvaluatorTableOptions, "evaluators' scores between conditions", _PAGE
+    ),
+    "histogram": RegisteredStatistic(
         _run_score_histogram, EvaluatorTableOptions, "how many evaluators got how many right", _PAGE
     ),
-    "training": Statistic(
-        _run_practice_accuracy, TrainingOptions, "do guesses in practice go with accuracy in work?", _PAGE
+    "training": RegisteredStatistic(
+        _run_practice_accuracy, PracticeAccuracyOptions, "do guesses in practice go with accuracy in work?", _PAGE
     ),
-    "codes": Statistic(_run_comment_codes, CodesOptions, "what readers went by", _PAGE, Study),
-    "coders": Statistic(_run_coder_agreement, CodersOptions, "how far coders of explanations agree", _PAGE, Study),
+    "codes": RegisteredStatistic(_run_comment_codes, CommentCodeOptions, "what readers went by", _PAGE, Study),
+    "coders": RegisteredStatistic(
+        _run_coder_agreement, CoderAgreementOptions, "how far coders of explanations agree", _PAGE, Study
+    ),
 }
 """Rows of `finecomb test`."""

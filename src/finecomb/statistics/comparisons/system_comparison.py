@@ -20,10 +20,10 @@ from finecomb.core.study import Study
 from finecomb.engine.partitions import Executor
 from finecomb.statistics.comparisons.system_pairs import ComparisonWork, Pairing, SystemPair, compare_systems
 from finecomb.statistics.inference.permutation_tests import Correction, adjust_p_values
-from finecomb.statistics.inference.resampling import ratio
+from finecomb.statistics.inference.resampling import ratio_or_nan
 from finecomb.statistics.measures.annotation_matrix import Overlap, build_annotation_matrix
 from finecomb.statistics.measures.annotation_measures import MEASURES, MeasureOptions
-from finecomb.statistics.measures.numeric_answers import answer_values
+from finecomb.statistics.measures.numeric_answers import numeric_answer_values
 from finecomb.statistics.selection.view import ANY, View, as_view
 
 AnnotationStatistic = Callable[[View], pl.DataFrame]
@@ -41,12 +41,14 @@ def measure_annotations(view: View, name: str, tokens: str = "words", overlap: O
     if measure.strict and lacking:
         raise FinecombError(f"{lacking} marks have no {measure.needs}; leave their labels out, or compare counts")
     defined = (bottom > 0) & (True if amounts.counts is None else amounts.counts)
-    return reading.rows.select("annotation", "document", value=pl.Series(ratio(top, bottom))).filter(pl.Series(defined))
+    return reading.rows.select("annotation", "document", value=pl.Series(ratio_or_nan(top, bottom))).filter(
+        pl.Series(defined)
+    )
 
 
-def annotation_answers(view: View, question: str) -> pl.DataFrame:
+def numeric_answer_per_annotation(view: View, question: str) -> pl.DataFrame:
     """The answer of each annotation as a number, e.g. `rating`; who did not answer is left out."""
-    return answer_values(view, question)
+    return numeric_answer_values(view, question)
 
 
 def resolve_statistic(
@@ -57,7 +59,7 @@ def resolve_statistic(
         return getattr(statistic, "__name__", "own"), statistic
     kind, _, question = statistic.partition(":")
     if kind == "answer" and question:
-        return statistic, functools.partial(annotation_answers, question=question)
+        return statistic, functools.partial(numeric_answer_per_annotation, question=question)
     names = [name for name in MEASURES if name != "fraction"]  # a share of all marks is no value of an annotation
     if statistic not in names:
         near = did_you_mean(statistic, [*names, "answer:NAME"])
@@ -65,9 +67,9 @@ def resolve_statistic(
     return statistic, functools.partial(measure_annotations, name=statistic, tokens=tokens, overlap=overlap)
 
 
-def annotation_values(view: View, statistic: str | AnnotationStatistic, label: str = ANY) -> pl.DataFrame:
+def statistic_per_annotation(view: View, statistic: str | AnnotationStatistic, label: str = ANY) -> pl.DataFrame:
     """Columns annotation, document, annotator and value of a statistic of one label."""
-    values = resolve_statistic(statistic)[1](only_label(view, label))
+    values = resolve_statistic(statistic)[1](restrict_to_label(view, label))
     who = view.study.annotations.select("annotator", annotation="id")
     return values.join(who, on="annotation", how="left", maintain_order="left")
 
@@ -105,11 +107,12 @@ def compare(
     if len(parts) < 2:
         there = f"only {parts[0][0]!r}" if parts else "none"
         raise FinecombError(f"a comparison needs two systems; by {by} there is {there}")
-    keys, uses = _document_keys(view, parts, key), MEASURES[name].uses if name in MEASURES else ()
+    keys, uses = _document_pairing_keys(view, parts, key), MEASURES[name].uses if name in MEASURES else ()
     comparisons: list[SystemPair] = []
     for label in labels:
         values = {
-            system: _keyed_document_means(per_annotation(only_label(part, label)), keys) for system, part in parts
+            system: _keyed_document_means(per_annotation(restrict_to_label(part, label)), keys)
+            for system, part in parts
         }
         for a, b in itertools.combinations(values, 2):
             signature = Signature.from_fields(
@@ -146,7 +149,7 @@ def _number_or_nan(value: object) -> float:
     return float(value) if isinstance(value, int | float) else math.nan
 
 
-def only_label(whole: View, label: str) -> View:
+def restrict_to_label(whole: View, label: str) -> View:
     """The same annotations with only the marks of one category; `any` keeps all."""
     if label == ANY:
         return whole
@@ -158,10 +161,10 @@ def only_label(whole: View, label: str) -> View:
 def pairing_keys(view: View, by: str, key: str = "") -> pl.DataFrame:
     """Columns document and key: which documents of different systems belong together, as `compare` pairs them."""
     parts = [(str(group[by]), part) for group, part in view.split([by]) if group[by] is not None]
-    return _document_keys(view, parts, key)
+    return _document_pairing_keys(view, parts, key)
 
 
-def _document_keys(view: View, parts: Iterable[tuple[str, View]], key: str) -> pl.DataFrame:
+def _document_pairing_keys(view: View, parts: Iterable[tuple[str, View]], key: str) -> pl.DataFrame:
     """Columns document and key; key is null where the document has none."""
     texts = view.study.documents
     shared = pl.concat([part.study.documents["id"] for _, part in parts]).is_duplicated().any()
@@ -173,12 +176,13 @@ def _document_keys(view: View, parts: Iterable[tuple[str, View]], key: str) -> p
             raise FinecombError(f"no document has the meta {key!r} to pair by")
         return keys
     inputs = [
-        pl.col("context").map_elements(_context_getter(name), pl.String) for name in ("prompt", "source", "headline")
+        pl.col("context").map_elements(_build_context_getter(name), pl.String)
+        for name in ("prompt", "source", "headline")
     ]
     return texts.select(pl.col("id").alias("document"), key=pl.coalesce(meta_entry("prompt_id"), *inputs))
 
 
-def _context_getter(name: str) -> Callable[[str], str | None]:
+def _build_context_getter(name: str) -> Callable[[str], str | None]:
     return lambda text: parse_json_object(text).get(name)
 
 

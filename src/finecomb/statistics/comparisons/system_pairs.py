@@ -111,7 +111,7 @@ class ComparisonWork:
 
     def _difference(self, row: pl.DataFrame) -> SystemDifference:
         a, b = (pl.DataFrame({name: row[f"{side}_{name}"][0] for name in ("value", "key")}) for side in "ab")
-        together = self.pairing == "yes" or (self.pairing == "auto" and _all_paired(a, b))
+        together = self.pairing == "yes" or (self.pairing == "auto" and _has_all_keys_paired(a, b))
         pairs = _pair_by_key(a, b)
         first, second = (
             (pairs[side].to_numpy() for side in "ab") if together else (side["value"].to_numpy() for side in (a, b))
@@ -121,7 +121,9 @@ class ComparisonWork:
         )
         n = str(len(pairs)) if together else f"{len(a)}+{len(b)}"
         difference, p, low, high = (float(number) for number in (test.difference, test.p, test.low, test.high))
-        return SystemDifference(_mean_of(first), _mean_of(second), together, n, difference, p, low, high, test.exact)
+        return SystemDifference(
+            _mean_or_nan(first), _mean_or_nan(second), together, n, difference, p, low, high, test.exact
+        )
 
     def _rng(self, row: pl.DataFrame) -> np.random.Generator:
         """Random numbers that depend on the names of systems and label alone."""
@@ -137,14 +139,14 @@ class ComparisonWork:
 def compare_systems(pairs: Sequence[SystemPair], work: ComparisonWork, spread: Executor) -> Iterator[Finding]:
     """The finding of every two systems, worked on as `spread` says."""
     run = spread.start_run(work, work.handle_lost_row, work.key())
-    for _ in run.run_partitions(_partitions(pairs, rows_per_partition(len(pairs), _PAIRS_PER_PARTITION))):
+    for _ in run.run_partitions(_system_pair_partitions(pairs, rows_per_partition(len(pairs), _PAIRS_PER_PARTITION))):
         pass
     results = run.table("differences").collect().select(list(_DIFFERENCE_SCHEMA)).iter_rows() if pairs else ()
     for pair, result in zip(pairs, results, strict=True):
         yield pair.finding(SystemDifference(*result))
 
 
-def _partitions(pairs: Iterable[SystemPair], size: int) -> Iterator[pl.DataFrame]:
+def _system_pair_partitions(pairs: Iterable[SystemPair], size: int) -> Iterator[pl.DataFrame]:
     """Rows as they are needed: together they would hold the values of each system once for every other."""
     source = iter(pairs)
     while batch := [pair.row() for pair in itertools.islice(source, size)]:
@@ -160,11 +162,11 @@ def _pair_by_key(a: pl.DataFrame, b: pl.DataFrame) -> pl.DataFrame:
     return sides[0].join(sides[1], on="key").sort("key")
 
 
-def _all_paired(a: pl.DataFrame, b: pl.DataFrame) -> bool:
+def _has_all_keys_paired(a: pl.DataFrame, b: pl.DataFrame) -> bool:
     """Whether every document of one of the two systems has its key in the other."""
     sides = [set(side["key"].to_list()) for side in (a, b)]
     return any(one and None not in one and one <= other for one, other in (sides, sides[::-1]))
 
 
-def _mean_of(values: Values) -> float:
+def _mean_or_nan(values: Values) -> float:
     return float(values.mean()) if len(values) else math.nan

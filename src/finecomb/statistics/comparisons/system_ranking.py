@@ -30,7 +30,7 @@ class BestValue(NamedTuple):
     system: str
 
 
-def best_values(view: View, findings: Iterable[Finding], by: str, **options: Any) -> set[BestValue]:
+def significantly_lowest_values(view: View, findings: Iterable[Finding], by: str, **options: Any) -> set[BestValue]:
     """The lowest value of each measure and label, where it differs from that of every other system.
 
     The differences are those of `compare` (a permutation test over documents, Holm's correction over the pairs of one
@@ -65,7 +65,7 @@ def _is_significantly_lowest(system: str, pairs: Iterable[Finding]) -> bool:
     return True
 
 
-def sort_by_value(findings: Sequence[Finding], by: Sequence[str]) -> list[Finding]:
+def sort_groups_by_value(findings: Sequence[Finding], by: Sequence[str]) -> list[Finding]:
     """The findings with groups in the order of their values, lowest first, undefined last.
 
     The value of a group is that of the first measure over all labels; within a group the order stays.

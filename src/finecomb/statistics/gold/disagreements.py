@@ -15,13 +15,13 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Finding, Signature
 from finecomb.statistics.comparisons.system_ranking import SIGNIFICANCE_LEVEL
 from finecomb.statistics.gold.mark_matching import Bools, Floats
-from finecomb.statistics.gold.scores import JudgeComparison, Scores, score_ratios
+from finecomb.statistics.gold.scores import JudgeComparison, Scores, recall_precision_and_f1
 from finecomb.statistics.inference.permutation_tests import adjust_p_values
 from finecomb.statistics.inference.resampling import (
-    document_weights,
     estimate_with_interval,
     few_documents_reason,
-    p_value,
+    permutation_p_value,
+    resampled_document_weights,
 )
 from finecomb.statistics.selection.view import ANY
 
@@ -100,7 +100,7 @@ def _build_pairing(
     )
 
 
-def disagreements(scores: Scores) -> list[dict[str, object]]:
+def disagreement_rows(scores: Scores) -> list[dict[str, object]]:
     """Every case that is not right, as rows."""
     hidden = {"gold_mark", "predicted_mark", "start"}
     wrong_cases = (case for judged in scores.judged for case in mark_pairings(judged) if case.kind != "right")
@@ -119,7 +119,7 @@ def pairing_type_table(scores: Scores) -> list[dict[str, object]]:
     return rows
 
 
-def confusion(scores: Scores) -> list[dict[str, object]]:
+def label_confusion_rows(scores: Scores) -> list[dict[str, object]]:
     """Gold labels in rows, the judge's in columns, over paired marks; the last column and row are missed and extra."""
     rows: list[dict[str, object]] = []
     for judged in scores.judged:
@@ -172,7 +172,7 @@ def compare_judges(scores: Scores, label: str = ANY, draws: int = 10_000, seed: 
     return corrected
 
 
-def best_judges(scores: Scores, draws: int = 10_000, seed: int = 0) -> set[tuple[str, str]]:
+def significantly_best_judges(scores: Scores, draws: int = 10_000, seed: int = 0) -> set[tuple[str, str]]:
     """Judge and ratio (recall, precision, f1), where it is higher than that of every other judge, labels ignored.
 
     By the tests of `compare_judges`, p corrected below .05.
@@ -189,17 +189,17 @@ def _compare_two_judges(
     one: JudgeComparison, other: JudgeComparison, label: str, signature_fields: dict[str, object], draws: int, seed: int
 ) -> Iterator[Finding]:
     common = [id for id in one.judge.documents if id in set(other.judge.documents)]
-    a, b = (_document_sums(comparison, label, common) for comparison in (one, other))
+    a, b = (_score_sums_of_documents(comparison, label, common) for comparison in (one, other))
     rng = np.random.default_rng(seed)
-    difference = score_ratios(a.sum(axis=0)) - score_ratios(b.sum(axis=0))
+    difference = recall_precision_and_f1(a.sum(axis=0)) - recall_precision_and_f1(b.sum(axis=0))
     exact = len(common) <= _MAX_EXACT_DOCUMENTS
     null = _permuted_differences(a, b, _swap_patterns(len(common), exact, draws, rng))
-    weights = document_weights(len(common), draws, rng)
-    drawn = score_ratios(weights @ a) - score_ratios(weights @ b)
+    weights = resampled_document_weights(len(common), draws, rng)
+    drawn = recall_precision_and_f1(weights @ a) - recall_precision_and_f1(weights @ b)
     for at, name in enumerate(("recall", "precision", "f1")):
         value = float(difference[at])
         why = "undefined for one of the two" if math.isnan(value) else ""
-        p = math.nan if why else p_value(null[:, at], value, exact)
+        p = math.nan if why else permutation_p_value(null[:, at], value, exact)
         fields = {
             "statistic": f"{name}-difference",
             "label": label,
@@ -214,7 +214,7 @@ def _compare_two_judges(
         )
 
 
-def _document_sums(judged: JudgeComparison, label: str, documents: list[str]) -> Floats:
+def _score_sums_of_documents(judged: JudgeComparison, label: str, documents: list[str]) -> Floats:
     positions = {id: at for at, id in enumerate(judged.judge.documents)}
     sums: Floats = judged.sums[judged.labels.index(label)][[positions[id] for id in documents]]
     return sums
@@ -230,4 +230,4 @@ def _swap_patterns(documents: int, exact: bool, draws: int, rng: np.random.Gener
 def _permuted_differences(a: Floats, b: Floats, swap: Bools) -> Floats:
     """Differences of the ratios when the judges are swapped on some documents, (arrangements, 3)."""
     moved = swap.astype(np.float64) @ (b - a)
-    return score_ratios(a.sum(axis=0) + moved) - score_ratios(b.sum(axis=0) - moved)
+    return recall_precision_and_f1(a.sum(axis=0) + moved) - recall_precision_and_f1(b.sum(axis=0) - moved)

@@ -14,7 +14,7 @@ from finecomb.core.frames import parse_spans
 from finecomb.core.records import Mark
 from finecomb.core.span import merge_spans
 from finecomb.statistics.gold.decisions import SETTLING_DECISIONS, Decision
-from finecomb.statistics.gold.gold_merge import SPLIT, cluster_marks, gold
+from finecomb.statistics.gold.gold_merge import SPLIT, gold, normalise_and_cluster_marks
 from finecomb.statistics.selection.view import NO_TYPE, View
 
 
@@ -70,7 +70,7 @@ def find_disputes(view: View, align: str = "auto") -> dict[str, tuple[Dispute, .
     disputes_by_document: dict[str, tuple[Dispute, ...]] = dict.fromkeys(view.study.documents["id"], ())
     for by, documents in _documents_by_alignment(view, align):
         if len(documents):
-            disputes_by_document |= _aligned_disputes(view.restrict_to_documents(documents), by)
+            disputes_by_document |= _disputes_for_alignment(view.restrict_to_documents(documents), by)
     return disputes_by_document
 
 
@@ -84,7 +84,7 @@ def _documents_by_alignment(view: View, align: str) -> Iterator[tuple[str, pl.Se
     yield "overlap", every.filter(~tied)
 
 
-def _aligned_disputes(view: View, by: str) -> dict[str, tuple[Dispute, ...]]:
+def _disputes_for_alignment(view: View, by: str) -> dict[str, tuple[Dispute, ...]]:
     merge = gold(view, min_votes=1, align=by)
     marks = {
         mark.id: _restore_missing_label(mark)
@@ -104,7 +104,7 @@ def _aligned_disputes(view: View, by: str) -> dict[str, tuple[Dispute, ...]]:
             Opinion(annotation, who, marks[id], id if id in given else id.rpartition(".")[0])
             for annotation, who, id in zip(*columns, strict=True)
         )
-        dispute = Dispute(_key(opinions), opinions, readers, next(merged))
+        dispute = Dispute(_dispute_key(opinions), opinions, readers, next(merged))
         named = label != SPLIT and (label != NO_TYPE or unlabelled)
         disputes_by_document[document].append(replace(dispute, agreed=named and _is_unanimous(dispute)))
     return {document: tuple(columns) for document, columns in disputes_by_document.items()}
@@ -119,7 +119,7 @@ class DisputeCount:
     """Those on which everybody agrees, see `Dispute.agreed`."""
 
 
-def dispute_counts(view: View, align: str = "auto") -> dict[str, DisputeCount]:
+def dispute_count_by_document(view: View, align: str = "auto") -> dict[str, DisputeCount]:
     """How many disputes each text of a view has: as many as `disputes` gives, without making them.
 
     For lists of many texts: frames are counted, and a record is made of no mark.
@@ -127,12 +127,12 @@ def dispute_counts(view: View, align: str = "auto") -> dict[str, DisputeCount]:
     counts = dict.fromkeys(view.study.documents["id"], DisputeCount())
     for by, documents in _documents_by_alignment(view, align):
         if len(documents):
-            counts |= _aligned_dispute_counts(view.restrict_to_documents(documents), by)
+            counts |= _dispute_counts_for_alignment(view.restrict_to_documents(documents), by)
     return counts
 
 
-def _aligned_dispute_counts(view: View, by: str) -> dict[str, DisputeCount]:
-    normal, clusters, errors = cluster_marks(view, by, min_votes=1)
+def _dispute_counts_for_alignment(view: View, by: str) -> dict[str, DisputeCount]:
+    normal, clusters, errors = normalise_and_cluster_marks(view, by, min_votes=1)
     marks = normal.view.study.marks.select("label", "spans", mark="id")
     opinions = clusters.select("cluster", "annotator", "mark").join(marks, on="mark", how="left", maintain_order="left")
     same = opinions.group_by("cluster").agg(
@@ -157,7 +157,7 @@ def _restore_missing_label(mark: Mark) -> Mark:
     return mark.model_copy(update={"label": None}) if mark.label == NO_TYPE else mark
 
 
-def _key(opinions: Iterable[Opinion]) -> str:
+def _dispute_key(opinions: Iterable[Opinion]) -> str:
     return hashlib.blake2b(
         "\0".join(sorted(opinion.mark.id for opinion in opinions)).encode(), digest_size=8
     ).hexdigest()
@@ -227,7 +227,7 @@ def _build_dispute_decision(
     return DisputeDecision(replace(whole, key=key, opinions=opinions, agreed=whole.agreed and same), decision, later)
 
 
-def is_finished(decisions: Iterable[DisputeDecision]) -> bool:
+def is_adjudication_finished(decisions: Iterable[DisputeDecision]) -> bool:
     """Whether the gold of a text can be handed in: every dispute is settled."""
     return all(decision.is_settled for decision in decisions)
 
@@ -235,7 +235,7 @@ def is_finished(decisions: Iterable[DisputeDecision]) -> bool:
 # --- gold marks --------------------------------------------------------------------------------------------------
 
 
-def gold_marks(document: str, dispute: Dispute, chosen: Sequence[Mark]) -> tuple[Mark, ...]:
+def gold_marks_of_dispute(document: str, dispute: Dispute, chosen: Sequence[Mark]) -> tuple[Mark, ...]:
     """The marks that gold keeps for a dispute: with ids of their own, votes, and what they were made from.
 
     Where the annotators had no majority for a label, `label_votes` says what they gave.

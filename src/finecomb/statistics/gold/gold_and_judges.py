@@ -18,8 +18,8 @@ from finecomb.core.text_hash import text_hash
 from finecomb.statistics.agreement.minimal_repairs import (
     AlternativeSets,
     Repairs,
-    smallest_repairs,
-    with_alternatives,
+    add_mark_alternatives,
+    smallest_repairs_by_mark,
 )
 from finecomb.statistics.gold.decisions import decision_counts
 from finecomb.statistics.gold.gold_merge import SPLIT
@@ -32,7 +32,7 @@ MARK_COLUMNS = ["id", "document", "label", "spans", "quotes", "alternatives", "a
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class JudgeMarks:
     """Somebody to be scored: what they marked, and on which texts that counts."""
 
     name: str
@@ -45,14 +45,14 @@ class Judge:
 
 
 @dataclass(frozen=True, slots=True)
-class ScoredPair:
+class GoldAndJudges:
     """Gold and the judges on the same texts."""
 
     documents: pl.DataFrame
     """As in a study."""
     gold: pl.DataFrame
     """Gold marks, with the columns of a judge's."""
-    judges: tuple[Judge, ...]
+    judges: tuple[JudgeMarks, ...]
     protocol: Protocol
     labels: tuple[str, ...]
     """Labels that gold or a judge used, in the order of gold's protocol; `split` and `no type` are not among them."""
@@ -80,7 +80,7 @@ def pair_gold_with_judges(
     protocol: str = "",
     unread: UnreadPolicy = "empty",
     repairs: Repairs = "declared",
-) -> ScoredPair:
+) -> GoldAndJudges:
     """Gold of one study and the judges of another, or of the same one when there is no other.
 
     Gold is the annotator of kind `gold`, or the one named. Judges are all others, or those named. A text counts where
@@ -101,9 +101,9 @@ def pair_gold_with_judges(
         _reject_other_protocol(gold, name, gold_view.protocol)
     judge_view = view(other, Filters(protocol=protocol if predicted is None else "", annotators=named))
     marks = _marks_in_text_order(gold_view.study, gold.documents)
-    notes: list[str] = list(_gold_notes(gold, truth))
+    notes: list[str] = list(_adjudication_notes(gold, truth))
     scored = [
-        _build_judge(
+        _build_judge_marks(
             name,
             judge_view.study.filter_annotations(pl.col("annotator") == name),
             gold,
@@ -121,23 +121,23 @@ def pair_gold_with_judges(
     if strange:
         notes.append(f"labels that gold's protocol {gold_view.protocol.id} does not have: {', '.join(strange)}")
     if repairs == "smallest":
-        scored = [_infer_repairs(judge, marks, gold.documents) for judge in scored]
+        scored = [_add_inferred_repairs(judge, marks, gold.documents) for judge in scored]
     _add_mark_notes(marks, scored, notes)
     notes += _training_overlap_notes(scored, other)
     fields = {**gold_view.fields, "who": None, "gold_annotator": truth, "unread": unread if unread != "empty" else None}
     fields |= {"repairs": repairs if repairs != "declared" else None}
-    return ScoredPair(
+    return GoldAndJudges(
         gold.documents, marks, tuple(scored), gold_view.protocol, (*labels, *strange), fields, tuple(notes)
     )
 
 
-def _infer_repairs(judge: Judge, gold: pl.DataFrame, documents: pl.DataFrame) -> Judge:
+def _add_inferred_repairs(judge: JudgeMarks, gold: pl.DataFrame, documents: pl.DataFrame) -> JudgeMarks:
     """A judge with the alternatives that its marks and gold's show beside each other: one name, or two numbers."""
     texts = dict(documents.select("id", "text").iter_rows())
     sides = [frame.with_columns(annotator=pl.lit(name)) for name, frame in (("gold", gold), ("judge", judge.marks))]
-    sets = smallest_repairs(pl.concat(sides), texts)
+    sets = smallest_repairs_by_mark(pl.concat(sides), texts)
     of_gold = {id: sets[id] for id in gold["id"] if id in sets}
-    return replace(judge, marks=with_alternatives(judge.marks, sets), gold_repairs=of_gold)
+    return replace(judge, marks=add_mark_alternatives(judge.marks, sets), gold_repairs=of_gold)
 
 
 def _reject_other_protocol(study: Study, annotator: str, protocol: Protocol) -> None:
@@ -168,7 +168,7 @@ def find_gold_annotator(study: Study) -> str:
 
 def _default_judges(study: Study, gold: str, is_other: bool) -> list[str]:
     """Everybody who annotated but gold and scalar metrics; gold of another study when there is nobody else in it."""
-    present = set(study.submitted_work().annotations["annotator"].unique()) - scalar_annotators(study)
+    present = set(study.submitted_work().annotations["annotator"].unique()) - scalar_score_annotators(study)
     kinds = dict(study.annotators.select("id", "kind").iter_rows())
     others = sorted(present - {gold})
     judges = [name for name in others if kinds.get(name) != "gold"] or others
@@ -178,14 +178,14 @@ def _default_judges(study: Study, gold: str, is_other: bool) -> list[str]:
     return judges
 
 
-def _gold_notes(gold: Study, truth: str) -> Iterator[str]:
+def _adjudication_notes(gold: Study, truth: str) -> Iterator[str]:
     """What gold is made of, where an adjudicator decided about it."""
     decisions, texts = decision_counts(gold, truth)
     if decisions:
         yield f"gold was decided by an adjudicator: {decisions:,} decisions in {texts:,} texts"
 
 
-def _training_overlap_notes(judges: Sequence[Judge], study: Study) -> Iterator[str]:
+def _training_overlap_notes(judges: Sequence[JudgeMarks], study: Study) -> Iterator[str]:
     """A warning for each judge that was fitted on texts it is scored on."""
     for name, cell in study.annotators.select("id", "meta").iter_rows():
         fitted = parse_json_object(cell).get("fitted_texts")
@@ -202,7 +202,7 @@ def _training_overlap_notes(judges: Sequence[Judge], study: Study) -> Iterator[s
             )
 
 
-def scalar_annotators(study: Study) -> set[str]:
+def scalar_score_annotators(study: Study) -> set[str]:
     """Who gave each text a `score` and marked nothing."""
     scored = set(study.annotations.filter(json_entry("answers", "score").is_not_null())["annotator"])
     return scored - _marking_annotators(study) if scored else scored
@@ -239,7 +239,7 @@ def restrict_to_texts(gold: Study, predicted: Study) -> Study:
     return part.filter_annotations(pl.col("document").is_in(texts))
 
 
-def _build_judge(
+def _build_judge_marks(
     name: str,
     judge_work: Study,
     gold: Study,
@@ -248,9 +248,12 @@ def _build_judge(
     truth_name: str,
     unread: UnreadPolicy,
     notes: list[str],
-) -> Judge:
+) -> JudgeMarks:
     has, read = set(truth.annotations["document"]), set(judge_work.annotations["document"])
-    aside = _excluded_documents(gold, truth_name) - has | _excluded_documents(other, name) - read
+    aside = (
+        _excluded_or_unsubmitted_documents(gold, truth_name) - has
+        | _excluded_or_unsubmitted_documents(other, name) - read
+    )
     counted = (has | read if unread == "empty" else has & read) - aside
     if not has & read:
         raise FinecombError(f"{name} has no annotation on any text that gold has; nothing can be compared")
@@ -263,10 +266,10 @@ def _build_judge(
     if gone := len((has | read) & aside):
         notes.append(f"{gone:,} texts are left out for {name}: gold or {name} was set aside there")
     marks = _marks_in_text_order(judge_work, gold.documents).filter(pl.col("document").is_in(sorted(counted)))
-    return Judge(name, marks, tuple(id for id in gold.documents["id"] if id in counted))
+    return JudgeMarks(name, marks, tuple(id for id in gold.documents["id"] if id in counted))
 
 
-def _excluded_documents(study: Study, annotator: str) -> set[str]:
+def _excluded_or_unsubmitted_documents(study: Study, annotator: str) -> set[str]:
     """Texts on which an annotator's work was excluded or never handed in."""
     whole = study.annotations.filter((pl.col("annotator") == annotator) & (pl.col("phase") == "work"))
     return set(whole["document"]) - set(
@@ -286,7 +289,7 @@ def _marks_in_text_order(study: Study, documents: pl.DataFrame) -> pl.DataFrame:
     return rows.sort("place", "start", "end", "id", nulls_last=True).select(MARK_COLUMNS)
 
 
-def _add_mark_notes(gold: pl.DataFrame, judges: Sequence[Judge], notes: list[str]) -> None:
+def _add_mark_notes(gold: pl.DataFrame, judges: Sequence[JudgeMarks], notes: list[str]) -> None:
     for name, marks in (("gold", gold), *((judge.name, judge.marks) for judge in judges)):
         if lost := int((marks["spans"].list.len() == 0).sum()):
             notes.append(

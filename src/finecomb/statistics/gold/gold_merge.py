@@ -21,9 +21,9 @@ from finecomb.core.span import Span, covered_length, covered_token_mask, merge_s
 from finecomb.core.study import Study
 from finecomb.core.tokens import words
 from finecomb.statistics.agreement import mark_alignment as alignment
-from finecomb.statistics.agreement.minimal_repairs import Repairs, apply_repair_mode, refuse_repairs_of_items
+from finecomb.statistics.agreement.minimal_repairs import Repairs, apply_repair_mode, reject_repairs_with_item_alignment
 from finecomb.statistics.gold.decisions import ERROR_COLUMNS, NO_ADJUDICATION, collect_adjudication
-from finecomb.statistics.gold.mark_normalisation import NormalisationChange, NormalisedView, normalise
+from finecomb.statistics.gold.mark_normalisation import NormalisationChange, NormalisedView, normalise_marks
 from finecomb.statistics.selection.view import NO_TYPE, View, as_view
 
 SpanSize = Literal["widest", "narrowest", "majority", "union"]
@@ -90,40 +90,42 @@ def gold(
     what was given. A text with fewer readers than votes needed gets an annotation set aside, since nothing could pass.
     """
     view = as_view(study)
-    _check_options(view, min_votes, size)
-    by = _alignment(view, align)
-    refuse_repairs_of_items(repairs, by)
-    normal, clusters, errors = cluster_marks(view, by, min_votes, repairs)
+    _reject_invalid_merge_options(view, min_votes, size)
+    by = _resolve_alignment(view, align)
+    reject_repairs_with_item_alignment(repairs, by)
+    normal, clusters, errors = normalise_and_cluster_marks(view, by, min_votes, repairs)
     source = decisions or (study if isinstance(study, Study) else None)
     decided = collect_adjudication(source, view, clusters) if source is not None else NO_ADJUDICATION
     errors = decided.apply_to_errors(errors)
     fields = {"min_votes": min_votes, "align": by, "size": size, **normal.view.fields}
-    annotations = _annotations(normal.view, min_votes, decided.texts, Signature.from_fields(statistic=GOLD, **fields))
+    annotations = _build_gold_annotations(
+        normal.view, min_votes, decided.texts, Signature.from_fields(statistic=GOLD, **fields)
+    )
     merger = _MarkMerger(normal, clusters, size)
     marks = decided.add_gold_marks(merger.build_marks(errors.filter(pl.col("kept") & ~pl.col("decided"))), f"/{GOLD}")
     changes = (*normal.changes, *merger.resized)
     signature = Signature.from_fields(
         statistic=GOLD, **fields, annotators=view.study.annotations["annotator"].n_unique()
     )
-    notes = tuple(_notes(annotations, normal.breaches if by == "item" else 0, min_votes)) + decided.notes
+    notes = tuple(_merge_notes(annotations, normal.breaches if by == "item" else 0, min_votes)) + decided.notes
     gold_study = _build_gold_study(view.study, annotations, marks)
     return Gold(gold_study, normal.view, clusters, errors, changes, by, signature, notes)
 
 
-def cluster_marks(
+def normalise_and_cluster_marks(
     view: View, by: str, min_votes: MinVotes, repairs: Repairs = "declared"
 ) -> tuple[NormalisedView, pl.DataFrame, pl.DataFrame]:
     """The marks after the protocol's rules, the clusters that are one error, and the errors with their votes.
 
     What `gold` begins with; frames as in `Gold.clusters` and `Gold.errors`, before anybody's decisions.
     """
-    normal = normalise(view, guidelines=by != "item")
+    normal = normalise_marks(view, guidelines=by != "item")
     normal = replace(normal, view=apply_repair_mode(normal.view, repairs))
     clusters = _add_vote_weights(alignment.align(normal.view, by), normal.view)
-    return normal, clusters, _tally_votes(clusters, normal.view, min_votes)
+    return normal, clusters, _tally_error_votes(clusters, normal.view, min_votes)
 
 
-def _check_options(view: View, min_votes: MinVotes, size: str) -> None:
+def _reject_invalid_merge_options(view: View, min_votes: MinVotes, size: str) -> None:
     if size not in SPAN_MERGERS:
         raise FinecombError(f"a size cannot be {size!r}{did_you_mean(size, SPAN_MERGERS)}")
     if isinstance(min_votes, str) and min_votes != MAJORITY:
@@ -148,7 +150,7 @@ def _reject_other_protocol(view: View) -> None:
         )
 
 
-def _alignment(view: View, align: str) -> str:
+def _resolve_alignment(view: View, align: str) -> str:
     if align != "auto":
         return align
     return "item" if view.study.marks["item"].null_count() < len(view.study.marks) else "overlap"
@@ -169,7 +171,9 @@ def required_vote_count(readers: int, min_votes: MinVotes) -> int:
     return max(2, readers // 2 + 1) if isinstance(min_votes, str) else min_votes
 
 
-def _annotations(view: View, min_votes: MinVotes, decided: Sequence[str], signature: Signature) -> pl.DataFrame:
+def _build_gold_annotations(
+    view: View, min_votes: MinVotes, decided: Sequence[str], signature: Signature
+) -> pl.DataFrame:
     """Gold's annotations frame: one row for each text that was read; a text `decided` about needs no votes."""
     assert view.protocol is not None
     work = view.study.annotations.group_by("document").agg(made_from="id", readers=pl.col("readers").fill_null(1).sum())
@@ -197,7 +201,7 @@ def _annotations(view: View, min_votes: MinVotes, decided: Sequence[str], signat
     return frames.build_frame(frames.ANNOTATIONS, rows)
 
 
-def _notes(annotations: pl.DataFrame, breaches: int, min_votes: MinVotes) -> Iterator[str]:
+def _merge_notes(annotations: pl.DataFrame, breaches: int, min_votes: MinVotes) -> Iterator[str]:
     least = required_vote_count(1, min_votes)
     short = annotations.filter(pl.col("excluded").is_not_null())["document"].to_list()
     if short:
@@ -221,7 +225,7 @@ def _add_vote_weights(clusters: pl.DataFrame, view: View) -> pl.DataFrame:
     return rows.with_columns(weight=weight.cast(pl.Int64)).drop("votes", "kind")
 
 
-def _tally_votes(clusters: pl.DataFrame, view: View, min_votes: MinVotes) -> pl.DataFrame:
+def _tally_error_votes(clusters: pl.DataFrame, view: View, min_votes: MinVotes) -> pl.DataFrame:
     """One row per cluster with its votes, and the label that more than half of those who marked it gave."""
     readers = view.study.annotations.group_by("document").agg(readers=pl.col("readers").fill_null(1).sum())
     given = clusters.group_by("cluster", "document", "label", maintain_order=True).agg(top=pl.col("weight").sum())
@@ -279,12 +283,12 @@ class _MarkMerger:
             "protocol": self.protocol.id,
             "label": label,
             "answers": frames.json_cell(merge_answers(answers, self.protocol, label)),
-            **_antecedents([member for member in members if member["label"] == label] or members),
+            **_antecedent_cells([member for member in members if member["label"] == label] or members),
             "votes": error["votes"],
             "label_votes": frames.json_cell(_label_votes(members)) if error["label"] == SPLIT else None,
             "item": items.pop() if len(items) == 1 else None,
             "made_from": frames.list_cell(list(origins)),
-            "alternatives": _alternatives(members),
+            "alternatives": _alternatives_cell(members),
             **self._merge_spans(document, members),
         }
 
@@ -320,7 +324,7 @@ class _MarkMerger:
         return {"spans": frames.spans_cell(spans), "quotes": frames.list_cell(quotes), "unlocated": ""}
 
 
-def _antecedents(members: Sequence[Row]) -> Row:
+def _antecedent_cells(members: Sequence[Row]) -> Row:
     """The earlier words that the first of the marks with any refers to, as cells."""
     first = next((member for member in members if member["antecedents"] is not None), None)
     if first is None:
@@ -329,7 +333,7 @@ def _antecedents(members: Sequence[Row]) -> Row:
     return {"antecedents": spans, "antecedent_quotes": quotes, "antecedent_unlocated": first["antecedent_unlocated"]}
 
 
-def _alternatives(members: Sequence[Row]) -> str | None:
+def _alternatives_cell(members: Sequence[Row]) -> str | None:
     """Every alternative of the marks once, as JSON."""
     sets = [choice for member in members for choice in frames.parse_json_list(member["alternatives"])]
     return frames.json_cell(tuple({frames.list_cell(choice): choice for choice in sets}.values()))

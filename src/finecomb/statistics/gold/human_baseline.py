@@ -16,7 +16,7 @@ import polars as pl
 from finecomb.core.estimate import Signature
 from finecomb.core.study import Study
 from finecomb.statistics.gold.gold_merge import gold
-from finecomb.statistics.gold.scores import Match, Score, bootstrap_ratios, build_score, score
+from finecomb.statistics.gold.scores import Match, Score, bootstrap_score_ratios, build_score, score
 from finecomb.statistics.inference.resampling import Floats
 from finecomb.statistics.selection.view import ANY, View
 
@@ -50,7 +50,7 @@ def single_annotator_baseline(
         turns=_turn_count(turns), documents=len(sums), draws=draws, seed=seed,
     )  # fmt: skip
     columns = {"judge": SINGLE_ANNOTATOR, "label": ANY, "match": match}
-    return build_score(table[0], bootstrap_ratios(table, draws, seed)[0], columns, signature)
+    return build_score(table[0], bootstrap_score_ratios(table, draws, seed)[0], columns, signature)
 
 
 def _leave_one_out_turns(study: Study, min_annotators: int) -> pl.DataFrame:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from finecomb.core.frames import parse_json_list
 from finecomb.statistics.gold.gold_and_judges import Ints
-from finecomb.statistics.measures.span_pairs import SpanArrays, mark_pairs, span_pairs
+from finecomb.statistics.measures.span_pairs import SpanArrays, mark_pairs_from_span_pairs, overlapping_span_pairs
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -95,10 +95,10 @@ def find_candidate_pairs(gold: MarkArrays, judge: MarkArrays) -> CandidatePairs:
         SpanArrays(marks.start + origins[marks.part], marks.end + origins[marks.part], marks.owner)
         for marks in (gold, judge)
     )
-    return CandidatePairs(*mark_pairs(span_pairs(one, other), one, other))
+    return CandidatePairs(*mark_pairs_from_span_pairs(overlapping_span_pairs(one, other), one, other))
 
 
-def iou(pairs: CandidatePairs, gold: MarkArrays, judge: MarkArrays) -> Floats:
+def iou_of_pairs(pairs: CandidatePairs, gold: MarkArrays, judge: MarkArrays) -> Floats:
     """Characters shared over characters covered by either; 1 for omissions at one place."""
     both = gold.length[pairs.gold] + judge.length[pairs.mark] - pairs.shared
     return np.where(both > 0, pairs.shared / np.where(both > 0, both, 1), 1.0)
@@ -108,7 +108,7 @@ def iou(pairs: CandidatePairs, gold: MarkArrays, judge: MarkArrays) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Alternatives:
+class MarkAlternatives:
     """Other sets to mark what a mark marks: each is a set of marks that must all be found."""
 
     marks: MarkArrays
@@ -121,7 +121,7 @@ class Alternatives:
 
 def collect_alternatives(
     gold: pl.DataFrame, documents: dict[str, int], labels: dict[str, int], parts: dict[tuple[str, str], int]
-) -> Alternatives:
+) -> MarkAlternatives:
     """The alternatives of marks, of gold or of a judge, as marks of their own."""
     rows: list[dict[str, Any]] = []
     sets: dict[int, list[list[int]]] = {}
@@ -135,11 +135,11 @@ def collect_alternatives(
             ]
     kinds = {name: gold.schema[name] for name in ("document", "label", "spans")}
     marks = build_mark_arrays(pl.DataFrame(rows, schema=kinds, orient="row"), documents, labels, parts)
-    return Alternatives(marks, sets, [row["spans"] for row in rows])
+    return MarkAlternatives(marks, sets, [row["spans"] for row in rows])
 
 
 _EMPTY_INTS = np.zeros(0, dtype=np.int64)
-NO_ALTERNATIVES = Alternatives(
+NO_ALTERNATIVES = MarkAlternatives(
     MarkArrays(_EMPTY_INTS, _EMPTY_INTS, _EMPTY_INTS, _EMPTY_INTS, _EMPTY_INTS, _EMPTY_INTS, _EMPTY_INTS), {}, []
 )
 
@@ -158,10 +158,10 @@ class MatchingProblem:
     gold: MarkArrays
     judge: MarkArrays
     pairs: CandidatePairs
-    alternatives: Alternatives
+    alternatives: MarkAlternatives
     others: CandidatePairs
     """Candidates of the alternatives instead of gold marks."""
-    judge_alternatives: Alternatives
+    judge_alternatives: MarkAlternatives
     judge_others: CandidatePairs
     """Candidates of gold marks and the alternatives of the judge's marks."""
 
@@ -178,9 +178,9 @@ class MatchingProblem:
         """Only pairs that cover the same characters."""
         others, theirs = self.alternatives.marks, self.judge_alternatives.marks
         return self._select_pairs(
-            iou(self.pairs, self.gold, self.judge) == 1,
-            iou(self.others, others, self.judge) == 1,
-            iou(self.judge_others, self.gold, theirs) == 1,
+            iou_of_pairs(self.pairs, self.gold, self.judge) == 1,
+            iou_of_pairs(self.others, others, self.judge) == 1,
+            iou_of_pairs(self.judge_others, self.gold, theirs) == 1,
         )
 
     def _select_pairs(self, pairs: Bools, others: Bools, judge_others: Bools) -> MatchingProblem:
@@ -217,7 +217,10 @@ Rule = Callable[[MatchingProblem, Ints], Matching]
 
 
 def build_matching_problem(
-    gold: MarkArrays, judge: MarkArrays, alternatives: Alternatives, judge_alternatives: Alternatives | None = None
+    gold: MarkArrays,
+    judge: MarkArrays,
+    alternatives: MarkAlternatives,
+    judge_alternatives: MarkAlternatives | None = None,
 ) -> MatchingProblem:
     """All candidates of one judge."""
     theirs = judge_alternatives or NO_ALTERNATIVES
@@ -234,14 +237,14 @@ def match_shared_task(compared: MatchingProblem, scope: Ints) -> Matching:
     return _match_left_to_right(compared, scope, compared.pairs)
 
 
-def match_exact(compared: MatchingProblem, scope: Ints) -> Matching:
+def match_exact_spans(compared: MatchingProblem, scope: Ints) -> Matching:
     """The same, but only marks that cover the same characters meet."""
     strict = compared.with_same_spans()
     return _match_left_to_right(strict, scope, strict.pairs)
 
 
 def _match_left_to_right(compared: MatchingProblem, scope: Ints, pairs: CandidatePairs) -> Matching:
-    choices = _candidates_by_mark(pairs, len(compared.gold))
+    choices = _candidates_by_gold_mark(pairs, len(compared.gold))
     partner = np.full(len(compared.gold), -1, dtype=np.int64)
     used: set[tuple[int, int]] = set()
     for at, candidates_here in enumerate(choices):
@@ -256,7 +259,7 @@ def _match_left_to_right(compared: MatchingProblem, scope: Ints, pairs: Candidat
 
 def match_optimal(compared: MatchingProblem, scope: Ints) -> Matching:
     """As many pairs as can be made one to one, and among such choices the one that overlaps most (summed IoU)."""
-    quality = iou(compared.pairs, compared.gold, compared.judge)
+    quality = iou_of_pairs(compared.pairs, compared.gold, compared.judge)
     return _match_alternatives(compared, scope, _assign_partners(compared, scope, quality))
 
 
@@ -288,14 +291,14 @@ def _best_assignment(gold: Ints, mark: Ints, quality: Floats, count_first: bool)
     return rows[a[real]], columns[b[real]]
 
 
-def match_overlap(compared: MatchingProblem, scope: Ints) -> Matching:
+def match_any_overlap(compared: MatchingProblem, scope: Ints) -> Matching:
     """Not one to one: a gold mark is found, and a judge's mark right, when it meets any mark of the other side."""
     partner = np.full(len(compared.gold), -1, dtype=np.int64)
     partner[compared.pairs.gold[::-1]] = compared.pairs.mark[::-1]  # the first is kept
     right = np.zeros(len(compared.judge))
     right[compared.pairs.mark] = 1
     alternative_used: dict[int, int] = {}
-    choices = _candidates_by_mark(compared.others, len(compared.alternatives.marks))
+    choices = _candidates_by_gold_mark(compared.others, len(compared.alternatives.marks))
     for at, sets in compared.alternatives.sets.items():
         for number, members in enumerate(sets) if partner[at] < 0 else ():
             if all(choices[member] for member in members):
@@ -304,7 +307,7 @@ def match_overlap(compared: MatchingProblem, scope: Ints) -> Matching:
                 break
     credit = (partner >= 0).astype(np.float64)
     credit[list(alternative_used)] = 1
-    meetings = _candidates_by_mark(compared.judge_others.swap_sides(), len(compared.judge_alternatives.marks))
+    meetings = _candidates_by_gold_mark(compared.judge_others.swap_sides(), len(compared.judge_alternatives.marks))
     judge_used: dict[int, int] = {}
     for at, sets in compared.judge_alternatives.sets.items():
         for number, members in enumerate(sets) if not right[at] else ():
@@ -357,7 +360,7 @@ def _apply_partial_credit(
     where = np.searchsorted(keys, at * max(len(compared.judge), 1) + matching.partner[at])
     partners = compared.pairs.select(where)
     credit, right = matching.credit.copy(), matching.right.copy()
-    quality = iou(partners, compared.gold, compared.judge)
+    quality = iou_of_pairs(partners, compared.gold, compared.judge)
     credit[at] = share(partners.shared, compared.gold.length[at]) if share else quality
     right[partners.mark] = share(partners.shared, compared.judge.length[partners.mark]) if share else quality
     return replace(matching, credit=credit, right=right)
@@ -366,15 +369,15 @@ def _apply_partial_credit(
 RULES: dict[str, Rule] = {
     "task": match_shared_task,
     "optimal": match_optimal,
-    "overlap": match_overlap,
-    "exact": match_exact,
+    "overlap": match_any_overlap,
+    "exact": match_exact_spans,
     "partial": match_partial_credit,
     "iou": match_iou_credit,
     "mpp": match_mpp,
 }
 
 
-def _candidates_by_mark(pairs: CandidatePairs, size: int) -> list[list[int]]:
+def _candidates_by_gold_mark(pairs: CandidatePairs, size: int) -> list[list[int]]:
     """The candidates of each gold mark."""
     groups: list[list[int]] = [[] for _ in range(size)]
     for one, other in zip(pairs.gold.tolist(), pairs.mark.tolist(), strict=True):
@@ -384,7 +387,7 @@ def _candidates_by_mark(pairs: CandidatePairs, size: int) -> list[list[int]]:
 
 def _match_alternatives(compared: MatchingProblem, scope: Ints, partner: Ints) -> Matching:
     """Let marks that found nothing try their alternatives, gold's first; each member takes a mark that nobody has."""
-    choices = _candidates_by_mark(compared.others, len(compared.alternatives.marks))
+    choices = _candidates_by_gold_mark(compared.others, len(compared.alternatives.marks))
     used = {(int(scope[at]), int(partner[at])) for at in np.flatnonzero(partner >= 0)}
     alternative_used: dict[int, int] = {}
     for at, sets in compared.alternatives.sets.items():
@@ -411,7 +414,7 @@ def _match_judge_alternatives(
     compared: MatchingProblem, scope: Ints, credit: Floats, used: set[tuple[int, int]]
 ) -> dict[int, int]:
     """The judge's marks that are right by an alternative all of whose members find gold marks; those get credit."""
-    meetings = _candidates_by_mark(compared.judge_others.swap_sides(), len(compared.judge_alternatives.marks))
+    meetings = _candidates_by_gold_mark(compared.judge_others.swap_sides(), len(compared.judge_alternatives.marks))
     judge_used: dict[int, int] = {}
     for at, sets in compared.judge_alternatives.sets.items():
         for number, members in enumerate(sets):

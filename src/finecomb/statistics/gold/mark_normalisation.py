@@ -53,7 +53,7 @@ class NormalisedView:
     """How many marks the guidelines change or, where they were not applied, would change."""
 
 
-class _Claim(NamedTuple):
+class _EditableMark(NamedTuple):
     """What a mark says that a rule may change."""
 
     id: str
@@ -64,11 +64,11 @@ class _Claim(NamedTuple):
     """As JSON."""
 
 
-_OwnedClaim = tuple[_Claim, Sequence[str]]
+_OwnedClaim = tuple[_EditableMark, Sequence[str]]
 """A claim with its document and annotator."""
 
 
-def normalise(view: View, guidelines: bool = True) -> NormalisedView:
+def normalise_marks(view: View, guidelines: bool = True) -> NormalisedView:
     """Trim every span and, with `guidelines`, apply the protocol's rules: relabel a weekday, split `30-20` in two.
 
     What somebody marked by itself is not trimmed from the marks around it: the "a" of "a steal". What a correction
@@ -79,13 +79,13 @@ def normalise(view: View, guidelines: bool = True) -> NormalisedView:
         return NormalisedView(view, (), {}, 0)
     columns = ("id", "label", "spans", "quotes", "answers", "document", "annotator")
     rows = [
-        (_Claim(id, label, parse_spans(spans), tuple(quotes), answers), owner)
+        (_EditableMark(id, label, parse_spans(spans), tuple(quotes), answers), owner)
         for id, label, spans, quotes, answers, *owner in view.study.marks.select(columns).iter_rows()
     ]
-    trimmed_claims = _trim_claims(rows, part_texts(view.study.documents), view.protocol.trim)
+    trimmed_claims = _trim_marks(rows, part_texts(view.study.documents), view.protocol.trim)
     evidence = _corrected_groups_by_location(zip(trimmed_claims, rows, strict=True), view.protocol)
     changes: list[NormalisationChange] = []
-    edits: dict[int, tuple[_Claim, ...]] = {}
+    edits: dict[int, tuple[_EditableMark, ...]] = {}
     breaches = 0
     for at, ((claim, owner), trimmed_claim) in enumerate(zip(rows, trimmed_claims, strict=True)):
         rule, guided = _apply_guidelines(
@@ -95,19 +95,19 @@ def normalise(view: View, guidelines: bool = True) -> NormalisedView:
         breaches += guided != (trimmed_claim,)
         for name, before, after in steps if guidelines else steps[:1]:
             if after != (before,):
-                changes.append(_change(owner, before, name, after))
+                changes.append(_build_change(owner, before, name, after))
                 edits[at] = after
-    marks = _replace_rows(view.study.marks, edits)
+    marks = _replace_edited_rows(view.study.marks, edits)
     given = {at: rows[at][0].id for at in edits}
     origins = {claim.id: given[at] for at, claims in edits.items() for claim in claims if claim.id != given[at]}
     return NormalisedView(replace(view, study=replace(view.study, marks=marks)), tuple(changes), origins, breaches)
 
 
-def _replace_rows(marks: pl.DataFrame, edits: Mapping[int, Sequence[_Claim]]) -> pl.DataFrame:
+def _replace_edited_rows(marks: pl.DataFrame, edits: Mapping[int, Sequence[_EditableMark]]) -> pl.DataFrame:
     """The frame of marks with other rows in place of those edited."""
     if not edits:
         return marks
-    rows = [(at, *_cells(claim)) for at, claims in edits.items() for claim in claims]
+    rows = [(at, *_edited_mark_cells(claim)) for at, claims in edits.items() for claim in claims]
     names = ["id", "label", "spans", "quotes", "answers"]
     cells = pl.DataFrame(rows, schema=["at", *names], schema_overrides={"at": pl.UInt32}, orient="row")
     cells = cells.with_columns(
@@ -121,18 +121,20 @@ def _replace_rows(marks: pl.DataFrame, edits: Mapping[int, Sequence[_Claim]]) ->
     return pl.concat([rest, edited]).sort("at", maintain_order=True).drop("at")
 
 
-def _cells(claim: _Claim) -> tuple[str, str | None, str, str, str | None]:
+def _edited_mark_cells(claim: _EditableMark) -> tuple[str, str | None, str, str, str | None]:
     return claim.id, claim.label, spans_cell(claim.spans), list_cell(claim.quotes), claim.answers
 
 
-def _change(owner: Sequence[Any], before: _Claim, rule: str, after: tuple[_Claim, ...]) -> NormalisationChange:
+def _build_change(
+    owner: Sequence[Any], before: _EditableMark, rule: str, after: tuple[_EditableMark, ...]
+) -> NormalisationChange:
     """What a rule did to a mark of that document and annotator."""
-    words = " + ".join(_describe_claim(claim, before.label) for claim in after)
+    words = " + ".join(_describe_mark_edit(claim, before.label) for claim in after)
     document, annotator = owner
-    return NormalisationChange(document, annotator, before.id, rule, _describe_claim(before, after[0].label), words)
+    return NormalisationChange(document, annotator, before.id, rule, _describe_mark_edit(before, after[0].label), words)
 
 
-def _describe_claim(claim: _Claim, other: str | None) -> str:
+def _describe_mark_edit(claim: _EditableMark, other: str | None) -> str:
     """The words, and the label where that is what changes."""
     return " … ".join(claim.quotes) + (f" ({claim.label})" if claim.label != other else "")
 
@@ -160,30 +162,30 @@ def trim_span(span: Span, text: str, trim: Trim) -> Span:
     return Span(start, start + len(words_left), span.part) if words_left else span
 
 
-def _trim_claims(rows: Sequence[_OwnedClaim], texts: Texts, trim: Trim) -> list[_Claim]:
+def _trim_marks(rows: Sequence[_OwnedClaim], texts: Texts, trim: Trim) -> list[_EditableMark]:
     """Every claim without what the protocol trims; words that somebody marked by themselves stay on all marks."""
     if trim == Trim():
         return [claim for claim, _ in rows]
     bare: dict[tuple[str, str], list[Span]] = {}
     for claim, (document, _) in rows:
         for span, quote in zip(claim.spans, claim.quotes, strict=False):
-            if _is_only_trimmable(quote, trim):
+            if _has_only_trimmable_words(quote, trim):
                 bare.setdefault((document, span.part), []).append(span)
-    return [_trim_claim(claim, document, texts, trim, bare) for claim, (document, _) in rows]
+    return [_trim_mark(claim, document, texts, trim, bare) for claim, (document, _) in rows]
 
 
-def _is_only_trimmable(quote: str, trim: Trim) -> bool:
+def _has_only_trimmable_words(quote: str, trim: Trim) -> bool:
     """Whether a mark has nothing but words and characters that the protocol trims from others."""
     return not any(
         word not in trim.leading for word in re.sub(f"[{re.escape(trim.trailing)} ]+", " ", quote).lower().split()
     )
 
 
-def _trim_claim(
-    claim: _Claim, document: str, texts: Texts, trim: Trim, bare: Mapping[tuple[str, str], Sequence[Span]]
-) -> _Claim:
+def _trim_mark(
+    claim: _EditableMark, document: str, texts: Texts, trim: Trim, bare: Mapping[tuple[str, str], Sequence[Span]]
+) -> _EditableMark:
     spans = tuple(
-        _trim_unmarked_edges(
+        _trim_span_unless_marked(
             span, texts.get((document, span.part), ""), trim, bare.get((document, span.part), ()), claim
         )
         for span in claim.spans
@@ -194,7 +196,7 @@ def _trim_claim(
     return claim._replace(spans=spans, quotes=quotes)
 
 
-def _trim_unmarked_edges(span: Span, text: str, trim: Trim, bare: Sequence[Span], claim: _Claim) -> Span:
+def _trim_span_unless_marked(span: Span, text: str, trim: Trim, bare: Sequence[Span], claim: _EditableMark) -> Span:
     """The trimmed span, unless somebody marked only what would go, or a correction shows that it is what is wrong."""
     shorter = trim_span(span, text, trim)
     if shorter == span:
@@ -202,11 +204,11 @@ def _trim_unmarked_edges(span: Span, text: str, trim: Trim, bare: Sequence[Span]
     edges = (Span(span.start, shorter.start, span.part), Span(shorter.end, span.end, span.part))
     if any(edge.overlap_length(other) for edge in edges for other in bare):
         return span
-    corrects = edges[0].extract(text).strip() and _corrects_determiner(claim, shorter.extract(text), trim)
+    corrects = edges[0].extract(text).strip() and _is_determiner_correction(claim, shorter.extract(text), trim)
     return span if corrects else shorter
 
 
-def _corrects_determiner(claim: _Claim, rest: str, trim: Trim) -> bool:
+def _is_determiner_correction(claim: _EditableMark, rest: str, trim: Trim) -> bool:
     """Whether a correction changes the words before `rest`: to a number, or to another of those words."""
     words = str(parse_json_object(claim.answers).get("correction", "")).lower().split()
     if not words or len(claim.spans) != 1:
@@ -227,12 +229,12 @@ SplitLocation = tuple[str, Span | None]
 """A document and the words that a rule splits there."""
 
 
-def _split_location(claim: _Claim, document: str) -> SplitLocation:
+def _split_location(claim: _EditableMark, document: str) -> SplitLocation:
     return document, claim.spans[0] if len(claim.spans) == 1 else None
 
 
 def _corrected_groups_by_location(
-    claims: Iterable[tuple[_Claim, _OwnedClaim]], protocol: Protocol
+    claims: Iterable[tuple[_EditableMark, _OwnedClaim]], protocol: Protocol
 ) -> dict[SplitLocation, frozenset[int]]:
     """For words that a rule splits: the pieces that anybody's correction changes."""
     wrong: dict[SplitLocation, frozenset[int]] = {}
@@ -245,7 +247,7 @@ def _corrected_groups_by_location(
     return wrong
 
 
-def _corrected_groups(claim: _Claim, match: regex.Match[str], rule: Guideline) -> frozenset[int]:
+def _corrected_groups(claim: _EditableMark, match: regex.Match[str], rule: Guideline) -> frozenset[int]:
     """The pieces that a correction of the same form changes; none where there is no such correction."""
     corrected = full_match(rule.quote, str(parse_json_object(claim.answers).get("correction", "")))
     groups = range(1, len(match.groups()) + 1)
@@ -253,7 +255,7 @@ def _corrected_groups(claim: _Claim, match: regex.Match[str], rule: Guideline) -
 
 
 def _first_matching_guideline(
-    claim: _Claim, protocol: Protocol
+    claim: _EditableMark, protocol: Protocol
 ) -> tuple[Guideline, regex.Match[str]] | tuple[None, None]:
     """The first guideline that fits a mark, and how."""
     for rule in protocol.guidelines if len(claim.spans) == 1 else ():
@@ -263,17 +265,21 @@ def _first_matching_guideline(
     return None, None
 
 
-def _apply_guidelines(claim: _Claim, protocol: Protocol, wrong: frozenset[int]) -> tuple[str, tuple[_Claim, ...]]:
+def _apply_guidelines(
+    claim: _EditableMark, protocol: Protocol, wrong: frozenset[int]
+) -> tuple[str, tuple[_EditableMark, ...]]:
     """The first guideline that fits, and what it makes of a mark; `wrong` are the pieces that others corrected."""
     rule, match = _first_matching_guideline(claim, protocol)
     if rule is None or match is None:
         return "", (claim,)
     if rule.action == "split":
-        return rule.name, tuple(_split_claim(claim, match, rule, wrong)) or (claim,)
+        return rule.name, tuple(_split_mark(claim, match, rule, wrong)) or (claim,)
     return rule.name, (claim._replace(label=rule.to),)
 
 
-def _split_claim(claim: _Claim, match: regex.Match[str], rule: Guideline, wrong: frozenset[int]) -> Iterator[_Claim]:
+def _split_mark(
+    claim: _EditableMark, match: regex.Match[str], rule: Guideline, wrong: frozenset[int]
+) -> Iterator[_EditableMark]:
     """One mark for each group that the rule's expression captured; a correction of the same form is split likewise.
 
     Pieces that the mark's own correction leaves as they are were right. A mark without such a correction means the
@@ -287,4 +293,4 @@ def _split_claim(claim: _Claim, match: regex.Match[str], rule: Guideline, wrong:
         if start >= 0:
             place = (Span(span.start + start, span.start + end, span.part),)
             answers |= {"correction": corrected[group]} if corrected else {}
-            yield _Claim(f"{claim.id}.{group}", claim.label, place, (match[group],), json_cell(answers))
+            yield _EditableMark(f"{claim.id}.{group}", claim.label, place, (match[group],), json_cell(answers))

@@ -19,9 +19,14 @@ from finecomb.statistics.agreement.agreement import agree
 from finecomb.statistics.agreement.minimal_repairs import Repairs
 from finecomb.statistics.agreement.rating_matrix import CONVENTIONS, NO_ERROR
 from finecomb.statistics.gold.gold_merge import MAJORITY, SPLIT, Gold, MinVotes, SpanSize, gold, required_vote_count
-from finecomb.statistics.gold.scores import Score, bootstrap_ratios, build_score, score
-from finecomb.statistics.inference.resampling import estimate_with_interval, no_interval_reason, ratio, resampled_sums
-from finecomb.statistics.measures.study_counts import meta_names
+from finecomb.statistics.gold.scores import Score, bootstrap_score_ratios, build_score, score
+from finecomb.statistics.inference.resampling import (
+    estimate_with_interval,
+    no_interval_reason,
+    ratio_or_nan,
+    resampled_sums,
+)
+from finecomb.statistics.measures.study_counts import document_meta_names
 from finecomb.statistics.selection.view import NO_TYPE, View, as_view
 
 Row = dict[str, object]
@@ -30,24 +35,24 @@ AGREEMENTS = ("kappa-fleiss", "kappa-fleiss-variable", "alpha")
 _MAX_SUBSETS = 200
 
 
-def _labels(merged: Gold) -> list[str]:
+def _error_labels(merged: Gold) -> list[str]:
     """Labels that an error has or an annotator gave it, in the order of the protocol."""
-    used = {*merged.kept_errors["label"], *_votes(merged)["label"]}
+    used = {*merged.kept_errors["label"], *_label_votes_by_error(merged)["label"]}
     return [name for name in merged.view.categories if name in used and name != NO_TYPE]
 
 
-def _votes(merged: Gold) -> pl.DataFrame:
+def _label_votes_by_error(merged: Gold) -> pl.DataFrame:
     """Votes for each label of each error in gold: cluster, label, weight, majority."""
     majority = merged.kept_errors.select("cluster", majority="label")
     given = merged.clusters.join(majority, on="cluster")
     return given.group_by("cluster", "label", "majority", maintain_order=True).agg(pl.col("weight").sum())
 
 
-def errors_table(merged: Gold) -> list[Row]:
+def errors_by_label_table(merged: Gold) -> list[Row]:
     """Errors in gold by label: how many, how many everybody agreed on, and votes."""
     errors = merged.kept_errors
     rows: list[Row] = []
-    for label in [*_labels(merged), *_untyped_labels(merged), "any"]:
+    for label in [*_error_labels(merged), *_untyped_labels(merged), "any"]:
         labelled = errors if label == "any" else errors.filter(pl.col("label") == label)
         agreed = labelled.filter((pl.col("top") == pl.col("readers")) & (pl.col("label") != SPLIT))
         whole = len(labelled.filter(pl.col("votes") >= pl.col("readers")))
@@ -62,15 +67,15 @@ def _untyped_labels(merged: Gold) -> list[str]:
     return [name for name in (NO_TYPE, SPLIT) if name in set(merged.kept_errors["label"])]
 
 
-def confusion_table(merged: Gold) -> list[Row]:
+def label_confusion_table(merged: Gold) -> list[Row]:
     """Table 1 of Thomson and Reiter (2020): the majority's label in rows, what the minority said in columns.
 
     `all agree` counts errors; every other cell counts annotators who said something else, `no error` those who read the
     text and did not mark it. In the row `split` there is no majority, so all annotators are counted.
     """
-    votes, errors = _votes(merged), merged.kept_errors
+    votes, errors = _label_votes_by_error(merged), merged.kept_errors
     minority = votes.filter(pl.col("label") != pl.col("majority"))
-    labels = _labels(merged)
+    labels = _error_labels(merged)
     rows: list[Row] = []
     for name in [*labels, *_untyped_labels(merged)]:
         labelled = errors.filter(pl.col("label") == name)
@@ -84,10 +89,10 @@ def confusion_table(merged: Gold) -> list[Row]:
     return rows
 
 
-def rates_table(merged: Gold, by: str = "model", draws: int = 1000, seed: int = 0) -> list[Finding]:
+def error_rates_table(merged: Gold, by: str = "model", draws: int = 1000, seed: int = 0) -> list[Finding]:
     """Table 2: errors per text of each system, by label; `total` is all errors whose label has a majority."""
     texts = merged.study.submitted_work().annotations.select("document").unique(maintain_order=True)
-    if by in meta_names(merged.study):
+    if by in document_meta_names(merged.study):
         texts = texts.join(
             merged.study.documents.select(meta_entry(by), document="id"), on="document", maintain_order="left"
         )
@@ -96,7 +101,7 @@ def rates_table(merged: Gold, by: str = "model", draws: int = 1000, seed: int = 
         groups = {("all",): texts}
     findings = []
     for (system,), system_texts in sorted(groups.items(), key=lambda pair: str(pair[0])):
-        for label in ["total", *_labels(merged), *_untyped_labels(merged)]:
+        for label in ["total", *_error_labels(merged), *_untyped_labels(merged)]:
             counted = _errors_per_text(merged, system_texts["document"], label)
             signature = Signature.from_fields(
                 statistic="rate",
@@ -107,15 +112,15 @@ def rates_table(merged: Gold, by: str = "model", draws: int = 1000, seed: int = 
                 seed=seed,
             )
             columns: Row = {by: system, "label": label, "errors": int(counted.sum()), "texts": len(system_texts)}
-            findings.append(Finding(columns, _mean(counted, signature, draws, seed)))
+            findings.append(Finding(columns, _mean_errors_estimate(counted, signature, draws, seed)))
     return findings
 
 
-def _mean(counted: TextCounts, signature: Signature, draws: int, seed: int) -> Estimate:
+def _mean_errors_estimate(counted: TextCounts, signature: Signature, draws: int, seed: int) -> Estimate:
     sums = np.stack([counted, np.ones(len(counted))], axis=1)
     totals = resampled_sums(sums, draws, np.random.default_rng(seed))
     return estimate_with_interval(
-        float(counted.mean()), ratio(*totals.T), signature, missing_interval_reason=no_interval_reason(counted)
+        float(counted.mean()), ratio_or_nan(*totals.T), signature, missing_interval_reason=no_interval_reason(counted)
     )
 
 
@@ -136,7 +141,7 @@ def agreement_table(merged: Gold, draws: int = 1000, seed: int = 0) -> list[Find
     return findings
 
 
-def annotators_table(merged: Gold, draws: int = 1000, seed: int = 0) -> list[Score]:
+def annotator_scores_table(merged: Gold, draws: int = 1000, seed: int = 0) -> list[Score]:
     """Each annotator against the gold they helped to make, by clusters: marks that passed, errors they found.
 
     Everybody's own vote is in gold, so these figures flatter; whom gold was not made from is scored by `score`.
@@ -154,7 +159,9 @@ def annotators_table(merged: Gold, draws: int = 1000, seed: int = 0) -> list[Sco
         signature = Signature.from_fields(
             statistic="annotator-against-gold", align=merged.align, documents=len(texts), draws=draws, seed=seed
         )
-        rows.append(build_score(sums, bootstrap_ratios(sums[None], draws, seed)[0], {"annotator": name}, signature))
+        rows.append(
+            build_score(sums, bootstrap_score_ratios(sums[None], draws, seed)[0], {"annotator": name}, signature)
+        )
     return rows
 
 
@@ -184,12 +191,12 @@ def cost_table(merged: Gold) -> list[Finding]:
     ]
 
 
-def changes_table(merged: Gold) -> list[Row]:
+def normalisation_changes_table(merged: Gold) -> list[Row]:
     """What was normalised, and by which rule."""
     return [change._asdict() for change in merged.changes]
 
 
-def undecided_table(merged: Gold) -> list[Row]:
+def undecided_errors_table(merged: Gold) -> list[Row]:
     """What is left for adjudication: errors without a majority label, and errors with too few votes."""
     marks = merged.view.study.marks.select(pl.col("quotes").list.join(" … "), mark="id")
     rows = merged.undecided_errors.join(
@@ -207,7 +214,7 @@ def undecided_table(merged: Gold) -> list[Row]:
 # --- gold from fewer annotators ----------------------------------------------------------------------------------
 
 
-def subsets_table(
+def annotator_subset_scores_table(
     study: Study | View,
     size: int,
     min_votes: MinVotes = MAJORITY,
@@ -230,7 +237,7 @@ def subsets_table(
         raise FinecombError(f"subsets of {size}: expected from {least} (the votes needed) to {len(people) - 1}")
     whole = gold(view, min_votes, align, spans, repairs=repairs)
     rows, sums = [], []
-    for names in _subsets(people, size, seed):
+    for names in _annotator_subsets(people, size, seed):
         part = replace(view, study=view.study.filter_annotations(pl.col("annotator").is_in(names)))
         fewer = gold(part, min_votes, align, spans, repairs=repairs)
         scores = score(whole.study, fewer.study, "optimal", by=(), unread="leave-out", draws=draws, seed=seed)
@@ -239,11 +246,13 @@ def subsets_table(
         sums.append(scores.judged[0].sums[0])
     pooled = Signature.from_fields(statistic="subsets", size=size, subsets=len(rows), min_votes=min_votes, seed=seed)
     whole_sums = np.concatenate(sums)
-    nothing = bootstrap_ratios(whole_sums[None], 0, seed)[0]  # subsets share texts, so an interval would be too narrow
+    nothing = bootstrap_score_ratios(whole_sums[None], 0, seed)[
+        0
+    ]  # subsets share texts, so an interval would be too narrow
     return [*rows, build_score(whole_sums, nothing, {"annotators": f"all {len(rows)} subsets"}, pooled)]
 
 
-def _subsets(people: Sequence[str], size: int, seed: int) -> Iterator[tuple[str, ...]]:
+def _annotator_subsets(people: Sequence[str], size: int, seed: int) -> Iterator[tuple[str, ...]]:
     if math.comb(len(people), size) <= _MAX_SUBSETS:
         yield from itertools.combinations(people, size)
         return

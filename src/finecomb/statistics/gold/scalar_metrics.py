@@ -9,7 +9,7 @@ import polars as pl
 from finecomb.core.errors import ParameterError, param
 from finecomb.core.estimate import Finding
 from finecomb.core.study import Study
-from finecomb.statistics.gold.gold_and_judges import find_gold_annotator, require_same_texts, scalar_annotators
+from finecomb.statistics.gold.gold_and_judges import find_gold_annotator, require_same_texts, scalar_score_annotators
 from finecomb.statistics.inference.metric_correlation import metric_correlations
 
 ERROR_COUNT_QUESTION = "errors"
@@ -18,7 +18,7 @@ ERROR_COUNT_QUESTION = "errors"
 def has_only_scalar_scores(study: Study) -> bool:
     """Whether a study holds scalar predictions only: scores by some, and no marks by anybody but gold."""
     golden = study.annotators.filter(pl.col("kind") == "gold")["id"]
-    return bool(scalar_annotators(study)) and not set(study.marks["annotator"]) - set(golden)
+    return bool(scalar_score_annotators(study)) and not set(study.marks["annotator"]) - set(golden)
 
 
 def scalar_metric_correlations(
@@ -36,7 +36,7 @@ def scalar_metric_correlations(
     The metrics are held against the answers to `question` or, without one, against the number of errors in gold: a
     metric of quality should then correlate negatively.
     """
-    whole = gold if predicted is None else _join_studies(gold, predicted)
+    whole = gold if predicted is None else _join_gold_and_predictions(gold, predicted)
     if question:
         return metric_correlations(whole, question, given, draws, seed)
     truth = gold_annotator or find_gold_annotator(gold)
@@ -47,7 +47,7 @@ def scalar_metric_correlations(
     return metric_correlations(_add_error_count_answers(whole, truth), ERROR_COUNT_QUESTION, given, draws, seed)
 
 
-def _join_studies(gold: Study, predicted: Study) -> Study:
+def _join_gold_and_predictions(gold: Study, predicted: Study) -> Study:
     require_same_texts(gold, predicted)
     both = {
         name: pl.concat([getattr(gold, name), getattr(predicted, name)]) for name in ("annotations", "marks", "units")

@@ -16,13 +16,19 @@ from finecomb.core.frames import json_entry
 from finecomb.core.records import Settings
 from finecomb.core.span import TEXT
 from finecomb.core.study import Study
-from finecomb.statistics.agreement.minimal_repairs import REPAIRS, Repairs, with_alternatives
-from finecomb.statistics.gold.gold_and_judges import Ints, Judge, ScoredPair, UnreadPolicy, pair_gold_with_judges
+from finecomb.statistics.agreement.minimal_repairs import REPAIRS, Repairs, add_mark_alternatives
+from finecomb.statistics.gold.gold_and_judges import (
+    GoldAndJudges,
+    Ints,
+    JudgeMarks,
+    UnreadPolicy,
+    pair_gold_with_judges,
+)
 from finecomb.statistics.gold.mark_matching import (
     RULES,
-    Alternatives,
     Bools,
     Floats,
+    MarkAlternatives,
     MarkArrays,
     Matching,
     MatchingProblem,
@@ -32,8 +38,13 @@ from finecomb.statistics.gold.mark_matching import (
     collect_alternatives,
     match_shared_task,
 )
-from finecomb.statistics.inference.resampling import estimate_with_interval, few_documents_reason, ratio, seeded_batches
-from finecomb.statistics.measures.unit_grid import Grid, Level, build_grid
+from finecomb.statistics.inference.resampling import (
+    estimate_with_interval,
+    few_documents_reason,
+    ratio_or_nan,
+    seeded_weight_batches,
+)
+from finecomb.statistics.measures.unit_grid import Level, UnitGrid, build_grid
 from finecomb.statistics.selection.view import ANY
 
 Match = Literal["task", "optimal", "overlap", "exact", "partial", "iou", "mpp", "token", "char", "wmt25", "sentence"]
@@ -87,7 +98,7 @@ def _int_if_whole(number: float) -> float | int:
 class JudgeComparison:
     """One judge beside gold: which mark is which, and sums for every label and document."""
 
-    judge: Judge
+    judge: JudgeMarks
     gold: pl.DataFrame
     """Gold marks on the texts that count for the judge."""
     matching: Matching
@@ -102,7 +113,7 @@ class JudgeComparison:
 class Scores:
     """All that was found out about the judges."""
 
-    pair: ScoredPair
+    pair: GoldAndJudges
     judged: tuple[JudgeComparison, ...]
     rows: tuple[Score, ...]
     fields: Mapping[str, object] = field(default_factory=dict)
@@ -172,16 +183,16 @@ def score(
             raise FinecombError(f"{name} cannot be {given!r}{did_you_mean(given, allowed)}")
     both = pair_gold_with_judges(gold, predicted, gold_annotator, judges, protocol, unread, repairs)
     grids = _GridCache(both.documents, tokens)
-    judged = tuple(_compare_judge(both, judge, match, category, grids) for judge in both.judges)
+    judged = tuple(_compare_judge_with_gold(both, judge, match, category, grids) for judge in both.judges)
     fields = {"match": match, "category": category, "tokens": tokens if match == "token" else None, **both.fields}
     fields |= {"average": average if average != "micro" else None}
     fields |= {"draws": draws, "seed": seed}
-    rows = [row for comparison in judged for row in _rows(both, comparison, match, by, fields, draws, seed)]
+    rows = [row for comparison in judged for row in _score_rows(both, comparison, match, by, fields, draws, seed)]
     return Scores(both, judged, tuple(rows), fields)
 
 
 @dataclass(frozen=True, slots=True)
-class RuleTable:
+class MatchRuleTable:
     """F1 of every judge under every rule, and how they rank."""
 
     scores: tuple[dict[str, object], ...]
@@ -191,9 +202,9 @@ class RuleTable:
     notes: tuple[str, ...]
 
 
-def score_by_rules(
+def score_by_match_rules(
     gold: Study, predicted: Study | None = None, category: Category = "both", **options: Unpack[ScoreSettings]
-) -> RuleTable:
+) -> MatchRuleTable:
     """F1, labels ignored, under every rule of `MATCH_RULES`: does the order of the judges depend on the rule?"""
     f1: dict[str, dict[str, float]] = {}
     notes: dict[str, None] = {}
@@ -207,25 +218,27 @@ def score_by_rules(
         for row in scores.rows:
             if row.columns["label"] == ANY:
                 f1.setdefault(str(row.columns["judge"]), {})[match] = row.f1.value
-    ranks = {judge: {match: _rank(f1, judge, match) for match in values} for judge, values in f1.items()}
+    ranks = {judge: {match: _judge_rank(f1, judge, match) for match in values} for judge, values in f1.items()}
     columns = [match for match in MATCHES if any(match in values for values in f1.values())]
     tables: list[tuple[dict[str, object], ...]] = [
         tuple({"judge": judge, **{match: table[judge].get(match) for match in columns}} for judge in f1)
         for table in (f1, ranks)
     ]
-    return RuleTable(tables[0], tables[1], tuple(notes))
+    return MatchRuleTable(tables[0], tables[1], tuple(notes))
 
 
-def _rank(f1: Mapping[str, Mapping[str, float]], judge: str, match: str) -> int:
+def _judge_rank(f1: Mapping[str, Mapping[str, float]], judge: str, match: str) -> int:
     return 1 + sum(values.get(match, math.nan) > f1[judge][match] for values in f1.values())
 
 
 # --- counting ----------------------------------------------------------------------------------------------------
 
 
-def _compare_judge(both: ScoredPair, judge: Judge, match: str, category: str, grids: _GridCache) -> JudgeComparison:
+def _compare_judge_with_gold(
+    both: GoldAndJudges, judge: JudgeMarks, match: str, category: str, grids: _GridCache
+) -> JudgeComparison:
     gold_marks = both.gold.filter(pl.col("document").is_in(list(judge.documents)))
-    gold_marks = with_alternatives(gold_marks, judge.gold_repairs)
+    gold_marks = add_mark_alternatives(gold_marks, judge.gold_repairs)
     positions = {id: at for at, id in enumerate(judge.documents)}
     codes = {label: at for at, label in enumerate(both.labels)}
     parts: dict[tuple[str, str], int] = {}
@@ -233,7 +246,7 @@ def _compare_judge(both: ScoredPair, judge: Judge, match: str, category: str, gr
     alternatives, theirs = (collect_alternatives(frame, positions, codes, parts) for frame in (gold_marks, judge.marks))
     compared = build_matching_problem(truth, marks, alternatives, theirs)
     if match == "task":
-        _reject_overlaps(judge, marks)
+        _reject_overlapping_marks(judge, marks)
     rule = RULES.get(match, match_shared_task)
     everything = np.zeros(len(truth), dtype=np.int64)
     whole = rule(compared, everything)
@@ -241,15 +254,15 @@ def _compare_judge(both: ScoredPair, judge: Judge, match: str, category: str, gr
         grid = grids.get_grid(judge.documents, UNITS[match])
         gold_as_found = substitute_alternatives(gold_marks, alternatives, whole.alternative_used)
         marks_as_found = substitute_alternatives(judge.marks, theirs, whole.judge_alternative_used)
-        sums = _unit_sums(both, marks_as_found, gold_as_found, grid, category, match == "wmt25")
+        sums = _unit_outcome_sums(both, marks_as_found, gold_as_found, grid, category, match == "wmt25")
     else:
-        sums = _mark_sums(compared, rule, whole, len(judge.documents), len(both.labels), category)
+        sums = _mark_outcome_sums(compared, rule, whole, len(judge.documents), len(both.labels), category)
     typed = sums[1:].sum(axis=0, keepdims=True)
     rows = np.concatenate([sums[:1], typed, sums[1:]])
     return JudgeComparison(judge, gold_marks, whole, (ANY, TYPED_ROW, *both.labels), rows)
 
 
-def _reject_overlaps(judge: Judge, marks: MarkArrays) -> None:
+def _reject_overlapping_marks(judge: JudgeMarks, marks: MarkArrays) -> None:
     """The task's rule knows no mark inside another: a word belongs to one mistake only."""
     order = np.lexsort((marks.end, marks.start, marks.part))
     order = order[marks.end[order] > marks.start[order]]  # an omission covers no word
@@ -266,7 +279,7 @@ def _reject_overlaps(judge: Judge, marks: MarkArrays) -> None:
         )
 
 
-def _mark_sums(
+def _mark_outcome_sums(
     compared: MatchingProblem,
     rule: Rule,
     whole: Matching,
@@ -293,7 +306,9 @@ def _mark_sums(
     return sums
 
 
-def substitute_alternatives(marks: pl.DataFrame, alternatives: Alternatives, used: Mapping[int, int]) -> pl.DataFrame:
+def substitute_alternatives(
+    marks: pl.DataFrame, alternatives: MarkAlternatives, used: Mapping[int, int]
+) -> pl.DataFrame:
     """Marks of gold or of a judge, with the alternative by which one was found in place of the mark's own spans."""
     if not used:
         return marks
@@ -308,9 +323,9 @@ class _GridCache:
 
     def __init__(self, documents: pl.DataFrame, tokens: str) -> None:
         self.documents, self.tokens = documents, tokens
-        self.made: dict[tuple[str, ...], Grid] = {}
+        self.made: dict[tuple[str, ...], UnitGrid] = {}
 
-    def get_grid(self, documents: tuple[str, ...], level: Level) -> Grid:
+    def get_grid(self, documents: tuple[str, ...], level: Level) -> UnitGrid:
         """The units of these texts."""
         if documents not in self.made:
             texts = self.documents.filter(pl.col("id").is_in(list(documents)))
@@ -319,19 +334,19 @@ class _GridCache:
         return self.made[documents]
 
 
-def _unit_sums(
-    both: ScoredPair, marks: pl.DataFrame, gold: pl.DataFrame, grid: Grid, how: str, by_severity: bool = False
+def _unit_outcome_sums(
+    both: GoldAndJudges, marks: pl.DataFrame, gold: pl.DataFrame, grid: UnitGrid, how: str, by_severity: bool = False
 ) -> Floats:
     """Counts of tokens, characters or sentences, each once, (1 + labels, documents, 4)."""
     truth, marked = (_covered_units_by_label(frame, grid, both.labels) for frame in (gold, marks))
     crossed = list(_units_by_outcome(truth, marked, how))
     if by_severity:
-        worth = np.where(_same_severity(gold, marks, grid), 1.0, OTHER_SEVERITY_CREDIT)
+        worth = np.where(_same_severity_mask(gold, marks, grid), 1.0, OTHER_SEVERITY_CREDIT)
         crossed[MATCHED_COLUMN], crossed[RIGHT_COLUMN] = crossed[MATCHED_COLUMN] * worth, crossed[RIGHT_COLUMN] * worth
     return np.stack([grid.sum_per_document(units) for units in crossed], axis=-1)
 
 
-def _same_severity(gold: pl.DataFrame, judge: pl.DataFrame, grid: Grid) -> Bools:
+def _same_severity_mask(gold: pl.DataFrame, judge: pl.DataFrame, grid: UnitGrid) -> Bools:
     """Which units have a severity that both sides give them, (units,); a mark without one has the severity ``."""
     same = np.zeros(len(grid), dtype=bool)
     severity = json_entry("answers", "severity").fill_null("")
@@ -342,7 +357,7 @@ def _same_severity(gold: pl.DataFrame, judge: pl.DataFrame, grid: Grid) -> Bools
     return same
 
 
-def _covered_units_by_label(frame: pl.DataFrame, grid: Grid, labels: Sequence[str]) -> Bools:
+def _covered_units_by_label(frame: pl.DataFrame, grid: UnitGrid, labels: Sequence[str]) -> Bools:
     """Which units are marked at all, and with each label, (1 + labels, units)."""
     spans = frame.select("document", "label", "spans").filter(pl.col("spans").list.len() > 0)
     spans = spans.explode("spans").unnest("spans").filter(pl.col("part") == TEXT)
@@ -367,8 +382,8 @@ def _units_by_outcome(gold: Bools, judge: Bools, how: str) -> Iterator[Floats]:
 # --- rows --------------------------------------------------------------------------------------------------------
 
 
-def _rows(
-    both: ScoredPair,
+def _score_rows(
+    both: GoldAndJudges,
     judged: JudgeComparison,
     match: str,
     by: Sequence[str],
@@ -381,18 +396,24 @@ def _rows(
     labels = [ANY] if fields_of_all["category"] == "gold" else [ANY, TYPED_ROW]
     labels += judged.labels[2:] if "label" in by else []
     rows = [judged.labels.index(label) for label in labels]
-    for columns, at in _groups(both, judged.judge, names):
+    for columns, at in _document_groups(both, judged.judge, names):
         where = "+".join(f"{name}={value}" for name, value in columns.items()) or None
         sums = judged.sums[rows][:, at]
         average: Average = "macro" if fields_of_all["average"] == "macro" else "micro"
-        drawn = bootstrap_ratios(sums, draws, seed) if average == "micro" else bootstrap_mean_ratios(sums, draws, seed)
+        drawn = (
+            bootstrap_score_ratios(sums, draws, seed)
+            if average == "micro"
+            else bootstrap_mean_document_ratios(sums, draws, seed)
+        )
         for label, label_sums, resamples in zip(labels, sums, drawn, strict=True):
             fields = {"statistic": "score", "label": label, **fields_of_all, "where": where, "documents": len(at)}
             row_columns = {"judge": judged.judge.name, **columns, "label": label, "match": match}
             yield build_score(label_sums, resamples, row_columns, Signature.from_fields(**fields), average)
 
 
-def _groups(both: ScoredPair, judge: Judge, names: Sequence[str]) -> Iterator[tuple[dict[str, object], Ints]]:
+def _document_groups(
+    both: GoldAndJudges, judge: JudgeMarks, names: Sequence[str]
+) -> Iterator[tuple[dict[str, object], Ints]]:
     if not names:
         yield {}, np.arange(len(judge.documents))
         return
@@ -406,38 +427,38 @@ def _groups(both: ScoredPair, judge: Judge, names: Sequence[str]) -> Iterator[tu
         yield dict(zip(names, key, strict=True)), parts[key]["at"].to_numpy().astype(np.int64)
 
 
-def score_ratios(sums: Floats) -> Floats:
+def recall_precision_and_f1(sums: Floats) -> Floats:
     """Recall, precision and F1, (..., 3), of sums (..., 4); F1 is 0 where both others are, NaN where one is NaN."""
     recall, precision = (
-        ratio(sums[..., MATCHED_COLUMN], sums[..., GOLD_COLUMN]),
-        ratio(sums[..., RIGHT_COLUMN], sums[..., PREDICTED_COLUMN]),
+        ratio_or_nan(sums[..., MATCHED_COLUMN], sums[..., GOLD_COLUMN]),
+        ratio_or_nan(sums[..., RIGHT_COLUMN], sums[..., PREDICTED_COLUMN]),
     )
     total = recall + precision
-    f1 = np.where(total == 0, 0.0, ratio(2 * recall * precision, np.nan_to_num(total)))
+    f1 = np.where(total == 0, 0.0, ratio_or_nan(2 * recall * precision, np.nan_to_num(total)))
     return np.stack([recall, precision, np.where(np.isnan(total), np.nan, f1)], axis=-1)
 
 
-def bootstrap_ratios(sums: Floats, draws: int, seed: int) -> Floats:
+def bootstrap_score_ratios(sums: Floats, draws: int, seed: int) -> Floats:
     """Recall, precision and F1 of each draw, (labels, draws, 3), from the sums of documents, (labels, documents, 4)."""
     labels, documents, _ = sums.shape
     flat = np.moveaxis(sums, 1, 0).reshape(documents, labels * 4)  # one product for all labels
-    totals = np.concatenate([weights @ flat for weights in seeded_batches(documents, draws, seed)])
-    return score_ratios(np.moveaxis(totals.reshape(len(totals), labels, 4), 1, 0))
+    totals = np.concatenate([weights @ flat for weights in seeded_weight_batches(documents, draws, seed)])
+    return recall_precision_and_f1(np.moveaxis(totals.reshape(len(totals), labels, 4), 1, 0))
 
 
-def document_ratios(sums: Floats) -> Floats:
+def score_ratios_per_document(sums: Floats) -> Floats:
     """Recall, precision and F1 of each document, (..., documents, 3): 1 where nobody marked, 0 where one side did."""
-    values = np.nan_to_num(score_ratios(sums), nan=0.0)
+    values = np.nan_to_num(recall_precision_and_f1(sums), nan=0.0)
     nothing = (sums[..., GOLD_COLUMN] == 0) & (sums[..., PREDICTED_COLUMN] == 0)
     return np.where(nothing[..., None], 1.0, values)
 
 
-def bootstrap_mean_ratios(sums: Floats, draws: int, seed: int) -> Floats:
+def bootstrap_mean_document_ratios(sums: Floats, draws: int, seed: int) -> Floats:
     """Mean recall, precision and F1 of the documents of each draw, (labels, draws, 3)."""
-    values = document_ratios(sums)
+    values = score_ratios_per_document(sums)
     means = [
         np.einsum("wd,ldk->lwk", weights / weights.sum(axis=1, keepdims=True), values)
-        for weights in seeded_batches(sums.shape[1], draws, seed)
+        for weights in seeded_weight_batches(sums.shape[1], draws, seed)
     ]
     return np.concatenate(means, axis=1)
 
@@ -447,7 +468,7 @@ def build_score(
 ) -> Score:
     """A row from the sums of each document, (documents, 4), and the ratios of each draw, (draws, 3)."""
     total = sums.sum(axis=0)
-    values = score_ratios(total) if average == "micro" else document_ratios(sums).mean(axis=0)
+    values = recall_precision_and_f1(total) if average == "micro" else score_ratios_per_document(sums).mean(axis=0)
     no_gold = "gold marks nothing here" if not total[GOLD_COLUMN] else ""
     no_marks = "nothing was submitted here" if not total[PREDICTED_COLUMN] else ""
     whys = (no_gold, no_marks, no_gold or no_marks) if average == "micro" else ("", "", "")

@@ -14,7 +14,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.frames import parse_json_object
 from finecomb.core.span import TEXT
 from finecomb.core.study import Study
-from finecomb.statistics.gold.gold_and_judges import Judge
+from finecomb.statistics.gold.gold_and_judges import JudgeMarks
 from finecomb.statistics.gold.scores import Scores
 from finecomb.statistics.selection.view import ANY
 
@@ -43,7 +43,7 @@ def recall_at_precision_table(scores: Scores, predicted: Study) -> list[dict[str
     rows: list[dict[str, object]] = []
     for units in _all_scored_units(scores, predicted):
         columns: dict[str, object] = {"judge": units.judge, "label": units.label, "units": len(units.truth)}
-        columns |= {"gold": int(units.truth.sum()), "area": area_under_curve(units.scores, units.truth)}
+        columns |= {"gold": int(units.truth.sum()), "area": area_under_roc_curve(units.scores, units.truth)}
         for precision in PRECISIONS:
             threshold = threshold_at_precision(units.scores, units.truth, precision)
             recall = float((units.scores[units.truth] >= threshold).mean()) if units.truth.any() else math.nan
@@ -70,14 +70,14 @@ def calibration_table(scores: Scores, predicted: Study) -> list[dict[str, object
 
 
 def _all_scored_units(scores: Scores, predicted: Study) -> Iterator[ScoredUnits]:
-    gold = _gold_spans(scores.pair.gold)
-    units = [unit for judge in scores.pair.judges for unit in _units(judge, predicted, gold)]
+    gold = _gold_spans_by_document(scores.pair.gold)
+    units = [unit for judge in scores.pair.judges for unit in _scored_units_of_judge(judge, predicted, gold)]
     if not units:
         raise FinecombError("nobody gave scores to sentences; `finecomb detect` with a fitted detector does")
     yield from units
 
 
-def _gold_spans(marks: pl.DataFrame) -> dict[str, list[tuple[int, int, str]]]:
+def _gold_spans_by_document(marks: pl.DataFrame) -> dict[str, list[tuple[int, int, str]]]:
     """Start, end and label of gold spans by document."""
     spans: dict[str, list[tuple[int, int, str]]] = {}
     for document, label, places in marks.select("document", "label", "spans").iter_rows():
@@ -87,7 +87,9 @@ def _gold_spans(marks: pl.DataFrame) -> dict[str, list[tuple[int, int, str]]]:
     return spans
 
 
-def _units(judge: Judge, predicted: Study, gold: dict[str, list[tuple[int, int, str]]]) -> Iterator[ScoredUnits]:
+def _scored_units_of_judge(
+    judge: JudgeMarks, predicted: Study, gold: dict[str, list[tuple[int, int, str]]]
+) -> Iterator[ScoredUnits]:
     chosen = (pl.col("annotator") == judge.name) & pl.col("document").is_in(list(judge.documents))
     rows = [
         (
@@ -109,7 +111,7 @@ def _units(judge: Judge, predicted: Study, gold: dict[str, list[tuple[int, int, 
         yield ScoredUnits(judge.name, label, values, np.array(truth, dtype=bool))
 
 
-def area_under_curve(scores: Floats, truth: Bools) -> float:
+def area_under_roc_curve(scores: Floats, truth: Bools) -> float:
     """The chance that a true one ranks above a false one, equals counting half; NaN without both kinds."""
     positives, negatives = int(truth.sum()), int((~truth).sum())
     if not positives or not negatives:
@@ -129,7 +131,7 @@ def threshold_at_precision(scores: Floats, truth: Bools, precision: float) -> fl
     return float(scores[order][enough[-1]]) if len(enough) else math.inf
 
 
-def true_positive_rates(scores: Floats, truth: Bools, points: Sequence[float]) -> list[float]:
+def recall_at_false_positive_rates(scores: Floats, truth: Bools, points: Sequence[float]) -> list[float]:
     """The share of errors over the threshold where such shares of the others are over it too."""
     thresholds = [np.quantile(scores[~truth], 1 - point) if point else math.inf for point in points]
     return [float((scores[truth] >= threshold).mean()) for threshold in thresholds]

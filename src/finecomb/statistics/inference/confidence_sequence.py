@@ -60,7 +60,7 @@ def monitored_mean(values: Floats, bounds: tuple[float, float] | None = None, le
     With `bounds`, every value lies between them.
     """
     if bounds is not None:
-        return _bounded_mean(values, bounds, level)
+        return _monitored_bounded_mean(values, bounds, level)
     n = len(values)
     mean = float(values.mean()) if n else math.nan
     if n < MIN_COUNT_TEXTS:
@@ -83,7 +83,7 @@ def sequence_boundary(texts: int, level: float = 0.95, tightest: int = NARROWEST
     return math.sqrt(2 * (scaled + 1) / scaled * math.log(math.sqrt(scaled + 1) / alpha))
 
 
-def _bounded_mean(values: Floats, bounds: tuple[float, float], level: float) -> MonitoredMean:
+def _monitored_bounded_mean(values: Floats, bounds: tuple[float, float], level: float) -> MonitoredMean:
     low, high = bounds
     if not low < high:
         raise FinecombError(f"bounds go from the smallest to the largest value, not from {low:g} to {high:g}")

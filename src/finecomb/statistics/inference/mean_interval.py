@@ -72,7 +72,7 @@ def hall_interval(
     if not spread.variance > 0 or not spread.df > 0:
         return math.nan, math.nan
     error = math.sqrt(spread.variance)
-    reach = quantile if quantile is not None else t_quantile(level, spread.df)
+    reach = quantile if quantile is not None else two_sided_t_quantile(level, spread.df)
     low, high = (
         value - error * invert_hall_transform(reach, spread.skewness),
         value - error * invert_hall_transform(-reach, spread.skewness),
@@ -80,7 +80,7 @@ def hall_interval(
     return (min(low, value - error * reach), max(high, value + error * reach)) if signed else (low, high)
 
 
-def t_quantile(level: float, df: float) -> float:
+def two_sided_t_quantile(level: float, df: float) -> float:
     """The quantile of t that leaves half of 1 - level above it."""
     return (
         float(scipy.special.stdtrit(df, (1 + level) / 2))

@@ -14,7 +14,7 @@ from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.estimate import Finding, Signature
 from finecomb.core.frames import meta_entry
 from finecomb.core.study import Study
-from finecomb.statistics.inference.resampling import estimate_with_interval, ratio, resampled_positions
+from finecomb.statistics.inference.resampling import estimate_with_interval, ratio_or_nan, resampled_positions
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -47,7 +47,7 @@ def partial_correlation(rows: ScoredDocuments) -> Floats:
 
 def _cosine(x: Floats, y: Floats) -> Floats:
     spread = np.sqrt((x**2).sum(axis=-1) * (y**2).sum(axis=-1))
-    return ratio((x * y).sum(axis=-1), np.where(spread > 1e-12, spread, 0.0))
+    return ratio_or_nan((x * y).sum(axis=-1), np.where(spread > 1e-12, spread, 0.0))
 
 
 def _centre_by_system(values: Floats, system: Ints) -> Floats:

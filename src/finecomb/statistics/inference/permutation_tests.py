@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError
 from finecomb.statistics.inference.resampling import (
-    batch_sizes,
-    bootstrap_interval,
-    difference_interval,
-    p_value,
-    ratio,
+    bootstrap_interval_from_sums,
+    draws_per_batch,
+    mean_difference_interval,
+    permutation_p_value,
+    ratio_or_nan,
 )
 
 Values = NDArray[np.float64]
 Correction = Literal["holm", "bonferroni", "none"]
 
 
-class Difference(NamedTuple):
+class MeanDifference(NamedTuple):
     """A difference, its p and its interval."""
 
     difference: float
@@ -36,7 +36,7 @@ class Difference(NamedTuple):
 _ALWAYS_EXACT = 10_000  # so many arrangements are listed in no time
 
 
-def paired_permutation_test(first: Values, second: Values, draws: int, rng: np.random.Generator) -> Difference:
+def paired_permutation_test(first: Values, second: Values, draws: int, rng: np.random.Generator) -> MeanDifference:
     """Mean of `first - second`; under the null each difference could have had the other sign.
 
     Exact when there are no more than `draws` (or 10,000) arrangements, else p = (1 + hits) / (1 + draws) (Phipson and
@@ -45,16 +45,16 @@ def paired_permutation_test(first: Values, second: Values, draws: int, rng: np.r
     """
     d = first - second
     if len(d) < 2:
-        return Difference(float(d.mean()) if len(d) else math.nan, math.nan, math.nan, math.nan, exact=False)
+        return MeanDifference(float(d.mean()) if len(d) else math.nan, math.nan, math.nan, math.nan, exact=False)
     exact = 2 ** len(d) <= max(draws, _ALWAYS_EXACT)
-    null = _all_signs(d) if exact else _random_signs(d, draws, rng)
-    low, high = bootstrap_interval(
-        np.stack([d, np.ones(len(d))], axis=1), lambda s: ratio(s[:, 0], s[:, 1]), draws, rng
+    null = _all_sign_flip_means(d) if exact else _random_sign_flip_means(d, draws, rng)
+    low, high = bootstrap_interval_from_sums(
+        np.stack([d, np.ones(len(d))], axis=1), lambda s: ratio_or_nan(s[:, 0], s[:, 1]), draws, rng
     )
-    return Difference(float(d.mean()), p_value(null, float(d.mean()), exact), low, high, exact)
+    return MeanDifference(float(d.mean()), permutation_p_value(null, float(d.mean()), exact), low, high, exact)
 
 
-def unpaired_permutation_test(first: Values, second: Values, draws: int, rng: np.random.Generator) -> Difference:
+def unpaired_permutation_test(first: Values, second: Values, draws: int, rng: np.random.Generator) -> MeanDifference:
     """Mean of `first` minus mean of `second`; under the null each value could have been of the other group.
 
     Exact and Monte Carlo as in `paired`. The interval resamples each group. NaN with fewer than two values in a group.
@@ -62,36 +62,36 @@ def unpaired_permutation_test(first: Values, second: Values, draws: int, rng: np
     if min(len(first), len(second)) < 2:
         are_values = len(first) and len(second)
         difference = float(first.mean() - second.mean()) if are_values else math.nan
-        return Difference(difference, math.nan, math.nan, math.nan, exact=False)
+        return MeanDifference(difference, math.nan, math.nan, math.nan, exact=False)
     both, n = np.concatenate([first, second]), len(first)
     difference = float(first.mean() - second.mean())
     exact = math.comb(len(both), n) <= max(draws, _ALWAYS_EXACT)
-    sums = _all_splits(both, n) if exact else _random_splits(both, n, draws, rng)
+    sums = _all_split_sums(both, n) if exact else _random_split_sums(both, n, draws, rng)
     null = sums / n - (both.sum() - sums) / len(second)
-    low, high = difference_interval(first, second, draws, rng)
-    return Difference(difference, p_value(null, difference, exact), low, high, exact)
+    low, high = mean_difference_interval(first, second, draws, rng)
+    return MeanDifference(difference, permutation_p_value(null, difference, exact), low, high, exact)
 
 
-def _all_signs(d: Values) -> Values:
+def _all_sign_flip_means(d: Values) -> Values:
     signs = np.array(list(itertools.product([1.0, -1.0], repeat=len(d))))
     means: Values = signs @ d / len(d)
     return means
 
 
-def _random_signs(d: Values, draws: int, rng: np.random.Generator) -> Values:
-    sizes = batch_sizes(draws, len(d))
+def _random_sign_flip_means(d: Values, draws: int, rng: np.random.Generator) -> Values:
+    sizes = draws_per_batch(draws, len(d))
     return np.concatenate([(2.0 * rng.integers(0, 2, (size, len(d))) - 1) @ d / len(d) for size in sizes])
 
 
-def _all_splits(both: Values, n: int) -> Values:
+def _all_split_sums(both: Values, n: int) -> Values:
     """Sum of the first group in every split."""
     arrangements = np.array(list(itertools.combinations(range(len(both)), n)))
     sums: Values = both[arrangements].sum(axis=1)
     return sums
 
 
-def _random_splits(both: Values, n: int, draws: int, rng: np.random.Generator) -> Values:
-    sizes = batch_sizes(draws, len(both))
+def _random_split_sums(both: Values, n: int, draws: int, rng: np.random.Generator) -> Values:
+    sizes = draws_per_batch(draws, len(both))
     return np.concatenate(
         [rng.permuted(np.broadcast_to(both, (size, len(both))), axis=1)[:, :n].sum(axis=1) for size in sizes]
     )

@@ -36,7 +36,7 @@ MAX_CACHED_WEIGHTS = 40_000_000
 """Weights that are kept for further numbers; where there are more, they are drawn again in batches for each."""
 
 
-def ratio(numerator: Floats, denominator: Floats) -> Floats:
+def ratio_or_nan(numerator: Floats, denominator: Floats) -> Floats:
     """numerator / denominator, NaN where the denominator is 0."""
     result = np.full(numerator.shape, np.nan)
     np.divide(numerator, denominator, out=result, where=denominator > 0)
@@ -49,17 +49,17 @@ def ratio(numerator: Floats, denominator: Floats) -> Floats:
 def weight_batches(documents: int, draws: int, rng: np.random.Generator, size: int = 0) -> Iterator[Weights]:
     """Weights of `draws` resamples in batches of `size` resamples; without a size, as many as memory allows."""
     shares = np.full(documents, 1 / documents) if documents else np.zeros(0)
-    for count in batch_sizes(draws, documents, size):
+    for count in draws_per_batch(draws, documents, size):
         yield rng.multinomial(documents, shares, size=count).astype(np.float64) if documents else np.zeros((count, 0))
 
 
-def batch_sizes(draws: int, width: int, size: int = 0) -> list[int]:
+def draws_per_batch(draws: int, width: int, size: int = 0) -> list[int]:
     """Numbers of draws that add up to `draws`, so that no more than a few million numbers are held at once."""
     most = size or max(1, _MAX_WEIGHTS_IN_MEMORY // max(1, width))
     return [min(most, draws - first) for first in range(0, draws, most)] or [0]
 
 
-def document_weights(documents: int, draws: int, rng: np.random.Generator) -> Weights:
+def resampled_document_weights(documents: int, draws: int, rng: np.random.Generator) -> Weights:
     """How often each document comes up in each resample, (draws, documents)."""
     weights, row = np.empty((draws, documents)), 0
     for batch in weight_batches(documents, draws, rng):
@@ -69,17 +69,17 @@ def document_weights(documents: int, draws: int, rng: np.random.Generator) -> We
 
 
 @functools.lru_cache(maxsize=8)
-def seeded_weights(documents: int, draws: int, seed: int) -> Weights:
+def seeded_document_weights(documents: int, draws: int, seed: int) -> Weights:
     """The same for a seed, made once for all rows with so many documents; no resample of fewer than two documents."""
-    weights = document_weights(documents, draws if documents > 1 else 0, np.random.default_rng(seed))
+    weights = resampled_document_weights(documents, draws if documents > 1 else 0, np.random.default_rng(seed))
     weights.flags.writeable = False
     return weights
 
 
-def seeded_batches(documents: int, draws: int, seed: int) -> Iterator[Weights]:
-    """The rows of `seeded_weights`: all at once, or in batches where they would take too much memory."""
+def seeded_weight_batches(documents: int, draws: int, seed: int) -> Iterator[Weights]:
+    """The rows of `seeded_document_weights`: all at once, or in batches where they would take too much memory."""
     if documents * draws <= MAX_CACHED_WEIGHTS:
-        yield seeded_weights(documents, draws, seed)
+        yield seeded_document_weights(documents, draws, seed)
         return
     rng = np.random.default_rng(seed)
     yield from weight_batches(documents, draws, rng, size=max(1, MAX_CACHED_WEIGHTS // documents))
@@ -87,12 +87,12 @@ def seeded_batches(documents: int, draws: int, seed: int) -> Iterator[Weights]:
 
 def study_and_resample_weights(documents: int, draws: int, seed: int) -> Weights:
     """The study itself (every document once) in the first row, then its resamples; (1 + draws, documents)."""
-    return np.concatenate([np.ones((1, documents)), seeded_weights(documents, draws, seed)])
+    return np.concatenate([np.ones((1, documents)), seeded_document_weights(documents, draws, seed)])
 
 
 def study_and_resample_batches(documents: int, draws: int, seed: int) -> Iterator[Weights]:
     """The rows of `study_and_resample_weights`, in batches where all at once would take too much memory."""
-    batches = seeded_batches(documents, draws, seed)
+    batches = seeded_weight_batches(documents, draws, seed)
     yield np.concatenate([np.ones((1, documents)), next(batches)])
     yield from batches
 
@@ -134,7 +134,7 @@ class Resamples:
                 [self._two_way_ratios(*amounts, average) for amounts in zip(top, bottom, strict=True)], axis=1
             )
         tops, bottoms = document_average_terms(self.sum_per_document(top), self.sum_per_document(bottom), average)
-        return ratio(self.documents @ tops.T, self.documents @ bottoms.T)
+        return ratio_or_nan(self.documents @ tops.T, self.documents @ bottoms.T)
 
     def _two_way_ratios(self, top: Floats, bottom: Floats, average: Average) -> Floats:
         """One label: an annotation counts as often as its document times as often as its annotator was drawn."""
@@ -144,18 +144,18 @@ class Resamples:
         tables = [np.bincount(cells, amounts, shape[0] * shape[1]).reshape(shape) for amounts in (top, bottom)]
         tops, bottoms = (self.annotators @ table.T for table in tables)  # (draws, documents)
         tops, bottoms = document_average_terms(tops, bottoms, average)
-        return ratio((self.documents * tops).sum(axis=1), (self.documents * bottoms).sum(axis=1))
+        return ratio_or_nan((self.documents * tops).sum(axis=1), (self.documents * bottoms).sum(axis=1))
 
 
 def document_average_terms(top: Floats, bottom: Floats, average: Average) -> tuple[Floats, Floats]:
     """What to add up over documents: the amounts themselves, or each document's mean and 1 where it has one."""
     if average != "document":
         return top, bottom
-    means = ratio(top, bottom)
+    means = ratio_or_nan(top, bottom)
     return np.nan_to_num(means), np.isfinite(means).astype(np.float64)
 
 
-def draw_resamples(
+def draw_annotation_resamples(
     document: Ints, annotator: Ints, draws: int, rng: np.random.Generator, resample: Resample = "documents"
 ) -> Resamples:
     """Draw whole documents with replacement and, for `two-way`, annotators as well and independently.
@@ -165,16 +165,19 @@ def draw_resamples(
     """
     _, texts = np.unique(document, return_inverse=True)
     _, people = np.unique(annotator, return_inverse=True)
-    weights = document_weights(_distinct_count(texts), draws, rng)
+    weights = resampled_document_weights(_distinct_count(texts), draws, rng)
     return Resamples(
-        texts, people, weights, document_weights(_distinct_count(people), draws, rng) if resample == "two-way" else None
+        texts,
+        people,
+        weights,
+        resampled_document_weights(_distinct_count(people), draws, rng) if resample == "two-way" else None,
     )
 
 
 def draw_document_resamples(documents: int, draws: int, seed: int) -> Resamples:
     """Resamples of documents that count once each."""
     numbers = np.arange(documents)
-    return draw_resamples(numbers, np.zeros_like(numbers), draws, np.random.default_rng(seed))
+    return draw_annotation_resamples(numbers, np.zeros_like(numbers), draws, np.random.default_rng(seed))
 
 
 def _distinct_count(numbers: Ints) -> int:
@@ -193,7 +196,7 @@ def percentile_interval(values: Floats, confidence: float = CONFIDENCE) -> tuple
     return float(low), float(high)
 
 
-def bootstrap_interval(
+def bootstrap_interval_from_sums(
     sums: Sums, statistic: Callable[[Sums], Floats], draws: int, rng: np.random.Generator
 ) -> tuple[float, float]:
     """Percentile interval of `statistic`, a function of the sums of each resample, (draws, statistics) -> (draws,).
@@ -255,7 +258,7 @@ def _no_spread_reason(values: Floats) -> str:
 # --- tests -------------------------------------------------------------------------------------------------------
 
 
-def p_value(null: Floats, observed: float, exact: bool = False) -> float:
+def permutation_p_value(null: Floats, observed: float, exact: bool = False) -> float:
     """Two-sided p of a permutation test: the share of arrangements at least as far from 0, ties within rounding.
 
     With `exact`, `null` holds every arrangement; else p = (1 + hits) / (1 + draws) (Phipson and Smyth 2010), NaN
@@ -267,7 +270,9 @@ def p_value(null: Floats, observed: float, exact: bool = False) -> float:
     return (1 + hits) / (1 + len(null)) if len(null) else math.nan
 
 
-def difference_interval(first: Floats, second: Floats, draws: int, rng: np.random.Generator) -> tuple[float, float]:
+def mean_difference_interval(
+    first: Floats, second: Floats, draws: int, rng: np.random.Generator
+) -> tuple[float, float]:
     """Percentile interval of mean(first) - mean(second) when both groups are resampled."""
     means = [resampled_sums(values, draws, rng) / len(values) for values in (first, second)]
     return percentile_interval(means[0] - means[1])

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Signature
 from finecomb.statistics.inference.resampling import estimate_with_interval, study_and_resample_weights
-from finecomb.statistics.judges.score_rules import Answer, ScoreRule, score_rule
+from finecomb.statistics.judges.score_rules import Answer, ScoreRule, resolve_score_rule
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -136,14 +136,14 @@ def compare_each_person(
     people: Mapping[str, Answers], judge: Answers, score: str | ScoreRule, clusters: Clusters | None = None
 ) -> list[PersonComparison]:
     """Every person beside the judge, on the items that at least two people and the judge answered."""
-    rule = score_rule(score)[1]
+    rule = resolve_score_rule(score)[1]
     answered = _answers_by_item(people, judge)
     text = _cluster_lookup(clusters)
     numbers: dict[Hashable, int] = {}
     results = []
     for person, answers in people.items():
         items = [item for item in answers if item in answered]
-        scores = [_pair_of_scores(item, person, answered[item], judge[item], rule) for item in items]
+        scores = [_judge_and_person_scores(item, person, answered[item], judge[item], rule) for item in items]
         pairs = np.array(scores, dtype=np.float64).reshape(len(items), 2)  # the judge's, the person's
         cluster = np.array([numbers.setdefault(text(item), len(numbers)) for item in items], dtype=np.int64)
         results.append(PersonComparison(person, pairs[:, 0] >= pairs[:, 1], pairs[:, 1] >= pairs[:, 0], cluster))
@@ -159,7 +159,7 @@ def _answers_by_item(people: Mapping[str, Answers], judge: Answers) -> dict[Item
     return {item: given for item, given in answered.items() if len(given) >= 2 and item in judge}
 
 
-def _pair_of_scores(
+def _judge_and_person_scores(
     item: Item, person: str, given: Mapping[str, Answer], answer: Answer, rule: ScoreRule
 ) -> tuple[float, float]:
     others = [other for name, other in given.items() if name != person]
@@ -183,7 +183,7 @@ def _cluster_lookup(clusters: Clusters | None) -> Callable[[Item], Hashable]:
 # --- the test ----------------------------------------------------------------------------------------------------
 
 
-def disadvantage_p(sums: Floats, sizes: Floats, epsilon: float, weights: Floats | None = None) -> Floats:
+def disadvantage_p_values(sums: Floats, sizes: Floats, epsilon: float, weights: Floats | None = None) -> Floats:
     """P-values of the one-sided t-test that the mean of d is epsilon or more, (draws,).
 
     `sums` and `sizes`, (clusters,), are the sum of d and the number of items of each cluster; `weights`, (draws,
@@ -254,24 +254,24 @@ def alt_test(
     if not any(len(contest.judge) for contest in every):
         raise FinecombError("people and judge share no item that two people answered, so nothing can be compared")
     least = MIN_ITEMS if authors else min_items
-    tested, left_out = _select_testable(every, least)
-    fields = {"statistic": "alt-test", "score": score_rule(score)[0], "epsilon": epsilon, "q": q}
+    tested, left_out = _select_testable_people(every, least)
+    fields = {"statistic": "alt-test", "score": resolve_score_rule(score)[0], "epsilon": epsilon, "q": q}
     fields |= {"authors": authors or None, "people": len(tested), "draws": draws, "seed": seed}
     if authors:
-        return _authors_result(tested, left_out, epsilon, q, Signature.from_fields(**fields))
-    return _clustered_result(
-        tested, left_out, epsilon, q, draws, seed, Signature.from_fields(**fields), _notes(tested, judge)
+        return _authors_alt_test(tested, left_out, epsilon, q, Signature.from_fields(**fields))
+    return _clustered_alt_test(
+        tested, left_out, epsilon, q, draws, seed, Signature.from_fields(**fields), _weak_evidence_notes(tested, judge)
     )
 
 
-def _select_testable(
+def _select_testable_people(
     every: Sequence[PersonComparison], min_items: int | None
 ) -> tuple[list[PersonComparison], list[tuple[str, str]]]:
     """People with enough items, and why the others are left out."""
     least_items = MIN_ITEMS if min_items is None else min_items
     texts = len(np.unique(np.concatenate([contest.cluster for contest in every])))
     by_text = min_items is None and texts < MIN_ITEMS
-    reasons = [_too_few_reason(contest, least_items, by_text) for contest in every]
+    reasons = [_too_few_items_reason(contest, least_items, by_text) for contest in every]
     tested = [contest for contest, reason in zip(every, reasons, strict=True) if not reason]
     left_out = [(contest.person, reason) for contest, reason in zip(every, reasons, strict=True) if reason]
     if not tested:
@@ -279,7 +279,7 @@ def _select_testable(
     return tested, left_out
 
 
-def _too_few_reason(contest: PersonComparison, min_items: int, by_text: bool) -> str:
+def _too_few_items_reason(contest: PersonComparison, min_items: int, by_text: bool) -> str:
     items, texts = len(contest.judge), len(np.unique(contest.cluster))
     if by_text:
         few = texts < MIN_CLUSTERS
@@ -287,7 +287,7 @@ def _too_few_reason(contest: PersonComparison, min_items: int, by_text: bool) ->
     return f"{items} items, fewer than {min_items}" if items < min_items else ""
 
 
-def _notes(tested: Sequence[PersonComparison], judge: Answers) -> tuple[str, ...]:
+def _weak_evidence_notes(tested: Sequence[PersonComparison], judge: Answers) -> tuple[str, ...]:
     texts = len(np.unique(np.concatenate([contest.cluster for contest in tested])))
     notes = []
     if texts < MIN_ITEMS:
@@ -301,7 +301,7 @@ def _notes(tested: Sequence[PersonComparison], judge: Answers) -> tuple[str, ...
     return tuple(notes)
 
 
-def _authors_result(
+def _authors_alt_test(
     tested: Sequence[PersonComparison],
     left_out: Sequence[tuple[str, str]],
     epsilon: float,
@@ -309,7 +309,7 @@ def _authors_result(
     signature: Signature,
 ) -> AltTest:
     """As the authors' program computes it: items independent, an undefined p is not rejected, no intervals."""
-    p = np.array([_item_p(contest.difference, epsilon) for contest in tested])
+    p = np.array([_item_t_test_p_value(contest.difference, epsilon) for contest in tested])
     wins = benjamini_yekutieli(p, q)
     shares = [float(contest.judge.mean()) for contest in tested]
     results = [
@@ -331,7 +331,7 @@ def _estimate_without_interval(value: float, signature: Signature) -> Estimate:
     return Estimate(value, math.nan, math.nan, signature)
 
 
-def _item_p(difference: Floats, epsilon: float) -> float:
+def _item_t_test_p_value(difference: Floats, epsilon: float) -> float:
     """The one-sided t-test over items; NaN without variance."""
     spread = difference.std(ddof=1)
     if not spread > 0:
@@ -364,7 +364,7 @@ def _cluster_sums(tested: Sequence[PersonComparison]) -> _ClusterSums:
     )
 
 
-def _clustered_result(
+def _clustered_alt_test(
     tested: Sequence[PersonComparison],
     left_out: Sequence[tuple[str, str]],
     epsilon: float,
@@ -376,23 +376,28 @@ def _clustered_result(
 ) -> AltTest:
     sums = _cluster_sums(tested)
     weights = study_and_resample_weights(sums.items.shape[1], draws, seed)
-    p = _p_values(sums, epsilon, weights)  # (1 + draws, people)
+    p = _p_values_per_draw(sums, epsilon, weights)  # (1 + draws, people)
     wins = benjamini_yekutieli(p, q)
     shares = _advantage_shares(sums, weights)
     people = tuple(
-        _person_result(contest, sums, at, p[0, at], bool(wins[0, at]), _estimate(shares[:, at], signature), epsilon)
+        _person_result(
+            contest, sums, at, p[0, at], bool(wins[0, at]), _estimate_from_draws(shares[:, at], signature), epsilon
+        )
         for at, contest in enumerate(tested)
     )
-    rate, chance = _estimate(wins.mean(axis=1), signature), _estimate(_mean_defined(shares), signature)
+    rate, chance = (
+        _estimate_from_draws(wins.mean(axis=1), signature),
+        _estimate_from_draws(_mean_of_finite(shares), signature),
+    )
     return AltTest(people, rate, chance, epsilon, tuple(left_out), notes)
 
 
-def _p_values(sums: _ClusterSums, epsilon: float, weights: Floats) -> Floats:
+def _p_values_per_draw(sums: _ClusterSums, epsilon: float, weights: Floats) -> Floats:
     """P-values of every draw and person; only the texts that a person answered count for that person."""
     columns = []
     for difference, items in zip(sums.difference, sums.items, strict=True):
         read = items > 0
-        columns.append(disadvantage_p(difference[read], items[read], epsilon, weights[:, read]))
+        columns.append(disadvantage_p_values(difference[read], items[read], epsilon, weights[:, read]))
     return np.stack(columns, axis=1)
 
 
@@ -403,12 +408,12 @@ def _advantage_shares(sums: _ClusterSums, weights: Floats) -> Floats:
     return shares
 
 
-def _mean_defined(values: Floats) -> Floats:
+def _mean_of_finite(values: Floats) -> Floats:
     defined = np.isfinite(values)
     return np.asarray(np.where(defined, values, 0).sum(axis=1) / np.maximum(defined.sum(axis=1), 1), dtype=np.float64)
 
 
-def _estimate(values: Floats, signature: Signature) -> Estimate:
+def _estimate_from_draws(values: Floats, signature: Signature) -> Estimate:
     """The first value, that of the study itself, with the interval of the others."""
     return estimate_with_interval(float(values[0]), values[1:], signature)
 

@@ -109,11 +109,11 @@ def anchoring_findings(study: Study | View, machine: str) -> list[Finding]:
     character. Rows: with help, without, and the difference, which is the anchoring.
     """
     work = study if isinstance(study, View) else _view_with_machines(study)
-    rows = _tasks(work, machine)
+    rows = _reading_rows(work, machine)
     findings: list[Finding] = []
     for measure in ("marks", "followed"):
         measured = rows.filter(pl.col(measure).is_not_null())
-        findings += _findings(measured, measure, machine, work)
+        findings += _measure_findings(measured, measure, machine, work)
     return findings
 
 
@@ -122,7 +122,7 @@ def _view_with_machines(study: Study) -> View:
     return view(study, Filters(annotators=tuple(study.submitted_work().annotations["annotator"].unique().sort())))
 
 
-def _tasks(work: View, machine: str) -> pl.DataFrame:
+def _reading_rows(work: View, machine: str) -> pl.DataFrame:
     """One row per reading of a text on which machine marks could be offered: document, helped, marks, followed."""
     study = work.study
     spans = study.spans.filter(pl.col("part") == "text")
@@ -155,7 +155,7 @@ def _followed_share(offered: Sequence[tuple[int, int]], marked: Sequence[tuple[i
     return hits / len(offered)
 
 
-def _findings(rows: pl.DataFrame, measure: str, machine: str, work: View) -> list[Finding]:
+def _measure_findings(rows: pl.DataFrame, measure: str, machine: str, work: View) -> list[Finding]:
     helped = rows["helped"].to_numpy().astype(np.bool_)
     values, texts = rows[measure].to_numpy(), rows["document"].rank("dense").to_numpy().astype(np.int64)
     fields = {"statistic": "anchoring", "measure": measure, "machine": machine, **work.fields}
@@ -163,7 +163,9 @@ def _findings(rows: pl.DataFrame, measure: str, machine: str, work: View) -> lis
     findings = []
     for name, side in (("with help", helped), ("without help", ~helped)):
         findings.append(
-            Finding({"measure": measure, "tasks": name}, _mean(values[side], texts[side], fields | {"of": name}))
+            Finding(
+                {"measure": measure, "tasks": name}, _mean_over_texts(values[side], texts[side], fields | {"of": name})
+            )
         )
     effect = estimate_anchoring_effect(values, helped, texts)
     low, high = effect.interval()
@@ -172,7 +174,7 @@ def _findings(rows: pl.DataFrame, measure: str, machine: str, work: View) -> lis
     return findings
 
 
-def _mean(values: Floats, texts: Ints, fields: dict[str, object]) -> Estimate:
+def _mean_over_texts(values: Floats, texts: Ints, fields: dict[str, object]) -> Estimate:
     """The mean over texts of their means."""
     signature = Signature.from_fields(**fields)
     if not len(values):

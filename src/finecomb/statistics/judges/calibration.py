@@ -17,15 +17,21 @@ from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.frames import parse_json_object
 from finecomb.core.span import TEXT
 from finecomb.core.study import Study
-from finecomb.statistics.gold.disagreements import confusion, pairing_type_table
+from finecomb.statistics.gold.disagreements import label_confusion_rows, pairing_type_table
 from finecomb.statistics.gold.scores import GOLD_COLUMN, MATCHED_COLUMN, PREDICTED_COLUMN, Scores, score
-from finecomb.statistics.inference.resampling import estimate_from_sums, ratio
+from finecomb.statistics.inference.resampling import estimate_from_sums, ratio_or_nan
 from finecomb.statistics.judges.alt_test import MIN_CLUSTERS, AltTest, alt_test
 from finecomb.statistics.judges.estimates import estimate_means
 from finecomb.statistics.judges.judge_agreement import LESS_AGREEMENT, NO_LESS_AGREEMENT, judge_agreement
 from finecomb.statistics.judges.judge_gamma import judge_gamma
-from finecomb.statistics.judges.mark_comparison import cost_rows, found_shares, label_bias, mark_table, severity_bias
-from finecomb.statistics.judges.reliability_probes import own_system, probe_findings, self_preference
+from finecomb.statistics.judges.mark_comparison import (
+    build_mark_table,
+    cost_per_confirmed_error_rows,
+    found_mark_shares,
+    label_bias,
+    severity_bias,
+)
+from finecomb.statistics.judges.reliability_probes import find_own_system, probe_findings, self_preference_finding
 from finecomb.statistics.judges.score_rules import marked_characters, set_f1, typed_characters
 from finecomb.statistics.judges.text_values import PeopleAndJudges, select_people_and_judges, training_documents
 from finecomb.statistics.judges.validity import JudgeBinding, JudgeContract, Verdict, build_judge_binding
@@ -94,14 +100,14 @@ class Calibration:
         return JudgeContract(
             binding=self.binding, verdict=self.verdict, labels=self.labels, systems=self.systems, texts=self.texts,
             people=len(self.people), epsilon=self.test.epsilon, winning_rate=self.test.winning_rate,
-            agreement=_value_or_zero(find_alpha(self.agreement, "judge")), made=made, days=days,
+            agreement=_value_or_zero(find_alpha_estimate(self.agreement, "judge")), made=made, days=days,
             paragraph=self.paragraph,
             signature=str(self.signature), by=self.by,
         )  # fmt: skip
 
     def confusion(self) -> list[dict[str, object]]:
         """Gold labels in rows, the judge's in columns; nothing without gold."""
-        return confusion(self.scores) if self.scores else []
+        return label_confusion_rows(self.scores) if self.scores else []
 
     def pairing_type_table(self) -> list[dict[str, object]]:
         """How many marks are right, wrong in boundary or label, missed and extra; nothing without gold."""
@@ -112,7 +118,7 @@ def _value_or_zero(estimate: Estimate | None) -> float:
     return estimate.value if estimate is not None and math.isfinite(estimate.value) else 0.0
 
 
-def find_alpha(agreement: Sequence[Finding], who: str, label: str = ANY) -> Estimate | None:
+def find_alpha_estimate(agreement: Sequence[Finding], who: str, label: str = ANY) -> Estimate | None:
     """Alpha of people, judge or their difference at the first level."""
     wanted = {"measure": "alpha", "who": who, "label": label}
     return next((finding.estimate for finding in agreement if wanted.items() <= dict(finding.columns).items()), None)
@@ -129,15 +135,15 @@ def calibrate(
     options = options or CalibrationOptions()
     everything = select_people_and_judges(study, [judge], options.people, filters)
     sides = _select_shared_texts(everything, judge)
-    _reject_fitted_texts(study, sides, judge)
+    _reject_training_texts(study, sides, judge)
     test = _run_alt_test(sides, judge, options)
-    agreement = () if options.question else tuple(_agreement(sides, judge, options))
+    agreement = () if options.question else tuple(_agreement_findings(sides, judge, options))
     answer, held = decide_verdict(test, agreement)
     calibration = Calibration(
-        judge, answer, held, "", test, agreement, (), (), tuple(_probes(study, everything, judge, options)), (), None,
+        judge, answer, held, "", test, agreement, (), (), tuple(_probe_and_preference_findings(study, everything, judge, options)), (), None,
         len(sides.documents), sides.people,
         tuple(sorted({row[0] for row in sides.meta_rows([options.by])})) if sides.has_meta(options.by) else (),
-        read_judge_binding(study, judge, sides.seen.protocol.id if sides.seen.protocol else ""), _notes(test),
+        read_judge_binding(study, judge, sides.seen.protocol.id if sides.seen.protocol else ""), _alt_test_notes(test),
         test.rate.signature, by=options.by,
     )  # fmt: skip
     if not options.question:
@@ -154,22 +160,22 @@ def _add_mark_results(
 ) -> Calibration:
     """The calibration with all that is about marks."""
     judge, draws, seed = calibration.judge, options.draws, options.seed
-    marks = mark_table(sides, judge, options.by)
+    marks = build_mark_table(sides, judge, options.by)
     labels = tuple(name for name in sides.seen.categories if name != ANY)
-    scores = _scores(study, judge, options)
-    worth, why = _judge_worth(study, judge, options, filters)
+    scores = _scores_against_gold(study, judge, options)
+    worth, why = _judge_worth_findings(study, judge, options, filters)
     return replace(
         calibration,
         bias=(*label_bias(marks, labels, draws, seed), *severity_bias(marks, draws, seed)),
-        found=(*found_shares(marks, draws, seed), *_gold_overlap(study, scores, options)),
-        costs=tuple(cost_rows(sides, marks)),
+        found=(*found_mark_shares(marks, draws, seed), *_gold_iou_findings(study, scores, options)),
+        costs=tuple(cost_per_confirmed_error_rows(sides, marks)),
         scores=scores,
         worth=worth,
         notes=(*calibration.notes, *why),
     )
 
 
-def _judge_worth(
+def _judge_worth_findings(
     study: Study, judge: str, options: CalibrationOptions, filters: Filters | None
 ) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     """What the judge adds to people's readings, or why that cannot be had."""
@@ -181,11 +187,13 @@ def _judge_worth(
         return (), (f"what the judge is worth cannot be told: {error.text(flag_style)}",)
 
 
-def _probes(study: Study, sides: PeopleAndJudges, judge: str, options: CalibrationOptions) -> Iterator[Finding]:
+def _probe_and_preference_findings(
+    study: Study, sides: PeopleAndJudges, judge: str, options: CalibrationOptions
+) -> Iterator[Finding]:
     """Every probe in the study, and whether the judge spares texts of its own model."""
     yield from probe_findings(study, judge, options.tokens, options.draws, options.seed)
-    if system := options.own or own_system(study, judge, options.by):
-        yield self_preference(sides, judge, system, options.by)
+    if system := options.own or find_own_system(study, judge, options.by):
+        yield self_preference_finding(sides, judge, system, options.by)
 
 
 # --- what is compared --------------------------------------------------------------------------------------------
@@ -208,14 +216,14 @@ def _select_shared_texts(sides: PeopleAndJudges, judge: str) -> PeopleAndJudges:
     return PeopleAndJudges(work, tuple(name for name in sides.people if name in present), sides.judges)
 
 
-def _reject_fitted_texts(study: Study, sides: PeopleAndJudges, judge: str) -> None:
+def _reject_training_texts(study: Study, sides: PeopleAndJudges, judge: str) -> None:
     fitted = training_documents(study, judge) & set(sides.documents)
     if fitted:
         what = f"{judge} was fitted on {len(fitted)} of the {len(sides.documents)} texts it would be judged by"
         raise FinecombError(f"{what} ({min(fitted)!r}); take texts it has not seen")
 
 
-def _agreement(sides: PeopleAndJudges, judge: str, options: CalibrationOptions) -> list[Finding]:
+def _agreement_findings(sides: PeopleAndJudges, judge: str, options: CalibrationOptions) -> list[Finding]:
     rows = judge_agreement(sides, judge, options.levels, options.margin, options.tokens, options.draws, options.seed)
     return rows + (judge_gamma(sides, judge, options.margin, options.draws, options.seed) if options.gamma else [])
 
@@ -223,11 +231,11 @@ def _agreement(sides: PeopleAndJudges, judge: str, options: CalibrationOptions) 
 def _run_alt_test(sides: PeopleAndJudges, judge: str, options: CalibrationOptions) -> AltTest:
     """The alternative annotator test on answers or marks; a text is one item."""
     if options.question:
-        answers = _answers(sides, options.question)
+        answers = _answers_by_annotator(sides, options.question)
         rule: Any = options.score or "accuracy"
     else:
         typed = (options.score or "typed-f1") == "typed-f1"
-        answers, rule = _character_sets(sides, typed), mean_set_f1
+        answers, rule = _marked_characters_by_annotator(sides, typed), mean_set_f1
         rule.__name__ = options.score or "typed-f1"
     people = {name: answers.get(name, {}) for name in sides.people}
     return alt_test(
@@ -241,7 +249,7 @@ def mean_set_f1(answer: frozenset[Any], others: Sequence[frozenset[Any]]) -> flo
     return sum(set_f1(answer, other) for other in others) / len(others)
 
 
-def _character_sets(sides: PeopleAndJudges, typed: bool) -> dict[str, dict[str, frozenset[Any]]]:
+def _marked_characters_by_annotator(sides: PeopleAndJudges, typed: bool) -> dict[str, dict[str, frozenset[Any]]]:
     """What everybody marked on every text that they read, as sets of characters; an empty one counts."""
     study = sides.seen.study
     spans: dict[tuple[str, str], list[tuple[int, int, str | None]]] = {
@@ -258,7 +266,7 @@ def _character_sets(sides: PeopleAndJudges, typed: bool) -> dict[str, dict[str, 
     return marks
 
 
-def _answers(sides: PeopleAndJudges, question: str) -> dict[str, dict[str, Any]]:
+def _answers_by_annotator(sides: PeopleAndJudges, question: str) -> dict[str, dict[str, Any]]:
     rows = sides.seen.study.annotations.select("annotator", "document", "answers")
     given: dict[str, dict[str, Any]] = {}
     for name, document, cell in rows.iter_rows():
@@ -270,7 +278,7 @@ def _answers(sides: PeopleAndJudges, question: str) -> dict[str, dict[str, Any]]
     return given
 
 
-def _scores(study: Study, judge: str, options: CalibrationOptions) -> Scores | None:
+def _scores_against_gold(study: Study, judge: str, options: CalibrationOptions) -> Scores | None:
     """Against gold, where the study has it."""
     gold = options.gold
     if not gold:
@@ -285,7 +293,7 @@ def _scores(study: Study, judge: str, options: CalibrationOptions) -> Scores | N
     )  # fmt: skip
 
 
-def _gold_overlap(study: Study, scores: Scores | None, options: CalibrationOptions) -> list[Finding]:
+def _gold_iou_findings(study: Study, scores: Scores | None, options: CalibrationOptions) -> list[Finding]:
     """Characters that judge and gold both marked, of those that either did (IoU)."""
     if scores is None:
         return []
@@ -300,13 +308,16 @@ def _gold_overlap(study: Study, scores: Scores | None, options: CalibrationOptio
     columns = {"measure": "overlap with gold (IoU)", "part": "characters", "value of": ANY}
     return [
         Finding(
-            columns, estimate_from_sums(sums, _iou, options.draws, options.seed, signature, "neither marked anything")
+            columns,
+            estimate_from_sums(sums, _iou_from_sums, options.draws, options.seed, signature, "neither marked anything"),
         )
     ]
 
 
-def _iou(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    return ratio(sums[:, MATCHED_COLUMN], sums[:, GOLD_COLUMN] + sums[:, PREDICTED_COLUMN] - sums[:, MATCHED_COLUMN])
+def _iou_from_sums(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    return ratio_or_nan(
+        sums[:, MATCHED_COLUMN], sums[:, GOLD_COLUMN] + sums[:, PREDICTED_COLUMN] - sums[:, MATCHED_COLUMN]
+    )
 
 
 def read_judge_binding(study: Study, judge: str, protocol: str) -> JudgeBinding:
@@ -335,7 +346,7 @@ def decide_verdict(test: AltTest, agreement: Sequence[Finding]) -> tuple[Verdict
     overall = verdicts.get(ANY, "")
     if test.passes and overall != LESS_AGREEMENT:
         return "may stand in", held
-    judge, people = (find_alpha(agreement, who) for who in ("judge", "people"))
+    judge, people = (find_alpha_estimate(agreement, who) for who in ("judge", "people"))
     chance = judge is not None and not judge.low > 0
     far = judge is not None and people is not None and judge.value < people.value / 2
     if test.winning_rate == 0 and (chance or far):
@@ -343,7 +354,7 @@ def decide_verdict(test: AltTest, agreement: Sequence[Finding]) -> tuple[Verdict
     return "may help, may not stand in", held
 
 
-def _notes(test: AltTest) -> tuple[str, ...]:
+def _alt_test_notes(test: AltTest) -> tuple[str, ...]:
     return (*test.notes, *(f"{person} is left out of the test: {reason}" for person, reason in test.left_out))
 
 
@@ -355,7 +366,7 @@ def write_verdict_paragraph(calibration: Calibration) -> str:
     )
     allowed = f"where {test.required_win_count} are needed and {test.epsilon:g} is allowed for its lower cost"
     parts = [f"{calibration.judge}: {calibration.verdict}.", f"{close}, {allowed}."]
-    judge, people = (find_alpha(calibration.agreement, who) for who in ("judge", "people"))
+    judge, people = (find_alpha_estimate(calibration.agreement, who) for who in ("judge", "people"))
     if judge is not None and people is not None and math.isfinite(people.value) and math.isfinite(judge.value):
         parts.append(f"Agreement with a person (alpha) is {judge.short(2)}; of two people {people.short(2)}.")
     if calibration.labels:
@@ -370,7 +381,7 @@ def write_verdict_paragraph(calibration: Calibration) -> str:
 
 def _small_sample_sentence(calibration: Calibration) -> str:
     """What so few texts cannot show."""
-    difference = find_alpha(calibration.agreement, "difference")
+    difference = find_alpha_estimate(calibration.agreement, "difference")
     if calibration.texts >= 30 or difference is None or not math.isfinite(difference.low):
         return ""
     hidden = (difference.high - difference.low) / 2

@@ -175,24 +175,24 @@ class CalibrationRecord(Record):
     signature: str
 
 
-def calibration_record(calibration: Calibration, made: datetime, days: int = 30) -> CalibrationRecord:
+def build_calibration_record(calibration: Calibration, made: datetime, days: int = 30) -> CalibrationRecord:
     """The record of a calibration made at a moment; its contract holds for some days."""
     severity = [finding for finding in calibration.bias if finding.columns["measure"] == "severity less people's"]
     scores = calibration.scores.rows if calibration.scores else ()
     return CalibrationRecord(
         judge=calibration.judge,
         verdict=calibration.verdict,
-        headline=headline(calibration),
+        headline=calibration_headline(calibration),
         paragraph=calibration.paragraph,
         labels=calibration.labels,
         systems=calibration.systems,
         texts=calibration.texts,
         people=len(calibration.people),
         agreement=tuple(_record_comparisons(calibration.agreement)),
-        test=_record_test(calibration.test),
-        bias=tuple(_record_bias(finding) for finding in calibration.bias if finding not in severity),
+        test=_record_alt_test(calibration.test),
+        bias=tuple(_record_label_bias(finding) for finding in calibration.bias if finding not in severity),
         severity=RecordedEstimate.from_estimate(severity[0].estimate) if severity else None,
-        found=tuple(_record_share(finding) for finding in calibration.found),
+        found=tuple(_record_found_share(finding) for finding in calibration.found),
         probes=tuple(_record_probe(finding) for finding in calibration.probes),
         costs=tuple(_record_cost(row) for row in calibration.costs),
         worth=tuple(_record_worth(finding) for finding in calibration.worth),
@@ -211,7 +211,7 @@ def calibration_record(calibration: Calibration, made: datetime, days: int = 30)
     )
 
 
-def headline(calibration: Calibration) -> str:
+def calibration_headline(calibration: Calibration) -> str:
     """The answer in one sentence."""
     answers = {
         "may stand in": f"{calibration.judge} may stand in for people.",
@@ -232,7 +232,7 @@ def _record_comparisons(agreement: Sequence[Finding]) -> Iterable[RecordedCompar
         yield RecordedComparison(level=level, measure=measure, label=label, verdict=verdict, **estimates)
 
 
-def _record_test(test: AltTest) -> RecordedTest:
+def _record_alt_test(test: AltTest) -> RecordedTest:
     return RecordedTest(
         epsilon=test.epsilon,
         needed=test.required_win_count,
@@ -252,11 +252,11 @@ def _record_contest(person: PersonResult) -> RecordedContest:
     )  # fmt: skip
 
 
-def _record_bias(finding: Finding) -> RecordedBias:
+def _record_label_bias(finding: Finding) -> RecordedBias:
     return RecordedBias(label=str(finding.columns["label"]), ratio=RecordedEstimate.from_estimate(finding.estimate))
 
 
-def _record_share(finding: Finding) -> RecordedShare:
+def _record_found_share(finding: Finding) -> RecordedShare:
     part, value = (str(finding.columns[name]) for name in ("part", "value of"))
     return RecordedShare(part=part, value=value, share=RecordedEstimate.from_estimate(finding.estimate))
 

@@ -21,7 +21,7 @@ from finecomb.core.span import TEXT, Span
 from finecomb.core.study import Study
 from finecomb.statistics.gold.gold_and_judges import find_gold_annotator
 from finecomb.statistics.inference.mean_interval import hall_interval, mean_error_moments
-from finecomb.statistics.inference.resampling import estimate_with_interval, ratio, study_and_resample_weights
+from finecomb.statistics.inference.resampling import estimate_with_interval, ratio_or_nan, study_and_resample_weights
 
 Floats = NDArray[np.float64]
 JudgeFunction = Callable[[Document], Annotation]
@@ -53,7 +53,7 @@ class CorrectedText:
     places: tuple[CorrectedSpan, ...]
 
 
-def corrections(marks: Iterable[Mark]) -> Iterator[Correction]:
+def usable_corrections(marks: Iterable[Mark]) -> Iterator[Correction]:
     """Gold marks with one span on the text and a correction that can stand in its place."""
     for mark in marks:
         words = mark.answers.get("correction")
@@ -61,7 +61,7 @@ def corrections(marks: Iterable[Mark]) -> Iterator[Correction]:
             yield Correction(mark.spans[0], words.strip(), mark.label or "")
 
 
-def corrected_text(document: Document, wanted: Iterable[Correction]) -> CorrectedText:
+def build_corrected_text(document: Document, wanted: Iterable[Correction]) -> CorrectedText:
     """The document with corrections written in from left to right; one that overlaps an earlier one is left out."""
     pieces, places, reach, shift = [], [], 0, 0
     for correction in sorted(wanted, key=lambda correction: correction.span):
@@ -93,7 +93,7 @@ class CorrectionOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Validation:
+class JudgeValidation:
     """All corrected places, and marks on texts that people wrote."""
 
     outcomes: tuple[CorrectionOutcome, ...]
@@ -120,7 +120,7 @@ class ValidationTexts:
         return [*(text for pair in self.pairs for text in (pair[0], pair[1].document)), *self.references]
 
 
-def validation_texts(study: Study, gold: str = "") -> ValidationTexts:
+def collect_validation_texts(study: Study, gold: str = "") -> ValidationTexts:
     """The texts with corrections by gold; refused where no gold mark has one."""
     truth = gold or find_gold_annotator(study)
     documents = {document.id: document for document in study.iter_documents()}
@@ -129,7 +129,7 @@ def validation_texts(study: Study, gold: str = "") -> ValidationTexts:
     for annotation in study.submitted_work().iter_annotations():
         if annotation.annotator == truth:
             document = documents[annotation.document]
-            corrected = corrected_text(document, corrections(annotation.marks))
+            corrected = build_corrected_text(document, usable_corrections(annotation.marks))
             if corrected.places:
                 pairs.append((document, corrected))
                 protocol = annotation.protocol
@@ -146,9 +146,9 @@ def _reference_documents(documents: Iterable[Document]) -> Iterator[Document]:
             yield document.model_copy(update=changed)
 
 
-def validate(
+def validate_judge(
     study: Study, judge: JudgeFunction, name: str, gold: str = "", draws: int = 1000, seed: int = 0
-) -> Validation:
+) -> JudgeValidation:
     """Run a judge on the texts as they are and as gold corrects them, and on references.
 
     Rows, by label: `vanished` (of the errors it marked, the share whose corrected words it leaves alone), `stayed`,
@@ -156,16 +156,18 @@ def validate(
     no evidence about the text, where it says what they rest on), and `marks per reference`. Intervals are over texts.
     Refused where no gold mark has a correction.
     """
-    wanted = validation_texts(study, gold)
-    outcomes = [outcome for document, corrected in wanted.pairs for outcome in _outcomes(document, corrected, judge)]
+    wanted = collect_validation_texts(study, gold)
+    outcomes = [
+        outcome for document, corrected in wanted.pairs for outcome in _correction_outcomes(document, corrected, judge)
+    ]
     texts = [document.id for document, _ in wanted.pairs]
     references = [len(judge(reference).marks) for reference in wanted.references]
     fields = {"statistic": "validate", "judge": name, "gold_annotator": wanted.gold, "texts": len(texts)}
-    findings = [*_findings(outcomes, texts, fields, draws, seed), *_reference_findings(references, fields)]
+    findings = [*_outcome_findings(outcomes, texts, fields, draws, seed), *_reference_findings(references, fields)]
     notes = [f"{len(outcomes):,} corrected places in {len(texts):,} texts"]
     if not references:
         notes.append("no text has a reference, so nothing is known of its marks on texts that people wrote")
-    return Validation(tuple(outcomes), tuple(texts), tuple(references), tuple(findings), tuple(notes))
+    return JudgeValidation(tuple(outcomes), tuple(texts), tuple(references), tuple(findings), tuple(notes))
 
 
 def _reference_findings(references: Sequence[int], fields: Mapping[str, object]) -> Iterator[Finding]:
@@ -182,7 +184,9 @@ def _reference_findings(references: Sequence[int], fields: Mapping[str, object])
     yield Finding(columns, Estimate(float(values.mean()), max(low, 0.0), high, signature, why))
 
 
-def _outcomes(document: Document, corrected: CorrectedText, judge: JudgeFunction) -> Iterator[CorrectionOutcome]:
+def _correction_outcomes(
+    document: Document, corrected: CorrectedText, judge: JudgeFunction
+) -> Iterator[CorrectionOutcome]:
     before, after = (judge(text).marks for text in (document, corrected.document))
     says_basis = any(mark.basis for mark in (*before, *after))
     for place in corrected.places:
@@ -199,7 +203,7 @@ def _overlapping_marks(span: Span, marks: Iterable[Mark]) -> list[Mark]:
     return [mark for mark in marks if any(span.overlap_length(other) for other in mark.spans if other.part == TEXT)]
 
 
-def _findings(
+def _outcome_findings(
     outcomes: Sequence[CorrectionOutcome], texts: Sequence[str], fields: Mapping[str, object], draws: int, seed: int
 ) -> Iterator[Finding]:
     weights = study_and_resample_weights(len(texts), draws, seed)
@@ -210,7 +214,7 @@ def _findings(
             if measure == "by base rate" and all(outcome.base_rate is None for outcome in outcomes):
                 continue
             sums = [_outcome_counts_by_text(labelled, texts, condition) for condition in (top, bottom)]
-            values = ratio(weights @ sums[0], weights @ sums[1])
+            values = ratio_or_nan(weights @ sums[0], weights @ sums[1])
             signature = Signature.from_fields(**fields, measure=measure, label=label, draws=draws, seed=seed)
             why = "the judge marked none of these errors"
             counts = {"places": int(sums[1].sum()), "count": int(sums[0].sum())}

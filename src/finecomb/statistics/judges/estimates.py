@@ -19,7 +19,7 @@ from finecomb.core.frames import parse_json_object
 from finecomb.core.study import Study
 from finecomb.statistics.comparisons.system_comparison import pairing_keys
 from finecomb.statistics.inference.mean_interval import ErrorMoments, hall_interval
-from finecomb.statistics.judges.ppi import PpiEstimate, TextValues, VarianceGain, ppi_mean, variance_ratio
+from finecomb.statistics.judges.ppi import PpiEstimate, TextValues, VarianceGain, estimate_variance_gain, ppi_mean
 from finecomb.statistics.judges.text_allocation import TextStrata
 from finecomb.statistics.judges.text_values import (
     MeasuredTexts,
@@ -115,7 +115,7 @@ def estimate_means(
     chosen, notes = _texts_read_by_judges(sides)
     notes += moved
     inclusion = _inclusion_probabilities(sides, chosen)
-    groups = _groups(sides, chosen, options, notes)
+    groups = _system_text_groups(sides, chosen, options, notes)
     findings: list[Finding] = []
     for measure in options.measures:
         amounts = measure_texts(sides, measure, tokens)
@@ -123,7 +123,7 @@ def estimate_means(
     return Estimates(tuple(findings), tuple(dict.fromkeys(notes)))
 
 
-def pilot_values(
+def pilot_text_values(
     study: Study,
     judges: Sequence[str],
     measure: str = "count",
@@ -134,7 +134,7 @@ def pilot_values(
     options = EstimateOptions(tuple(judges), (measure,), people=tuple(people))
     sides = select_people_and_judges(study, judges, people, filters)
     chosen, notes = _texts_read_by_judges(sides)
-    group = _groups(sides, chosen, options, notes)[0]
+    group = _system_text_groups(sides, chosen, options, notes)[0]
     table = _LabelAmounts.from_amounts(
         sides, measure_texts(sides, measure), ANY, chosen, _inclusion_probabilities(sides, chosen)
     )
@@ -157,7 +157,7 @@ def _texts_read_by_judges(sides: PeopleAndJudges) -> tuple[Ints, list[str]]:
         if fitted := training_documents(sides.seen.study, judge) & humans:
             what = f"{judge} was fitted on {len(fitted)} of the {len(humans)} texts that people read ({min(fitted)!r})"
             raise FinecombError(
-                f"{what}, where it is too good; train it in folds (`cross_predictions`), or leave it out"
+                f"{what}, where it is too good; train it in folds (`cross_fitted_predictions`), or leave it out"
             )
         common &= read
     if len(common) < len(sides.documents) and sides.judges:
@@ -217,7 +217,9 @@ def _inclusion_probabilities(sides: PeopleAndJudges, chosen: Ints) -> Floats | N
     return np.array([given.get(sides.documents[place], math.nan) for place in chosen])
 
 
-def _groups(sides: PeopleAndJudges, chosen: Ints, options: EstimateOptions, notes: list[str]) -> list[_SystemTexts]:
+def _system_text_groups(
+    sides: PeopleAndJudges, chosen: Ints, options: EstimateOptions, notes: list[str]
+) -> list[_SystemTexts]:
     humans = set().union(*(sides.documents_read_by(name) for name in sides.people))
     read = np.array([sides.documents[place] in humans for place in chosen])
     systems = [row[0] for row in sides.meta_rows([options.by])] if options.by else [""] * len(sides.documents)
@@ -301,11 +303,13 @@ def _measure_findings(
         if label == ANY and options.judges and inclusion is None:
             notes += _nonrandom_sample_notes(table, options.judges)
         for group in groups:
-            fields = _fields(sides, measure, label, group, options)
+            fields = _estimate_signature_fields(sides, measure, label, group, options)
             columns = {"measure": measure, "label": label, **({options.by: group.name} if options.by else {})}
-            yield from _group_findings(table.text_values(group.places, group.strata), columns, fields, measure, options)
+            yield from _mean_findings_by_method(
+                table.text_values(group.places, group.strata), columns, fields, measure, options
+            )
         if options.by and label == ANY:
-            yield from _differences(sides, table, groups, chosen, measure, options)
+            yield from _system_difference_findings(sides, table, groups, chosen, measure, options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,7 +365,7 @@ def _nonrandom_sample_notes(table: _LabelAmounts, judges: Sequence[str]) -> list
     return notes
 
 
-def _fields(
+def _estimate_signature_fields(
     sides: PeopleAndJudges, measure: str, label: str, group: _SystemTexts, options: EstimateOptions
 ) -> dict[str, object]:
     return {
@@ -381,7 +385,7 @@ def _fields(
 # --- rows --------------------------------------------------------------------------------------------------------
 
 
-def _group_findings(
+def _mean_findings_by_method(
     values: TextValues,
     columns: Mapping[str, object],
     fields: Mapping[str, object],
@@ -393,18 +397,23 @@ def _group_findings(
             **fields, method=PEOPLE_ALONE, read=len(values.human), texts=values.text_count
         )
         yield Finding(
-            {**columns, "method": PEOPLE_ALONE, **_counts(values)},
+            {**columns, "method": PEOPLE_ALONE, **_text_count_columns(values)},
             _estimate_without_variation(values, measure, signature, why),
         )
         return
-    for method, part in _methods(values):
+    for method, part in _values_by_method(values):
         mean = ppi_mean(part)
         signature = Signature.from_fields(**fields, method=method, read=len(values.human), texts=values.text_count)
-        row = {**columns, "method": method, **_counts(values), **_effective_size_columns(values, mean, method)}
-        yield Finding(row, _estimate_with_bounds(mean, measure, signature, options))
+        row = {
+            **columns,
+            "method": method,
+            **_text_count_columns(values),
+            **_effective_size_columns(values, mean, method),
+        }
+        yield Finding(row, _estimate_with_clipped_interval(mean, measure, signature, options))
 
 
-def _methods(values: TextValues) -> list[tuple[str, TextValues]]:
+def _values_by_method(values: TextValues) -> list[tuple[str, TextValues]]:
     """People alone, then what fixed shares give, then the judges on top."""
     methods = [(PEOPLE_ALONE, values.without_judges_or_strata())]
     if values.strata is not None:
@@ -414,7 +423,7 @@ def _methods(values: TextValues) -> list[tuple[str, TextValues]]:
     return methods
 
 
-def _counts(values: TextValues) -> dict[str, object]:
+def _text_count_columns(values: TextValues) -> dict[str, object]:
     return {"read": len(values.human), "texts": values.text_count}
 
 
@@ -423,17 +432,17 @@ def _effective_size_columns(values: TextValues, mean: PpiEstimate, method: str) 
     read = len(values.human)
     if method == PEOPLE_ALONE:
         return {"worth": float(read)}
-    worth = read * variance_ratio(ppi_mean(values.without_judges_or_strata()), mean).ratio
+    worth = read * estimate_variance_gain(ppi_mean(values.without_judges_or_strata()), mean).ratio
     if method == FIXED_SHARES:
         return {"worth": worth}
     before = ppi_mean(values.without_judges())
-    gain = variance_ratio(before, mean)
+    gain = estimate_variance_gain(before, mean)
     base = worth / gain.ratio
     added = {"added": base * (gain.ratio - 1), "added_low": base * (gain.low - 1), "added_high": base * (gain.high - 1)}
-    return {"worth": worth, **added, "advice": _advice(mean, gain)}
+    return {"worth": worth, **added, "advice": _judge_advice(mean, gain)}
 
 
-def _advice(mean: PpiEstimate, gain: VarianceGain) -> str:
+def _judge_advice(mean: PpiEstimate, gain: VarianceGain) -> str:
     if not mean.uses_judges or gain.ratio <= 1:
         return "the judges add nothing; use people alone"
     return "the judges help, or not" if gain.low <= 1 else "the judges help"
@@ -467,7 +476,9 @@ def _estimate_without_variation(values: TextValues, measure: str, signature: Sig
     return Estimate(value, math.nan, math.nan, signature, why)
 
 
-def _estimate_with_bounds(mean: PpiEstimate, measure: str, signature: Signature, options: EstimateOptions) -> Estimate:
+def _estimate_with_clipped_interval(
+    mean: PpiEstimate, measure: str, signature: Signature, options: EstimateOptions
+) -> Estimate:
     low, high = mean.interval(options.confidence, signed=measure.endswith("difference"))
     if math.isnan(low):
         return Estimate(mean.value, low, high, signature, "nothing is left to vary, so no interval")
@@ -479,7 +490,7 @@ def _estimate_with_bounds(mean: PpiEstimate, measure: str, signature: Signature,
 # --- differences -------------------------------------------------------------------------------------------------
 
 
-def _differences(
+def _system_difference_findings(
     sides: PeopleAndJudges,
     table: _LabelAmounts,
     groups: Sequence[_SystemTexts],
@@ -490,20 +501,24 @@ def _differences(
     keys = dict(pairing_keys(sides.seen, options.by).iter_rows())
     key_of = [keys.get(sides.documents[place]) for place in chosen]
     for first, second in itertools.combinations(groups, 2):
-        pairs = _pairs(first, second, key_of) if table.inclusion is None else []  # pairs were not drawn as such
+        pairs = (
+            _same_prompt_pairs(first, second, key_of) if table.inclusion is None else []
+        )  # pairs were not drawn as such
         name = f"{first.name} - {second.name}"
         columns = {"measure": f"{measure} difference", "label": ANY, options.by: name}
-        fields = _fields(sides, measure, ANY, replace(first, name=name, strata_name=""), options)
-        paired = _paired_values(table, pairs) if pairs else None
+        fields = _estimate_signature_fields(sides, measure, ANY, replace(first, name=name, strata_name=""), options)
+        paired = _paired_difference_values(table, pairs) if pairs else None
         if paired is not None and len(paired.human) >= MIN_TEXTS and np.ptp(paired.human) > 0:
             fields |= {"pairing": "prompts"}
-            yield from _group_findings(paired, columns, fields, f"{measure} difference", options)
+            yield from _mean_findings_by_method(paired, columns, fields, f"{measure} difference", options)
         else:
             fields |= {"pairing": "none"}
             yield from _unpaired_difference_findings(table, first, second, columns, fields, options)
 
 
-def _pairs(first: _SystemTexts, second: _SystemTexts, key_of: Sequence[str | None]) -> list[tuple[int, int]]:
+def _same_prompt_pairs(
+    first: _SystemTexts, second: _SystemTexts, key_of: Sequence[str | None]
+) -> list[tuple[int, int]]:
     """Positions of the texts of two systems for the same prompt, where each has exactly one."""
     sides = []
     for group in (first, second):
@@ -516,7 +531,7 @@ def _pairs(first: _SystemTexts, second: _SystemTexts, key_of: Sequence[str | Non
     return [(sides[0][key], sides[1][key]) for key in sorted(set(sides[0]) & set(sides[1]))]
 
 
-def _paired_values(table: _LabelAmounts, pairs: Sequence[tuple[int, int]]) -> TextValues:
+def _paired_difference_values(table: _LabelAmounts, pairs: Sequence[tuple[int, int]]) -> TextValues:
     """Differences of people's values and of judges' over prompts."""
     one, other = (np.array(side, dtype=np.int64) for side in zip(*pairs, strict=True))
     sides = [_human_and_judge_values(table, places) for places in (one, other)]

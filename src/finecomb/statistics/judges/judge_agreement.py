@@ -17,9 +17,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from finecomb.core.estimate import Estimate, Finding, Signature
-from finecomb.statistics.inference.resampling import estimate_with_interval, ratio, study_and_resample_weights
+from finecomb.statistics.inference.resampling import estimate_with_interval, ratio_or_nan, study_and_resample_weights
 from finecomb.statistics.judges.text_values import PeopleAndJudges
-from finecomb.statistics.measures.unit_grid import Level, build_grid, count_votes, locate_spans
+from finecomb.statistics.measures.unit_grid import Level, build_grid, count_unit_votes, locate_spans_on_grid
 from finecomb.statistics.selection.view import ANY
 
 Floats = NDArray[np.float64]
@@ -66,24 +66,24 @@ def compute_agreement_sums(
     """Sums over the units of the texts that two people and the judge have read."""
     study = sides.seen.study
     grid = build_grid(study, level, tokens)
-    rows = locate_spans(study, grid)
+    rows = locate_spans_on_grid(study, grid)
     labels = (ANY, *(name for name in sides.seen.categories if name != ANY))
     counted = []
     for names in (sides.people, (judge,)):
         work = study.filter_annotations(pl.col("annotator").is_in(list(names)))
         inside = rows.filter(pl.col("annotation").is_in(work.annotations["id"].implode()))
-        both = [count_votes(work, grid, which, inside) for which in (None, labels[1:])]
+        both = [count_unit_votes(work, grid, which, inside) for which in (None, labels[1:])]
         counted.append((np.concatenate([counts.marked for counts in both]).astype(np.float64), both[0].readers))
     (marked, readers), (judged, judge_read) = counted
     chosen = (readers >= 2) & (judge_read >= 1)
     m = np.repeat(np.where(chosen, readers, 2), grid.sizes).astype(np.float64)
-    sums = _unit_sums(np.minimum(marked, m), m, np.minimum(judged, 1.0))
+    sums = _agreement_sums_per_unit(np.minimum(marked, m), m, np.minimum(judged, 1.0))
     summed = [grid.sum_per_document(counts)[:, chosen] for counts in sums]
     texts = tuple(text for text, inside in zip(grid.documents, chosen, strict=True) if inside)
     return AgreementSums(labels, texts, *summed)
 
 
-def _unit_sums(k: Floats, m: Floats, j: Floats) -> list[Floats]:
+def _agreement_sums_per_unit(k: Floats, m: Floats, j: Floats) -> list[Floats]:
     """What each unit adds, in the order of `AgreementSums`, (labels, units) each."""
     share = k / m
     alone = np.where(k >= 2, 1.0, np.where(k >= 1, (m - 1) / m, 0.0))  # one of m - 1 marked it
@@ -95,14 +95,14 @@ def _unit_sums(k: Floats, m: Floats, j: Floats) -> list[Floats]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Measures:
+class _ResampledMeasures:
     """Alpha, F1 and one against the rest of people and judge in every resample, (draws, labels) each."""
 
     people: dict[str, Floats]
     judge: dict[str, Floats]
 
 
-def _measures(sums: AgreementSums, weights: Floats) -> _Measures:
+def _resampled_measures(sums: AgreementSums, weights: Floats) -> _ResampledMeasures:
     drawn = {
         name: weights @ getattr(sums, name).T
         for name in (
@@ -110,21 +110,21 @@ def _measures(sums: AgreementSums, weights: Floats) -> _Measures:
             "judge_hit",
         )
     }  # fmt: skip
-    share, judged = ratio(drawn["people"], drawn["units"]), ratio(drawn["judge"], drawn["units"])
+    share, judged = ratio_or_nan(drawn["people"], drawn["units"]), ratio_or_nan(drawn["judge"], drawn["units"])
     mixed = (share + judged) / 2
     people = {
-        "alpha": 1 - ratio(ratio(drawn["apart"], drawn["units"]), 2 * share * (1 - share)),
-        "f1": ratio(drawn["both"], drawn["people"]),
-        "one-vs-rest-precision": ratio(drawn["hit"], drawn["people"]),
-        "one-vs-rest-recall": ratio(drawn["hit"], drawn["rest"]),
+        "alpha": 1 - ratio_or_nan(ratio_or_nan(drawn["apart"], drawn["units"]), 2 * share * (1 - share)),
+        "f1": ratio_or_nan(drawn["both"], drawn["people"]),
+        "one-vs-rest-precision": ratio_or_nan(drawn["hit"], drawn["people"]),
+        "one-vs-rest-recall": ratio_or_nan(drawn["hit"], drawn["rest"]),
     }
     judge = {
-        "alpha": 1 - ratio(ratio(drawn["judge_apart"], drawn["units"]), 2 * mixed * (1 - mixed)),
-        "f1": ratio(2 * drawn["judge_both"], drawn["people"] + drawn["judge"]),
-        "one-vs-rest-precision": ratio(drawn["judge_hit"], drawn["judge"]),
-        "one-vs-rest-recall": ratio(drawn["judge_hit"], drawn["judge_rest"]),
+        "alpha": 1 - ratio_or_nan(ratio_or_nan(drawn["judge_apart"], drawn["units"]), 2 * mixed * (1 - mixed)),
+        "f1": ratio_or_nan(2 * drawn["judge_both"], drawn["people"] + drawn["judge"]),
+        "one-vs-rest-precision": ratio_or_nan(drawn["judge_hit"], drawn["judge"]),
+        "one-vs-rest-recall": ratio_or_nan(drawn["judge_hit"], drawn["judge_rest"]),
     }
-    return _Measures(people, judge)
+    return _ResampledMeasures(people, judge)
 
 
 def noninferiority_verdict(low: float, high: float, margin: float) -> str:
@@ -152,16 +152,16 @@ def judge_agreement(
     for level in levels:
         sums = compute_agreement_sums(sides, judge, level, tokens)
         weights = study_and_resample_weights(len(sums.texts), draws, seed)
-        measures = _measures(sums, weights)
+        measures = _resampled_measures(sums, weights)
         fields = {"level": level, "tokens": tokens, "judge": judge, "people": len(sides.people), **sides.seen.fields}
         fields |= {"who": None, "texts": len(sums.texts), "margin": margin, "draws": draws, "seed": seed}
         for measure in measures.people:
             both = measures.people[measure], measures.judge[measure]
-            findings += _rows(sums, measure, both, fields, margin)
+            findings += _agreement_findings(sums, measure, both, fields, margin)
     return findings
 
 
-def _rows(
+def _agreement_findings(
     sums: AgreementSums, measure: str, both: tuple[Floats, Floats], fields: dict[str, object], margin: float
 ) -> list[Finding]:
     rows = []

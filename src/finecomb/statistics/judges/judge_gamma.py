@@ -11,7 +11,11 @@ from numpy.typing import NDArray
 
 from finecomb.core.estimate import Finding, Signature
 from finecomb.engine.seeds import seeded_generator
-from finecomb.statistics.agreement.gamma.pooled_gamma import measure_view, pooled_gamma, undefined_gamma_reason
+from finecomb.statistics.agreement.gamma.pooled_gamma import (
+    measure_gamma_of_texts,
+    pooled_gamma,
+    undefined_gamma_reason,
+)
 from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings
 from finecomb.statistics.inference.resampling import estimate_with_interval, study_and_resample_weights
 from finecomb.statistics.judges.judge_agreement import difference_verdict
@@ -38,13 +42,15 @@ def judge_gamma(
     pairs = _draw_annotator_pairs(work, sides.people, drawn, seed)
     annotations = work.study.annotations.select("id", "annotator", "document")
     chosen = {
-        "people": _ids(annotations, pairs),
-        "judge": _ids(annotations, {text: (judge, pair[0]) for text, pair in pairs.items()}),
+        "people": _annotation_ids_of_pairs(annotations, pairs),
+        "judge": _annotation_ids_of_pairs(annotations, {text: (judge, pair[0]) for text, pair in pairs.items()}),
     }
     weights = study_and_resample_weights(len(drawn), draws, seed)
     settings = GammaSettings(samples=SAMPLES_PER_TEXT)
     measured = {
-        who: measure_view(replace(work, study=work.study.filter_annotations(pl.col("id").is_in(ids))), settings, seed)
+        who: measure_gamma_of_texts(
+            replace(work, study=work.study.filter_annotations(pl.col("id").is_in(ids))), settings, seed
+        )
         for who, ids in chosen.items()
     }
     values = {who: pooled_gamma(rows, weights, seed)[:, 0] for who, rows in measured.items()}
@@ -54,7 +60,7 @@ def judge_gamma(
     )
     fields = {"judge": judge, "people": len(sides.people), **sides.seen.fields, "who": None, "texts": len(drawn)}
     fields |= {"samples": SAMPLES_PER_TEXT, "work": settings.work, "margin": margin, "draws": draws, "seed": seed}
-    return _findings(values, fields, why or "chance has no disorder", margin)
+    return _gamma_findings(values, fields, why or "chance has no disorder", margin)
 
 
 def _draw_texts(sides: PeopleAndJudges, max_texts: int, seed: int) -> list[str]:
@@ -80,11 +86,13 @@ def _draw_annotator_pairs(
     return pairs
 
 
-def _ids(annotations: pl.DataFrame, pairs: Mapping[str, tuple[str, str]]) -> list[str]:
+def _annotation_ids_of_pairs(annotations: pl.DataFrame, pairs: Mapping[str, tuple[str, str]]) -> list[str]:
     return [id for id, name, document in annotations.iter_rows() if name in pairs.get(document, ())]
 
 
-def _findings(values: Mapping[str, Floats], fields: Mapping[str, object], why: str, margin: float) -> list[Finding]:
+def _gamma_findings(
+    values: Mapping[str, Floats], fields: Mapping[str, object], why: str, margin: float
+) -> list[Finding]:
     columns = {"level": "mark", "measure": "gamma", "label": ANY}
     estimates = {
         who: estimate_with_interval(

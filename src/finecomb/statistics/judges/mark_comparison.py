@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from finecomb.core.estimate import Finding, Signature
 from finecomb.core.frames import meta_entry
 from finecomb.core.span import TEXT
-from finecomb.statistics.inference.resampling import estimate_with_interval, ratio, study_and_resample_weights
-from finecomb.statistics.judges.model_costs import annotation_costs
+from finecomb.statistics.inference.resampling import estimate_with_interval, ratio_or_nan, study_and_resample_weights
+from finecomb.statistics.judges.model_costs import cost_by_annotation
 from finecomb.statistics.judges.text_values import PeopleAndJudges
 from finecomb.statistics.selection.view import ANY
 
@@ -49,7 +49,7 @@ class MarkTable:
         return total / np.array([self.readers[text] for text in self.texts]) if per_reader else total
 
 
-def mark_table(sides: PeopleAndJudges, judge: str, by: str = "model") -> MarkTable:
+def build_mark_table(sides: PeopleAndJudges, judge: str, by: str = "model") -> MarkTable:
     """Marks with a place on the text, of people and of one judge, on the texts that both have read."""
     study = sides.seen.study
     people = study.annotations.filter(pl.col("annotator").is_in(list(sides.people)))
@@ -75,7 +75,7 @@ def _ratio_finding(
 ) -> Finding:
     """sum(top) / sum(bottom) over texts, with its interval over texts."""
     weights = study_and_resample_weights(len(table.texts), draws, seed)
-    values = ratio(weights @ top, weights @ bottom)
+    values = ratio_or_nan(weights @ top, weights @ bottom)
     about = {str(name): value for name, value in columns.items()}
     signature = Signature.from_fields(
         statistic=about.pop("measure", ""), **about, **table.fields, draws=draws, seed=seed
@@ -107,7 +107,7 @@ def severity_bias(table: MarkTable, draws: int = 1000, seed: int = 0) -> list[Fi
         return []
     weights = study_and_resample_weights(len(table.texts), draws, seed)
     means = [
-        ratio(weights @ table.sum_by_text(side, side["severity"].to_numpy()), weights @ table.sum_by_text(side))
+        ratio_or_nan(weights @ table.sum_by_text(side, side["severity"].to_numpy()), weights @ table.sum_by_text(side))
         for side in sides
     ]
     values = means[0] - means[1]
@@ -120,7 +120,7 @@ def severity_bias(table: MarkTable, draws: int = 1000, seed: int = 0) -> list[Fi
     ]
 
 
-def found_marks(table: MarkTable) -> pl.DataFrame:
+def people_marks_with_found_column(table: MarkTable) -> pl.DataFrame:
     """People's marks with the column `found`: whether a mark of the judge shares a character with it."""
     mine = pl.col("annotator") == table.judge
     spans: dict[str, list[tuple[int, int]]] = {}
@@ -134,9 +134,9 @@ def found_marks(table: MarkTable) -> pl.DataFrame:
     return people.with_columns(found=pl.Series(is_found, dtype=pl.Boolean))
 
 
-def found_shares(table: MarkTable, draws: int = 1000, seed: int = 0) -> list[Finding]:
+def found_mark_shares(table: MarkTable, draws: int = 1000, seed: int = 0) -> list[Finding]:
     """Share of people's marks that the judge finds: by length, place in the text, label and system."""
-    people = found_marks(table)
+    people = people_marks_with_found_column(table)
     findings = []
     for name, part in _mark_subsets(people):
         top = table.sum_by_text(part.filter("found"), per_reader=True)
@@ -159,27 +159,30 @@ def _mark_subsets(people: pl.DataFrame) -> Iterator[tuple[dict[str, object], pl.
             yield {"part": column, "value of": value}, people.filter(pl.col(column) == value)
 
 
-def cost_rows(sides: PeopleAndJudges, table: MarkTable) -> list[dict[str, object]]:
+def cost_per_confirmed_error_rows(sides: PeopleAndJudges, table: MarkTable) -> list[dict[str, object]]:
     """Seconds and cost of judge and people per error that somebody else marked too, where they are known."""
     annotations = sides.seen.study.annotations.filter(pl.col("document").is_in(list(table.texts)))
-    costs = annotation_costs(sides.seen.study)
+    costs = cost_by_annotation(sides.seen.study)
     rows = []
     for who, names in (("judge", [table.judge]), ("people", list(sides.people))):
         work = annotations.filter(pl.col("annotator").is_in(names))
         confirmed = _confirmed_mark_count(table, set(names))
-        totals = {"seconds": _total(work, _seconds), "cost": _total(work, lambda row: costs.get(str(row["id"])))}
+        totals = {
+            "seconds": _total_if_all_known(work, _annotation_seconds),
+            "cost": _total_if_all_known(work, lambda row: costs.get(str(row["id"]))),
+        }
         per = {f"{name} per error": total / confirmed if confirmed else math.nan for name, total in totals.items()}
         rows.append({"who": who, "texts read": len(work), "errors that others marked too": confirmed, **totals, **per})
     return rows
 
 
-def _total(annotations: pl.DataFrame, value: Callable[[dict[str, object]], float | None]) -> float:
+def _total_if_all_known(annotations: pl.DataFrame, value: Callable[[dict[str, object]], float | None]) -> float:
     values = [value(row) for row in annotations.iter_rows(named=True)]
     amounts = [amount for amount in values if amount is not None]
     return float(sum(amounts)) if amounts and len(amounts) == len(values) else math.nan
 
 
-def _seconds(row: dict[str, object]) -> float | None:
+def _annotation_seconds(row: dict[str, object]) -> float | None:
     seconds = row["active_seconds"] if row["active_seconds"] is not None else row["seconds"]
     return None if seconds is None else float(str(seconds))
 

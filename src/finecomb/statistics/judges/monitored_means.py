@@ -30,7 +30,7 @@ def monitored_means(view: View, strata: TextStrata | None = None) -> list[Findin
     A text counts with its first reading, so that its value does not change when others read it too. With `strata`,
     from which texts were drawn with unequal chances, strata are held in their shares.
     """
-    documents, marks = _first_annotations(view)
+    documents, marks = _first_reading_mark_counts(view)
     sides = {ERROR_SHARE: (marks > 0).astype(np.float64), MARKS_PER_TEXT: marks}
     findings = []
     for measure, values in sides.items():
@@ -38,11 +38,11 @@ def monitored_means(view: View, strata: TextStrata | None = None) -> list[Findin
         mean = (
             monitored_mean(values, bounds) if strata is None else stratified_monitored_mean(documents, values, strata)
         )
-        findings.append(_finding(measure, mean, view, strata))
+        findings.append(_monitored_mean_finding(measure, mean, view, strata))
     return findings
 
 
-def _finding(measure: str, mean: MonitoredMean, view: View, strata: TextStrata | None) -> Finding:
+def _monitored_mean_finding(measure: str, mean: MonitoredMean, view: View, strata: TextStrata | None) -> Finding:
     signature = Signature.from_fields(
         statistic="watched mean", measure=measure, kind=mean.kind, texts=mean.texts,
         strata=len(strata.names) if strata else None, **view.fields,
@@ -54,7 +54,7 @@ def _finding(measure: str, mean: MonitoredMean, view: View, strata: TextStrata |
     return Finding(columns, Estimate(mean.value, low, high, signature, why))
 
 
-def _first_annotations(view: View) -> tuple[list[str], Floats]:
+def _first_reading_mark_counts(view: View) -> tuple[list[str], Floats]:
     """Texts in the order in which they were first handed in, and the marks of that first reading."""
     counts = view.study.marks.group_by("annotation").len()
     rows = view.study.annotations.sort("submitted", "id", nulls_last=True)

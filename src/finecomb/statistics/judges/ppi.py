@@ -117,8 +117,8 @@ def ppi_mean(values: TextValues) -> PpiEstimate:
     gap = _judge_means(values) - values.judges[:, values.read] @ base  # of each judge: all texts less those read
     value = float(base @ values.human + slopes @ gap)
     influence = (base + design.shrinkage * (gap @ design.inverse) @ (design.columns * base)) * design.residuals
-    fixed = _judge_spread(values, slopes, design.shrinkage)
-    spread = _sampling_spread(values, base, influence, design.degrees_of_freedom) + fixed
+    fixed = _judge_mean_error_moments(values, slopes, design.shrinkage)
+    spread = _sampling_error_moments(values, base, influence, design.degrees_of_freedom) + fixed
     return PpiEstimate(value, spread, slopes, influence, fixed)
 
 
@@ -199,7 +199,7 @@ def _shrinkage(base: Floats, centred: Floats, residuals: Floats, judges: int, va
     return max(0.0, 1 - SHRINKAGE / (explained / judges / (unexplained / freedom)))
 
 
-def _sampling_spread(values: TextValues, base: Floats, influence: Floats, lost: float) -> ErrorMoments:
+def _sampling_error_moments(values: TextValues, base: Floats, influence: Floats, lost: float) -> ErrorMoments:
     """The error from people having read some texts only, stratum by stratum."""
     total = ErrorMoments(0.0)
     for stratum in np.unique(values.stratum_of_read):
@@ -212,7 +212,7 @@ def _sampling_spread(values: TextValues, base: Floats, influence: Floats, lost: 
     return replace(total, df=max(total.df - lost, 1.0))
 
 
-def _judge_spread(values: TextValues, slopes: Floats, shrinkage: float) -> ErrorMoments:
+def _judge_mean_error_moments(values: TextValues, slopes: Floats, shrinkage: float) -> ErrorMoments:
     """The error from all texts being a sample too: of judges' means over them.
 
     The texts people read are among all texts. With shrunk slopes their residuals still go along with the judges'
@@ -234,7 +234,7 @@ def _judge_spread(values: TextValues, slopes: Floats, shrinkage: float) -> Error
     return total
 
 
-def cross_predictions(
+def cross_fitted_predictions(
     features: Sequence[object],
     human: Floats,
     read: Ints,
@@ -263,7 +263,7 @@ def cross_predictions(
     return total
 
 
-def difference(first: PpiEstimate, second: PpiEstimate) -> tuple[float, ErrorMoments]:
+def difference_of_means(first: PpiEstimate, second: PpiEstimate) -> tuple[float, ErrorMoments]:
     """The difference of two independent means and its spread."""
     return first.value - second.value, first.spread + -second.spread
 
@@ -277,7 +277,7 @@ class VarianceGain:
     high: float
 
 
-def variance_ratio(without: PpiEstimate, with_judge: PpiEstimate) -> VarianceGain:
+def estimate_variance_gain(without: PpiEstimate, with_judge: PpiEstimate) -> VarianceGain:
     """What the second estimate gains over the first, on the same human texts.
 
     The interval, at 95%, is that of the logarithm of the ratio, from how each text moves both variances.

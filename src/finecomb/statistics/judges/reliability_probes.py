@@ -29,10 +29,10 @@ from finecomb.core.span import TEXT
 from finecomb.core.study import Study
 from finecomb.statistics.comparisons.system_comparison import pairing_keys
 from finecomb.statistics.inference.mean_interval import hall_interval, mean_error_moments
-from finecomb.statistics.inference.resampling import estimate_with_interval, ratio, study_and_resample_weights
+from finecomb.statistics.inference.resampling import estimate_with_interval, ratio_or_nan, study_and_resample_weights
 from finecomb.statistics.judges.score_rules import typed_characters
 from finecomb.statistics.judges.text_values import PeopleAndJudges, measure_texts, select_people_and_judges
-from finecomb.statistics.measures.unit_grid import build_grid, count_votes
+from finecomb.statistics.measures.unit_grid import build_grid, count_unit_votes
 
 Floats = NDArray[np.float64]
 PROBES: Mapping[str, str] = {
@@ -96,7 +96,7 @@ def probe_findings(
         alpha = _self_alpha(sides, judge, tokens, draws, seed, fields)
         columns = {"probe": reading.probe, "what": PROBES[reading.probe], "annotator": reading.annotator}
         findings.append(Finding({**columns, "measure": "alpha with itself"}, alpha))
-        same = _same_labels(sides, judge, reading.annotator, draws, seed, fields)
+        same = _same_label_share(sides, judge, reading.annotator, draws, seed, fields)
         findings.append(Finding({**columns, "measure": "same label"}, same))
         amounts = measure_texts(sides, "count", tokens)
         base, variant = amounts.top[judge][-1], amounts.top[reading.annotator][-1]
@@ -107,11 +107,11 @@ def probe_findings(
     return findings
 
 
-def _same_labels(
+def _same_label_share(
     sides: PeopleAndJudges, judge: str, probe: str, draws: int, seed: int, fields: Mapping[str, object]
 ) -> Estimate:
     """Of the characters that both readings marked, the share to which both gave the same label."""
-    marked = {name: _typed_characters(sides, name) for name in (judge, probe)}
+    marked = {name: _typed_characters_by_text(sides, name) for name in (judge, probe)}
     texts = [text for text in sides.documents if all(text in marked[name] for name in (judge, probe))]
     sums = np.zeros((len(texts), 2))
     for place, text in enumerate(texts):
@@ -119,12 +119,12 @@ def _same_labels(
         both = {character for character, _ in one} & {character for character, _ in other}
         sums[place] = len({character for character, _ in one & other}), len(both)
     weights = study_and_resample_weights(len(texts), draws, seed)
-    values = ratio(weights @ sums[:, 0], weights @ sums[:, 1])
+    values = ratio_or_nan(weights @ sums[:, 0], weights @ sums[:, 1])
     signature = Signature.from_fields(statistic="same label", **fields, texts=len(texts), draws=draws, seed=seed)
     return estimate_with_interval(float(values[0]), values[1:], signature, "nothing was marked both times")
 
 
-def _typed_characters(sides: PeopleAndJudges, name: str) -> dict[str, frozenset[tuple[int, Any]]]:
+def _typed_characters_by_text(sides: PeopleAndJudges, name: str) -> dict[str, frozenset[tuple[int, Any]]]:
     study = sides.seen.study
     spans: dict[str, list[tuple[int, int, str | None]]] = {text: [] for text in sides.documents_read_by(name)}
     rows = study.spans.filter((pl.col("part") == TEXT) & (pl.col("annotator") == name))
@@ -141,7 +141,7 @@ def _self_alpha(
     grid = build_grid(study, "token", tokens)
     sides_marked = []
     for name in (judge, *sides.people):
-        reading = count_votes(study.filter_annotations(pl.col("annotator") == name), grid, None)
+        reading = count_unit_votes(study.filter_annotations(pl.col("annotator") == name), grid, None)
         sides_marked.append((np.minimum(reading.marked[0], 1).astype(np.float64), reading.readers > 0))
     (one, read), (other, read_again) = sides_marked[:2]
     both = read & read_again
@@ -149,8 +149,8 @@ def _self_alpha(
         grid.sum_per_document(column)[both] for column in (np.abs(one - other), (one + other) / 2, np.ones(len(grid)))
     )
     weights = study_and_resample_weights(int(both.sum()), draws, seed)
-    share = ratio(weights @ marked, weights @ units)
-    values = 1 - ratio(ratio(weights @ apart, weights @ units), 2 * share * (1 - share))
+    share = ratio_or_nan(weights @ marked, weights @ units)
+    values = 1 - ratio_or_nan(ratio_or_nan(weights @ apart, weights @ units), 2 * share * (1 - share))
     signature = Signature.from_fields(
         statistic="alpha with itself", **fields, texts=int(both.sum()), draws=draws, seed=seed
     )
@@ -161,7 +161,7 @@ OWN_SYSTEM_KEY = "own_system"
 """Name in an annotator's meta: the value of `model` of the texts that the judge's own model wrote."""
 
 
-def own_system(study: Study, judge: str, by: str = "model") -> str:
+def find_own_system(study: Study, judge: str, by: str = "model") -> str:
     """The system that is the judge's own model: what its meta says, or the model it runs on where that wrote texts."""
     facts = parse_json_object(dict(study.annotators.select("id", "meta").iter_rows()).get(judge))
     if facts.get(OWN_SYSTEM_KEY):
@@ -171,7 +171,7 @@ def own_system(study: Study, judge: str, by: str = "model") -> str:
     return model if model and model in systems else ""
 
 
-def self_preference(sides: PeopleAndJudges, judge: str, system: str, by: str = "model") -> Finding:
+def self_preference_finding(sides: PeopleAndJudges, judge: str, system: str, by: str = "model") -> Finding:
     """Marks of the judge less people's, per text, on texts of its own model, less the same on others; spared below 0.
 
     People's marks stand for how bad the texts are, so that a good model is not taken for a favoured one. Where texts

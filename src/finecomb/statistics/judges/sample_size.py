@@ -9,14 +9,14 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.study import Study
 from finecomb.statistics.inference.mean_interval import ErrorMoments, hall_interval
-from finecomb.statistics.judges.estimates import FIXED_SHARES, PEOPLE_ALONE, WITH_JUDGES, pilot_values
+from finecomb.statistics.judges.estimates import FIXED_SHARES, PEOPLE_ALONE, WITH_JUDGES, pilot_text_values
 from finecomb.statistics.judges.ppi import PpiEstimate, ppi_mean
 from finecomb.statistics.selection.view import Filters
 
 MIN_TEXTS, MAX_TEXTS = 3, 1_000_000
 
 
-def half_width(mean: PpiEstimate, read: int, texts: int) -> float:
+def projected_half_width(mean: PpiEstimate, read: int, texts: int) -> float:
     """Half the width of the interval if people had read `texts` texts like the `read` of the pilot."""
     share = read / texts
     scaled = (mean.spread.variance - mean.fixed.variance) * share, (mean.spread.third - mean.fixed.third) * share**2
@@ -28,14 +28,14 @@ def half_width(mean: PpiEstimate, read: int, texts: int) -> float:
 def required_text_count(mean: PpiEstimate, read: int, wanted: float) -> int | None:
     """Fewest human texts whose interval is at most `wanted` to each side; None where no number is enough."""
     high = MIN_TEXTS
-    while half_width(mean, read, high) > wanted:
+    while projected_half_width(mean, read, high) > wanted:
         high *= 2
         if high > MAX_TEXTS:
             return None
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if half_width(mean, read, middle) <= wanted else (middle, high)
+        low, high = (low, middle) if projected_half_width(mean, read, middle) <= wanted else (middle, high)
     return high
 
 
@@ -45,7 +45,7 @@ def plan_sample_size(
     """Human texts needed for a half-width, from a pilot that people and judges have read: people alone, and helped."""
     if not wanted > 0:
         raise FinecombError(f"a half-width is more than 0, not {wanted:g}")
-    values = pilot_values(study, judges, measure, filters=filters)
+    values = pilot_text_values(study, judges, measure, filters=filters)
     read = len(values.human)
     if read < MIN_TEXTS or not values.human.std() > 0:
         raise FinecombError(f"{read} human texts without any variation are no pilot; let people read more")
@@ -55,11 +55,12 @@ def plan_sample_size(
         (WITH_JUDGES, values),
     ]
     return [
-        _finding(method, ppi_mean(part), read, wanted, measure, judges, values.text_count) for method, part in parts
+        _required_texts_finding(method, ppi_mean(part), read, wanted, measure, judges, values.text_count)
+        for method, part in parts
     ]
 
 
-def _finding(
+def _required_texts_finding(
     method: str, mean: PpiEstimate, read: int, wanted: float, measure: str, judges: Sequence[str], texts: int
 ) -> Finding:
     signature = Signature.from_fields(

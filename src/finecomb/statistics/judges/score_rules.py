@@ -58,7 +58,7 @@ RULES: dict[str, ScoreRule] = {
 }
 
 
-def score_rule(score: str | ScoreRule) -> tuple[str, ScoreRule]:
+def resolve_score_rule(score: str | ScoreRule) -> tuple[str, ScoreRule]:
     """A score rule with its name: one of ours by name, or any function as it is."""
     if not isinstance(score, str):
         return getattr(score, "__name__", "own"), score

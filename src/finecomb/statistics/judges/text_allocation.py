@@ -105,7 +105,7 @@ def draw_next_text(
     return TextDraw(text, stratum, float(chances[stratum] / left[stratum]))
 
 
-def disagreement(judges: Floats) -> Floats:
+def judge_disagreement_per_text(judges: Floats) -> Floats:
     """How far judges differ on each text, (N,), in standard deviations of each judge: zeros for a single judge."""
     scale = judges.std(axis=1, keepdims=True)
     scaled = np.divide(judges - judges.mean(axis=1, keepdims=True), scale, out=np.zeros_like(judges), where=scale > 0)
@@ -162,7 +162,7 @@ class TextStrata:
         return self.names[int(self.numbers[self.documents.index(document)])]
 
 
-def text_strata(
+def build_text_strata(
     metas: Mapping[str, Mapping[str, Any]], readings: Iterable[JudgeTextSummary], allocation: Allocation
 ) -> TextStrata:
     """The strata that a study's settings ask for, over all texts in the order of `metas`."""
@@ -170,7 +170,7 @@ def text_strata(
     keys = [tuple(str(metas[id].get(name, "")) for name in allocation.strata) for id in documents]
     prior = None
     if allocation.judges:
-        table, doubts = _judge_tables(documents, readings, allocation.judges)
+        table, doubts = _judge_marks_and_doubts(documents, readings, allocation.judges)
         keys = [
             (*key, part) for key, part in zip(keys, _uncertainty_parts(table, doubts, allocation.parts), strict=True)
         ]
@@ -182,7 +182,7 @@ def text_strata(
     return TextStrata(documents, tuple("/".join(key) for key in names), numbers, prior)
 
 
-def study_strata(study: Study, allocation: Allocation) -> TextStrata:
+def build_study_strata(study: Study, allocation: Allocation) -> TextStrata:
     """The same from a study's frames; attention checks are not among the texts."""
     checks = set(study.settings.attention_checks)
     rows = study.documents.select("id", "meta").iter_rows()
@@ -198,10 +198,10 @@ def study_strata(study: Study, allocation: Allocation) -> TextStrata:
         for id, judge, document in work.annotations.select("id", "annotator", "document").iter_rows()
         if judge in allocation.judges
     ]
-    return text_strata(metas, readings, allocation)
+    return build_text_strata(metas, readings, allocation)
 
 
-def _judge_tables(
+def _judge_marks_and_doubts(
     documents: Sequence[str], readings: Iterable[JudgeTextSummary], judges: Sequence[str]
 ) -> tuple[Floats, Floats]:
     """Marks and doubts of every judge on every text, (judges, texts); NaN where it has not read."""
@@ -228,7 +228,7 @@ def _uncertainty_parts(marks: Floats, doubts: Floats, parts: int) -> list[str]:
 def _judge_uncertainty(marks: Floats, doubts: Floats) -> Floats:
     """How much judges leave open about each text: how far they disagree; of one its doubts, or else its marks."""
     if len(marks) > 1:
-        return disagreement(marks)
+        return judge_disagreement_per_text(marks)
     return np.asarray(doubts[0] if doubts[0].any() else marks[0], dtype=np.float64)
 
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from finecomb.core.errors import FinecombError, ParameterError, did_you_mean, param
 from finecomb.core.frames import meta_entry, parse_json_object
 from finecomb.core.study import Study
-from finecomb.statistics.comparisons.system_comparison import annotation_answers, resolve_statistic
-from finecomb.statistics.inference.resampling import ratio
-from finecomb.statistics.judges.text_allocation import TextStrata, study_strata
+from finecomb.statistics.comparisons.system_comparison import numeric_answer_per_annotation, resolve_statistic
+from finecomb.statistics.inference.resampling import ratio_or_nan
+from finecomb.statistics.judges.text_allocation import TextStrata, build_study_strata
 from finecomb.statistics.measures.annotation_matrix import build_annotation_matrix
 from finecomb.statistics.measures.annotation_measures import MEASURES, MeasureOptions
 from finecomb.statistics.selection.view import ANY, Filters, View, view
@@ -96,7 +96,7 @@ def select_people_and_judges(
         protocol=filters.protocol, labels=filters.labels, drop=filters.drop, where=filters.where,
         annotators=(*humans, *judges), rounds=filters.rounds, back_off=filters.back_off, merge=filters.merge,
     )  # fmt: skip
-    drawn = None if study.settings.allocation is None else study_strata(study, study.settings.allocation)
+    drawn = None if study.settings.allocation is None else build_study_strata(study, study.settings.allocation)
     return PeopleAndJudges(
         _drop_attention_checks(view(study, chosen), study, filters), tuple(humans), tuple(judges), drawn
     )
@@ -130,7 +130,7 @@ class MeasuredTexts:
         row = self.labels.index(label)
         tops, bottoms = (np.stack([side[name][row] for name in names]) for side in (self.top, self.bottom))
         counts = np.isfinite(tops).sum(axis=0).astype(np.float64)
-        return tuple(ratio(np.nan_to_num(table).sum(axis=0), counts) for table in (tops, bottoms))  # type: ignore[return-value]
+        return tuple(ratio_or_nan(np.nan_to_num(table).sum(axis=0), counts) for table in (tops, bottoms))  # type: ignore[return-value]
 
 
 def measure_texts(sides: PeopleAndJudges, measure: str, tokens: str = "words") -> MeasuredTexts:
@@ -138,7 +138,7 @@ def measure_texts(sides: PeopleAndJudges, measure: str, tokens: str = "words") -
     work = sides.seen
     kind, _, question = measure.partition(":")
     if kind == "answer":
-        values = annotation_answers(work, question)
+        values = numeric_answer_per_annotation(work, question)
         amounts = np.array(values["value"].to_list(), dtype=np.float64)[None]
         return _amounts_by_annotator(sides, (ANY,), values["annotation"], amounts, np.ones_like(amounts))
     resolve_statistic(measure)  # refuses a name that is none, with the nearest
@@ -173,7 +173,7 @@ def _amounts_by_annotator(
         )
         counts = np.bincount(document[rows], minlength=len(places)).astype(np.float64)
         tops[name], bottoms[name] = (
-            np.stack([ratio(_sum_by_text(document[rows], row[rows], len(places)), counts) for row in amounts])
+            np.stack([ratio_or_nan(_sum_by_text(document[rows], row[rows], len(places)), counts) for row in amounts])
             for amounts in (top, bottom)
         )
     return MeasuredTexts(tuple(labels), sides.documents, tops, bottoms)
@@ -186,7 +186,7 @@ def _sum_by_text(places: Ints, values: Floats, size: int) -> Floats:
 def linearise_ratio(top: Floats, bottom: Floats) -> Floats:
     """Values whose mean is the ratio of sums: top / bottom where all bottoms are the same, else linearised about it."""
     if not len(bottom) or np.ptp(bottom) == 0:
-        return ratio(top, bottom)
+        return ratio_or_nan(top, bottom)
     if not bottom.sum() > 0:
         return np.full(len(top), np.nan)
     whole = top.sum() / bottom.sum()

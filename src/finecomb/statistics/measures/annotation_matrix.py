@@ -16,9 +16,16 @@ from finecomb.core.frames import json_entry
 from finecomb.core.protocol import Protocol, Weight
 from finecomb.core.study import Study
 from finecomb.core.tokens import tokenizer
-from finecomb.statistics.measures.numeric_answers import as_numbers, rank_by_word, severity_questions
-from finecomb.statistics.measures.study_counts import annotation_rows, group_sort_key
-from finecomb.statistics.measures.unit_grid import Grid, Ints, Level, build_grid, locate_spans, merge_ranges
+from finecomb.statistics.measures.numeric_answers import numeric_answer_expression, rank_by_word, severity_questions
+from finecomb.statistics.measures.study_counts import annotation_rows_with_groups, group_sort_key
+from finecomb.statistics.measures.unit_grid import (
+    Ints,
+    Level,
+    UnitGrid,
+    build_grid,
+    locate_spans_on_grid,
+    remove_range_overlaps,
+)
 from finecomb.statistics.selection.view import ANY, View
 
 Overlap = Literal["add", "union"]
@@ -66,7 +73,7 @@ class AnnotationTable:
 class AnnotationMatrix(AnnotationTable):
     """The annotations of a view side by side, with what each marked. Arrays are made when asked for."""
 
-    grid: Grid
+    grid: UnitGrid
     antecedents: bool = False
     """Whether the earlier words that a mark refers to count as covered."""
 
@@ -87,22 +94,24 @@ class AnnotationMatrix(AnnotationTable):
     @functools.cached_property
     def grid_spans(self) -> pl.DataFrame:
         """Spans on the text by number instead of id: row (of the mark), at, category, first, last, pooled."""
-        study = with_antecedents(self.view.study) if self.antecedents else self.view.study
+        study = add_antecedent_spans(self.view.study) if self.antecedents else self.view.study
         numbers = self.marks.select("mark", "row", "at", "category")
-        spans = locate_spans(study, self.grid).select("mark", "first", "last", "pooled")
+        spans = locate_spans_on_grid(study, self.grid).select("mark", "first", "last", "pooled")
         return spans.join(numbers, on="mark", how="left").drop("mark")
 
     @functools.cached_property
     def mark_lengths(self) -> Floats:
         """Tokens that each mark covers, each once, (marks,); 0 for omissions and marks without a place on the text."""
-        ranges = merge_ranges(self.grid_spans, ["row"])
+        ranges = remove_range_overlaps(self.grid_spans, ["row"])
         return np.bincount(ranges["row"], ranges["last"] - ranges["first"], len(self.marks)).astype(np.float64)
 
     @functools.cached_property
     def severities(self) -> Floats:
         """Severity of each mark, (marks,), words by their order; NaN where it was not given or cannot be counted."""
         words = rank_by_word(severity_questions(self.view.protocol))
-        answers = self.marks.select(severity=as_numbers(json_entry("answers", "severity"), words))["severity"]
+        answers = self.marks.select(severity=numeric_answer_expression(json_entry("answers", "severity"), words))[
+            "severity"
+        ]
         return answers.fill_null(np.nan).to_numpy()
 
     @functools.cached_property
@@ -134,11 +143,11 @@ class AnnotationMatrix(AnnotationTable):
 
     def covered_unit_counts(self) -> Floats:
         """Tokens covered by the marks of each category and annotation, each once, (labels, annotations)."""
-        ranges = merge_ranges(self.grid_spans, ["at", "category"])
+        ranges = remove_range_overlaps(self.grid_spans, ["at", "category"])
         cells = ranges["category"].to_numpy() * len(self) + ranges["at"].to_numpy()
         size = len(self.labels) * len(self)
         covered = np.bincount(cells, ranges["last"] - ranges["first"], size).reshape(len(self.labels), len(self))
-        any_ = merge_ranges(self.grid_spans, ["at"])
+        any_ = remove_range_overlaps(self.grid_spans, ["at"])
         covered[-1] = np.bincount(any_["at"], any_["last"] - any_["first"], len(self))
         return covered.astype(np.float64)
 
@@ -147,17 +156,19 @@ def build_annotation_matrix(
     view: View, by: Sequence[str] = (), unit: Level = "token", tokens: str = "words", antecedents: bool = False
 ) -> AnnotationMatrix:
     """Lay out a view for measures."""
-    return AnnotationMatrix(view, annotation_rows(view.study, by), build_grid(view.study, unit, tokens), antecedents)
+    return AnnotationMatrix(
+        view, annotation_rows_with_groups(view.study, by), build_grid(view.study, unit, tokens), antecedents
+    )
 
 
-def with_antecedents(study: Study) -> Study:
+def add_antecedent_spans(study: Study) -> Study:
     """The study with the antecedents of every located mark among its spans."""
     both = pl.concat_list("spans", pl.col("antecedents").fill_null(pl.lit([], dtype=study.marks.schema["antecedents"])))
     located = pl.col("spans").list.len() > 0
     return replace(study, marks=study.marks.with_columns(pl.when(located).then(both).otherwise("spans").alias("spans")))
 
 
-def back_off_to_groups(view: View) -> View:
+def back_off_labels_to_groups(view: View) -> View:
     """The view with labels backed off to their groups, where it still has labels."""
     protocol = view.protocol
     named = {name: protocol.find_label(name) for name in view.categories} if protocol else {}
@@ -172,22 +183,25 @@ def back_off_to_groups(view: View) -> View:
 def _weight_expression(protocol: Protocol) -> pl.Expr:
     """The first weight that fits; null when none does."""
     return pl.coalesce(
-        [pl.when(_weight_applies(weight)).then(pl.lit(weight.weight, pl.Float64)) for weight in protocol.weights]
+        [
+            pl.when(_weight_applies_expression(weight)).then(pl.lit(weight.weight, pl.Float64))
+            for weight in protocol.weights
+        ]
     )
 
 
-def _weight_applies(weight: Weight) -> pl.Expr:
+def _weight_applies_expression(weight: Weight) -> pl.Expr:
     """Whether a weight is meant for a mark with this label and severity."""
     fits = pl.lit(value=True)
     if weight.severity:
         values = [value if isinstance(value, str) else to_json(value).decode() for value in weight.severity]
         fits &= pl.col("severity").is_in(values).fill_null(value=False)
     if weight.labels:
-        named = [_label_matches(pattern) for pattern in weight.labels]
+        named = [_label_match_expression(pattern) for pattern in weight.labels]
         fits &= pl.any_horizontal(named).fill_null(value=False)
     return fits
 
 
-def _label_matches(pattern: str) -> pl.Expr:
+def _label_match_expression(pattern: str) -> pl.Expr:
     label = pl.col("label")
     return label.str.starts_with(pattern[:-1]) if pattern.endswith("/*") else label == pattern

@@ -23,10 +23,10 @@ from finecomb.statistics.inference.resampling import (
     Resample,
     Resamples,
     document_average_terms,
-    draw_resamples,
+    draw_annotation_resamples,
     estimate_with_interval,
     no_interval_reason,
-    ratio,
+    ratio_or_nan,
     undefined_estimate,
 )
 from finecomb.statistics.measures.annotation_matrix import (
@@ -34,10 +34,10 @@ from finecomb.statistics.measures.annotation_matrix import (
     AnnotationTable,
     Floats,
     Overlap,
-    back_off_to_groups,
+    back_off_labels_to_groups,
 )
-from finecomb.statistics.measures.numeric_answers import answer_values
-from finecomb.statistics.measures.study_counts import annotation_rows
+from finecomb.statistics.measures.numeric_answers import numeric_answer_values
+from finecomb.statistics.measures.study_counts import annotation_rows_with_groups
 from finecomb.statistics.measures.unit_grid import Ints, Level, build_grid
 from finecomb.statistics.selection.view import View, as_view
 
@@ -71,14 +71,14 @@ class ExplanationOptions(MeanOptions):
 
 
 @dataclass(frozen=True)
-class TextOptions(ExplanationOptions):
+class TextUnitOptions(ExplanationOptions):
     """Options of measures that count tokens, or other units, of texts."""
 
     level: Level = option("token", "What is covered or counted in the text.")
 
 
 @dataclass(frozen=True)
-class SpanOptions(TextOptions):
+class SpanOptions(TextUnitOptions):
     """Options of measures of the words that marks cover."""
 
     antecedents: bool = option(False, "Count antecedents as covered too.")
@@ -92,14 +92,14 @@ class CoverageOptions(SpanOptions):
 
 
 @dataclass(frozen=True)
-class ScoreOptions(MeanOptions):
+class WeightedScoreOptions(MeanOptions):
     """Options of measures for which every mark needs a weight."""
 
     missing: Missing = option("undefined", "Marks without severity or weight: no value, or left out.")
 
 
 @dataclass(frozen=True)
-class SeverityCoverageOptions(ScoreOptions, SpanOptions):
+class SeverityCoverageOptions(WeightedScoreOptions, SpanOptions):
     """Options of coverage weighted by severity."""
 
 
@@ -112,7 +112,7 @@ class MeasureOptions(SeverityCoverageOptions, CoverageOptions):
 
 
 @dataclass(frozen=True, slots=True)
-class Amounts:
+class MeasureAmounts:
     """A measure is sum(top) / sum(bottom), over documents and the annotations in them."""
 
     top: Floats
@@ -125,7 +125,7 @@ class Amounts:
     """(labels, annotations): marks without what the measure needs."""
 
 
-def concatenate_amounts(parts: Sequence[Amounts]) -> Amounts:
+def concatenate_amounts(parts: Sequence[MeasureAmounts]) -> MeasureAmounts:
     """The amounts of all annotations from those of parts of them."""
     if len(parts) == 1:
         return parts[0]
@@ -133,9 +133,9 @@ def concatenate_amounts(parts: Sequence[Amounts]) -> Amounts:
     is_per_annotation = not any(any(part.bottom.strides) for part in parts)
     counts = [part.counts for part in parts if part.counts is not None]
     lacking = [part.lacking for part in parts if part.lacking is not None]
-    return Amounts(
+    return MeasureAmounts(
         top,
-        _ones(top.shape) if is_per_annotation else np.concatenate([part.bottom for part in parts], axis=1),
+        _broadcast_ones(top.shape) if is_per_annotation else np.concatenate([part.bottom for part in parts], axis=1),
         np.concatenate(counts) if counts else None,
         np.concatenate(lacking, axis=1) if lacking else None,
     )
@@ -145,7 +145,7 @@ def concatenate_amounts(parts: Sequence[Amounts]) -> Amounts:
 class Measure:
     """One row of the registry."""
 
-    amounts: Callable[[AnnotationMatrix, MeasureOptions], Amounts]
+    amounts: Callable[[AnnotationMatrix, MeasureOptions], MeasureAmounts]
     says: str
     """What it is, in a line."""
     undefined: str
@@ -164,16 +164,16 @@ class Measure:
     """Whether it is about the whole text, so that labels have no rows of their own."""
 
 
-def _ones(shape: tuple[int, ...]) -> Floats:
+def _broadcast_ones(shape: tuple[int, ...]) -> Floats:
     """An array of ones that takes no memory."""
     return np.broadcast_to(1.0, shape)
 
 
-def _per_annotation_amounts(reading: AnnotationMatrix, top: Floats) -> Amounts:
-    return Amounts(top, _ones(top.shape))
+def _per_annotation_amounts(reading: AnnotationMatrix, top: Floats) -> MeasureAmounts:
+    return MeasureAmounts(top, _broadcast_ones(top.shape))
 
 
-def _coverage_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
+def _coverage_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> MeasureAmounts:
     covered = (
         reading.covered_unit_counts() if choices.overlap == "union" else reading.sum_by_category(reading.mark_lengths)
     )
@@ -182,61 +182,61 @@ def _coverage_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amo
 
 def _text_share_amounts(
     reading: AnnotationMatrix, covered: Floats, choices: MeasureOptions, lacking: Floats | None = None
-) -> Amounts:
+) -> MeasureAmounts:
     """Tokens covered / tokens; texts without tokens are left out."""
     if choices.average == "pooled":
         bottom = np.broadcast_to(reading.unit_counts, covered.shape).copy()
-        return Amounts(covered, bottom, reading.unit_counts > 0, lacking)
-    share = np.nan_to_num(ratio(covered, np.broadcast_to(reading.unit_counts, covered.shape)))
-    return Amounts(share, _ones(share.shape), reading.unit_counts > 0, lacking)
+        return MeasureAmounts(covered, bottom, reading.unit_counts > 0, lacking)
+    share = np.nan_to_num(ratio_or_nan(covered, np.broadcast_to(reading.unit_counts, covered.shape)))
+    return MeasureAmounts(share, _broadcast_ones(share.shape), reading.unit_counts > 0, lacking)
 
 
-def _severity_coverage_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
+def _severity_coverage_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> MeasureAmounts:
     unknown = np.isnan(reading.severities)
     covered = reading.sum_by_category(reading.mark_lengths * np.nan_to_num(reading.severities))
     return _text_share_amounts(reading, covered, choices, reading.sum_by_category(unknown.astype(np.float64)))
 
 
-def _count_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
+def _mark_count_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> MeasureAmounts:
     return _per_annotation_amounts(reading, reading.sum_by_category())
 
 
-def _score_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
+def _weighted_score_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> MeasureAmounts:
     top = reading.sum_by_category(np.nan_to_num(reading.mark_weights))
     lacking = reading.sum_by_category(np.isnan(reading.mark_weights).astype(np.float64))
-    return Amounts(top, np.ones_like(top), lacking=lacking)
+    return MeasureAmounts(top, np.ones_like(top), lacking=lacking)
 
 
-def _rate_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
+def _marks_per_thousand_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> MeasureAmounts:
     top = 1000 * reading.sum_by_category()
-    return Amounts(top, np.broadcast_to(reading.unit_counts, top.shape).copy(), reading.unit_counts > 0)
+    return MeasureAmounts(top, np.broadcast_to(reading.unit_counts, top.shape).copy(), reading.unit_counts > 0)
 
 
-def _marked_share_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
+def _marked_annotation_share_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> MeasureAmounts:
     return _per_annotation_amounts(reading, (reading.sum_by_category() > 0).astype(np.float64))
 
 
-def _mark_mean_amounts(reading: AnnotationMatrix, values: Floats, has_value: NDArray[np.bool_]) -> Amounts:
+def _mean_over_marks_amounts(reading: AnnotationMatrix, values: Floats, has_value: NDArray[np.bool_]) -> MeasureAmounts:
     """Mean over the marks that have a value."""
     has, lacks = (reading.sum_by_category(which.astype(np.float64)) for which in (has_value, ~has_value))
-    return Amounts(reading.sum_by_category(np.where(has_value, values, 0.0)), has, lacking=lacks)
+    return MeasureAmounts(reading.sum_by_category(np.where(has_value, values, 0.0)), has, lacking=lacks)
 
 
-def _severity_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
-    return _mark_mean_amounts(reading, reading.severities, ~np.isnan(reading.severities))
+def _mean_severity_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> MeasureAmounts:
+    return _mean_over_marks_amounts(reading, reading.severities, ~np.isnan(reading.severities))
 
 
-def _span_length_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
-    return _mark_mean_amounts(reading, reading.mark_lengths, reading.mark_lengths > 0)
+def _mean_span_length_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> MeasureAmounts:
+    return _mean_over_marks_amounts(reading, reading.mark_lengths, reading.mark_lengths > 0)
 
 
-def _explanation_length_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
-    return _mark_mean_amounts(reading, reading.explanation_lengths, reading.explanation_lengths > 0)
+def _mean_explanation_length_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> MeasureAmounts:
+    return _mean_over_marks_amounts(reading, reading.explanation_lengths, reading.explanation_lengths > 0)
 
 
-def _label_share_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
+def _label_share_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> MeasureAmounts:
     top = reading.sum_by_category()
-    return Amounts(top, np.broadcast_to(top[-1], top.shape).copy())
+    return MeasureAmounts(top, np.broadcast_to(top[-1], top.shape).copy())
 
 
 _SIGNATURE_NAMES = {"level": "unit"}
@@ -263,23 +263,27 @@ MEASURES: dict[str, Measure] = {
         options=SeverityCoverageOptions,
         page="coverage",
     ),
-    "count": Measure(_count_amounts, "marks per annotation", "no annotations"),
+    "count": Measure(_mark_count_amounts, "marks per annotation", "no annotations"),
     "score": Measure(
-        _score_amounts,
+        _weighted_score_amounts,
         "points per annotation by the protocol's weights",
         "no annotations",
         "weight",
         True,
-        options=ScoreOptions,
+        options=WeightedScoreOptions,
         page="scores",
     ),
     "rate-1000": Measure(
-        _rate_amounts, "marks per 1,000 tokens", _NO_TOKENS, uses=("level", "tokens"), options=TextOptions
+        _marks_per_thousand_amounts,
+        "marks per 1,000 tokens",
+        _NO_TOKENS,
+        uses=("level", "tokens"),
+        options=TextUnitOptions,
     ),
-    "marked-documents": Measure(_marked_share_amounts, "share of annotations with a mark", "no annotations"),
-    "severity": Measure(_severity_amounts, "mean severity", "no mark has a severity that is a number", "severity"),
+    "marked-documents": Measure(_marked_annotation_share_amounts, "share of annotations with a mark", "no annotations"),
+    "severity": Measure(_mean_severity_amounts, "mean severity", "no mark has a severity that is a number", "severity"),
     "span-length": Measure(
-        _span_length_amounts,
+        _mean_span_length_amounts,
         "mean tokens of a mark",
         "no mark covers a token",
         "place",
@@ -287,7 +291,7 @@ MEASURES: dict[str, Measure] = {
         options=SpanOptions,
     ),
     "explanation-length": Measure(
-        _explanation_length_amounts,
+        _mean_explanation_length_amounts,
         "mean tokens of an explanation",
         "no mark has an explanation",
         "explanation",
@@ -302,24 +306,24 @@ ANSWER_PREFIX = "answer:"
 """How the name of a measure begins that is the mean answer to a question about the document."""
 
 
-def _answer_measure(question: str) -> Measure:
+def _build_answer_measure(question: str) -> Measure:
     """The mean answer to a question; words of an ordinal question count by their order, from 1."""
 
-    def amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> Amounts:
-        answers = answer_values(reading.view, question)
+    def amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> MeasureAmounts:
+        answers = numeric_answer_values(reading.view, question)
         values = reading.rows.select("annotation").join(answers, on="annotation", how="left", maintain_order="left")
         numbers = values["value"].fill_null(math.nan).to_numpy()
         is_answered = np.isfinite(numbers)
         top = np.broadcast_to(np.nan_to_num(numbers), (len(reading.labels), len(reading))).copy()
-        return Amounts(top, np.broadcast_to(is_answered.astype(np.float64), top.shape).copy(), is_answered)
+        return MeasureAmounts(top, np.broadcast_to(is_answered.astype(np.float64), top.shape).copy(), is_answered)
 
     return Measure(amounts, f"mean answer to {question}", "nobody answered with a number", of_text=True)
 
 
-def split_names(names: str | Sequence[str]) -> Sequence[str]:
+def split_comma_separated_names(names: str | Sequence[str]) -> Sequence[str]:
     """Names as a list; one text holds names with commas between them.
 
-    >>> split_names("coverage, count")
+    >>> split_comma_separated_names("coverage, count")
     ['coverage', 'count']
     """
     return [name.strip() for name in names.split(",") if name.strip()] if isinstance(names, str) else names
@@ -336,13 +340,13 @@ def measure(
     `target`, target, t, df, p and test. Undefined values are NaN with the reason; so are intervals of fewer than two
     documents, or when all documents give the same value and drawing them again shows no spread.
     """
-    measures, by = split_names(measures), split_names(by)
+    measures, by = split_comma_separated_names(measures), split_comma_separated_names(by)
     choices = build_options(MeasureOptions, by=tuple(by), **options)
     rows, view = {name: find_measure(name) for name in measures}, as_view(study)
     reject_unknown_options(options, *({name: row.options for name, row in table.items()} for table in (rows, MEASURES)))
     _reject_pointless_request(view, choices.resample, rows.values())
     annotations, amounts = _compute_amounts(
-        back_off_to_groups(view) if choices.detail == "group" else view, rows, choices
+        back_off_labels_to_groups(view) if choices.detail == "group" else view, rows, choices
     )
     findings: dict[str, list[Finding]] = {name: [] for name in amounts}
     for columns, members in annotations.groups(by):
@@ -354,11 +358,14 @@ def measure(
 
 def _compute_amounts(
     view: View, measures: Mapping[str, Measure], choices: MeasureOptions
-) -> tuple[AnnotationTable, dict[str, Amounts]]:
+) -> tuple[AnnotationTable, dict[str, MeasureAmounts]]:
     """The amounts of each measure, made from some documents at a time, and the annotations that they are of."""
-    rows, has_answers = annotation_rows(view.study, choices.by), any(row.of_text for row in measures.values())
+    rows, has_answers = (
+        annotation_rows_with_groups(view.study, choices.by),
+        any(row.of_text for row in measures.values()),
+    )
     tables: list[pl.DataFrame] = []
-    amounts: dict[str, list[Amounts]] = {name: [] for name in measures}
+    amounts: dict[str, list[MeasureAmounts]] = {name: [] for name in measures}
     for part in [view] if has_answers else view.parts():  # who answered a question is known from the whole study
         inside = rows if part.study is view.study else _rows_of_documents(rows, part.study.documents)
         grid = build_grid(part.study, choices.level, choices.tokens)
@@ -388,7 +395,7 @@ def _reject_pointless_request(view: View, resample: Resample, rows: Iterable[Mea
 def find_measure(name: str) -> Measure:
     """The measure of that name, or of the answers to a question; an error that names the nearest otherwise."""
     if name.startswith(ANSWER_PREFIX):
-        return _answer_measure(name.removeprefix(ANSWER_PREFIX))
+        return _build_answer_measure(name.removeprefix(ANSWER_PREFIX))
     if name not in MEASURES:
         raise FinecombError(f"no measure is called {name!r}{did_you_mean(name, [*MEASURES, 'answer:NAME'])}")
     return MEASURES[name]
@@ -415,7 +422,7 @@ class MeasuredGroup:
     columns: dict[str, str | None]
     annotations: Ints
 
-    def findings(self, name: str, amounts: Amounts) -> list[Finding]:
+    def findings(self, name: str, amounts: MeasureAmounts) -> list[Finding]:
         """One finding for each label and one for `any`."""
         annotations = self.annotations if amounts.counts is None else self.annotations[amounts.counts[self.annotations]]
         part = self.select_amounts(name, amounts, annotations)
@@ -432,7 +439,7 @@ class MeasuredGroup:
             for row in range(len(part.labels))
         ]
 
-    def select_amounts(self, name: str, amounts: Amounts, annotations: Ints) -> GroupAmounts:
+    def select_amounts(self, name: str, amounts: MeasureAmounts, annotations: Ints) -> GroupAmounts:
         """The amounts of some annotations and of the labels asked for."""
         labels = self.reading.labels
         whole = self.choices.detail == "any" or find_measure(name).of_text
@@ -460,7 +467,7 @@ class MeasuredGroup:
             self.reading.annotator_positions[annotations],
         )
         rng = np.random.default_rng(self.choices.seed)
-        return draw_resamples(document, annotator, self.choices.draws, rng, self.choices.resample)
+        return draw_annotation_resamples(document, annotator, self.choices.draws, rng, self.choices.resample)
 
     def _label_finding(
         self,
@@ -482,7 +489,7 @@ class MeasuredGroup:
         return Finding(
             columns,
             estimate_with_interval(
-                value, resampled, signature, missing_interval_reason=no_interval_reason(ratio(*sums))
+                value, resampled, signature, missing_interval_reason=no_interval_reason(ratio_or_nan(*sums))
             ),
         )
 

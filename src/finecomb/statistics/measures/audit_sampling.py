@@ -15,7 +15,7 @@ from finecomb.core.records import AuditPlan, Settings
 from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check_items
 from finecomb.statistics.measures.mark_audit import audit_sample
-from finecomb.statistics.measures.study_counts import meta_names
+from finecomb.statistics.measures.study_counts import document_meta_names
 from finecomb.statistics.selection.view import Filters, view
 
 
@@ -38,7 +38,7 @@ def draw_audit_study(
     """
     located = study.marks.filter(pl.col("spans").list.len() > 0)
     part = view(dataclasses.replace(study, marks=located), Filters(protocol=protocol))
-    columns = tuple(by) or (("model",) if "model" in meta_names(study) else ())
+    columns = tuple(by) or (("model",) if "model" in document_meta_names(study) else ())
     sample = audit_sample(part, per_label, columns, seed)
     if sample.is_empty():
         raise FinecombError("there are no marks to judge; an audit needs annotations that mark something")

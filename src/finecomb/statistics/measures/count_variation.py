@@ -10,7 +10,12 @@ import numpy as np
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
-from finecomb.statistics.inference.resampling import draw_resamples, estimate_with_interval, ratio, undefined_estimate
+from finecomb.statistics.inference.resampling import (
+    draw_annotation_resamples,
+    estimate_with_interval,
+    ratio_or_nan,
+    undefined_estimate,
+)
 from finecomb.statistics.measures.annotation_matrix import Floats, build_annotation_matrix
 from finecomb.statistics.selection.view import View
 
@@ -37,7 +42,7 @@ def variation(
     counts = reading.sum_by_category()
     findings = []
     for columns, at in reading.groups(by):
-        resampled = draw_resamples(
+        resampled = draw_annotation_resamples(
             reading.document_positions[at],
             reading.annotator_positions[at],
             draws,
@@ -64,7 +69,7 @@ def coefficient_of_variation(weights: Floats, counts: Floats) -> Floats:
     if not total.all():
         return np.full((len(weights), len(counts)), np.nan)
     mean, square = weights @ counts.T / total, weights @ (counts**2).T / total
-    return ratio(np.sqrt(np.maximum(square - mean**2, 0)), mean)
+    return ratio_or_nan(np.sqrt(np.maximum(square - mean**2, 0)), mean)
 
 
 def _variation_estimate(

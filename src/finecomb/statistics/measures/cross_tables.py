@@ -10,9 +10,14 @@ import numpy as np
 import polars as pl
 
 from finecomb.core.estimate import Estimate, Finding, Signature
-from finecomb.statistics.inference.resampling import draw_resamples, estimate_with_interval, few_documents_reason, ratio
+from finecomb.statistics.inference.resampling import (
+    draw_annotation_resamples,
+    estimate_with_interval,
+    few_documents_reason,
+    ratio_or_nan,
+)
 from finecomb.statistics.measures.annotation_matrix import AnnotationMatrix, Floats, build_annotation_matrix
-from finecomb.statistics.measures.annotation_measures import Amounts, MeasureOptions, find_measure
+from finecomb.statistics.measures.annotation_measures import MeasureAmounts, MeasureOptions, find_measure
 from finecomb.statistics.measures.study_counts import group_sort_key
 from finecomb.statistics.measures.unit_grid import Ints
 from finecomb.statistics.selection.view import View
@@ -83,21 +88,21 @@ class _CrossedColumn(NamedTuple):
 
 
 def _compute_column(
-    reading: AnnotationMatrix, amounts: Amounts, at: Ints, options: MeasureOptions, rng: np.random.Generator
+    reading: AnnotationMatrix, amounts: MeasureAmounts, at: Ints, options: MeasureOptions, rng: np.random.Generator
 ) -> _CrossedColumn:
     members = at if amounts.counts is None else at[amounts.counts[at]]
-    again = draw_resamples(
+    again = draw_annotation_resamples(
         reading.document_positions[members], reading.annotator_positions[members], options.draws, rng, options.resample
     )
     rows = len(_row_labels(reading))
     top, bottom = amounts.top[:rows, members], amounts.bottom[:rows, members]
-    values = ratio(top.sum(axis=1), bottom.sum(axis=1))
+    values = ratio_or_nan(top.sum(axis=1), bottom.sum(axis=1))
     return _CrossedColumn(values, again.resampled_ratios(top, bottom), again.documents.shape[1])
 
 
 def _normalise_shares(values: Floats, axis: int) -> Floats:
     """Values over their sum along an axis."""
-    return ratio(values, np.broadcast_to(np.nansum(values, axis=axis, keepdims=True), values.shape))
+    return ratio_or_nan(values, np.broadcast_to(np.nansum(values, axis=axis, keepdims=True), values.shape))
 
 
 def pivot(
@@ -112,7 +117,7 @@ def pivot(
     table = [
         {
             **{name: _cell_text(finding.columns[name]) for name in (*down, columns)},
-            "value": _number_or_none(finding.estimate, value),
+            "value": _estimate_field_or_none(finding.estimate, value),
         }
         for finding in findings
     ]
@@ -128,6 +133,6 @@ def _cell_text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _number_or_none(estimate: Estimate, name: str) -> float | None:
+def _estimate_field_or_none(estimate: Estimate, name: str) -> float | None:
     number = float(getattr(estimate, name))
     return None if math.isnan(number) else number

@@ -17,14 +17,14 @@ from finecomb.core.records import Annotation
 from finecomb.core.study import Study
 from finecomb.statistics.inference.resampling import (
     NO_RESAMPLES,
-    draw_resamples,
+    draw_annotation_resamples,
     few_documents_reason,
     percentile_interval,
-    ratio,
+    ratio_or_nan,
     undefined_estimate,
 )
 from finecomb.statistics.measures.annotation_matrix import AnnotationMatrix, Floats, build_annotation_matrix
-from finecomb.statistics.measures.study_counts import annotation_rows
+from finecomb.statistics.measures.study_counts import annotation_rows_with_groups
 from finecomb.statistics.measures.unit_grid import Ints
 from finecomb.statistics.selection.view import ANY, View
 
@@ -39,7 +39,7 @@ def audit_sample(view: View, per_cell: int = 10, by: Sequence[str] = ("model",),
     """
     if per_cell < 1:
         raise FinecombError(f"an audit draws at least 1 mark of each label, not {per_cell}")
-    groups = annotation_rows(view.study, by).select(
+    groups = annotation_rows_with_groups(view.study, by).select(
         "annotation", *(name for name in by if name not in ("document", "annotator"))
     )
     explanation = json_entry("answers", "explanation")
@@ -64,7 +64,7 @@ def audit_annotations(sample: pl.DataFrame, auditor: str, protocol: str = "audit
         yield Annotation(id=id, document=document, annotator=auditor, protocol=protocol, about=mark, status="draft")
 
 
-def verdict_counts(audit: Study | View | Iterable[Annotation]) -> pl.DataFrame:
+def verdict_counts_by_mark(audit: Study | View | Iterable[Annotation]) -> pl.DataFrame:
     """What auditors said of each mark: mark, legitimate, not_legitimate, artefact (how many said so).
 
     Only submitted work counts; a judgement without a verdict (`cannot_judge`) does not.
@@ -129,17 +129,17 @@ def audited_counts(
     """
     strata = tuple(by) if strata is None else tuple(strata)
     reading = build_annotation_matrix(view, tuple(dict.fromkeys((*by, *strata))), "document")
-    counts, judged = reading.sum_by_category(), _judged_marks(reading, verdict_counts(audit), artefacts)
+    counts, judged = reading.sum_by_category(), _judged_marks(reading, verdict_counts_by_mark(audit), artefacts)
     stratum = np.zeros(len(reading), dtype=np.int64)
     for number, (_, at) in enumerate(reading.groups(strata)):
         stratum[at] = number
     findings = []
     for columns, at in reading.groups(by):
-        cells = _tally_strata(reading, counts, judged, stratum, at, np.random.default_rng(seed), draws)
+        cells = _tally_audit_cells(reading, counts, judged, stratum, at, np.random.default_rng(seed), draws)
         of = "+".join(f"{name}={value}" for name, value in columns.items()) or None
         fields: dict[str, Any] = {"artefacts": artefacts, "strata": "+".join(strata) or None, "of": of, **view.fields}
         fields |= {"documents": cells.documents}
-        for label, members in _rows_by_label(cells.labels).items():
+        for label, members in _cells_by_label(cells.labels).items():
             more = {"judged": int(cells.judged[members].sum()), "artefacts": int(cells.artefacts[members].sum())}
             signature_fields = {**fields, "judged": more["judged"], "draws": draws, "seed": seed}
             for name in ("audited-count", "legitimate"):
@@ -150,7 +150,7 @@ def audited_counts(
     return findings
 
 
-def _rows_by_label(labels: Sequence[str]) -> dict[str, Ints]:
+def _cells_by_label(labels: Sequence[str]) -> dict[str, Ints]:
     """Which cells belong to each label, and to `any`."""
     rows = {label: np.flatnonzero([name == label for name in labels]) for label in dict.fromkeys(labels)}
     return rows | {ANY: np.arange(len(labels))}
@@ -166,7 +166,7 @@ def _judged_marks(reading: AnnotationMatrix, fields: pl.DataFrame, artefacts: Ar
     return rows.select("at", "category", share=share, artefact=is_artefact, left_out=left_out)
 
 
-def _tally_strata(
+def _tally_audit_cells(
     reading: AnnotationMatrix,
     counts: Floats,
     judged: pl.DataFrame,
@@ -184,11 +184,13 @@ def _tally_strata(
     n, right, artefacts = _tally_verdicts(
         judged, dict(zip(at.tolist(), (strata * len(labels)).tolist(), strict=True)), size
     )
-    resampled = draw_resamples(reading.document_positions[at], reading.annotator_positions[at], draws, rng, "documents")
+    resampled = draw_annotation_resamples(
+        reading.document_positions[at], reading.annotator_positions[at], draws, rng, "documents"
+    )
     means = mine.mean(axis=1) if len(at) else np.zeros(size)
     again = resampled.resampled_ratios(mine, np.ones_like(mine))
     names = labels * (size // len(labels))
-    return _AuditCells(names, means, again, ratio(right, n), n, artefacts, resampled.documents.shape[1])
+    return _AuditCells(names, means, again, ratio_or_nan(right, n), n, artefacts, resampled.documents.shape[1])
 
 
 def _tally_verdicts(judged: pl.DataFrame, first: dict[int, int], size: int) -> tuple[Floats, Floats, Floats]:
@@ -227,7 +229,10 @@ def _audit_estimate(cells: _AuditCells, rows: Ints, name: str, signature: Signat
     counts, again, p = cells.counts[used], cells.again[:, used], cells.share[used]  # C_l, (draws, l), p_l
     low, high = wilson_interval(p, cells.judged[used])
     if name == "legitimate":
-        counts, again = counts / counts.sum(), ratio(again, np.broadcast_to(again.sum(axis=1)[:, None], again.shape))
+        counts, again = (
+            counts / counts.sum(),
+            ratio_or_nan(again, np.broadcast_to(again.sum(axis=1)[:, None], again.shape)),
+        )
     value = float(counts @ p)
     if why := few_documents_reason(cells.documents) or (NO_RESAMPLES if not len(again) else ""):
         return Estimate(value, math.nan, math.nan, signature, why)

@@ -15,11 +15,11 @@ from finecomb.statistics.inference.resampling import (
     estimate_with_interval,
     few_documents_reason,
     no_interval_reason,
-    ratio,
+    ratio_or_nan,
     undefined_estimate,
 )
 from finecomb.statistics.measures.annotation_matrix import AnnotationMatrix, Floats, build_annotation_matrix
-from finecomb.statistics.measures.unit_grid import Ints, Level, count_votes, merge_ranges
+from finecomb.statistics.measures.unit_grid import Ints, Level, count_unit_votes, remove_range_overlaps
 from finecomb.statistics.selection.view import View
 
 DepthUnit = Literal["annotators", "marks"]
@@ -50,7 +50,7 @@ def mark_depth_shares(
             "unit": level if level != "token" else None,
             **view.fields,
         }
-        fields |= {"where": _where_field(view, columns), "draws": draws, "seed": seed}
+        fields |= {"where": _where_signature_field(view, columns), "draws": draws, "seed": seed}
         resampled = draw_document_resamples(len(reading.grid.documents), draws, seed)
         for label, table in zip(reading.labels, _DEPTHS[of](reading), strict=True):
             for deep, estimate in enumerate(_depth_share_estimates(table, resampled, {"label": label, **fields})):
@@ -67,7 +67,7 @@ def _depth_share_estimates(table: Floats, resampled: Resamples, fields: dict[str
         yield _share_estimate(table[deep], below[deep], numbers[:, deep], signature)
 
 
-def _where_field(view: View, columns: dict[str, str | None]) -> str | None:
+def _where_signature_field(view: View, columns: dict[str, str | None]) -> str | None:
     pairs = [f"{name}={value}" for name, value in columns.items()]
     fields = view.fields.get("where")
     return "+".join([*([str(fields)] if fields else []), *pairs]) or None
@@ -80,25 +80,27 @@ def _share_estimate(top: Floats, bottom: Floats, resampled: Floats, signature: S
         float(top.sum() / bottom.sum()),
         resampled,
         signature,
-        missing_interval_reason=no_interval_reason(ratio(top, bottom)),
+        missing_interval_reason=no_interval_reason(ratio_or_nan(top, bottom)),
     )
 
 
-def _annotator_depths(reading: AnnotationMatrix) -> list[Floats]:
+def _annotator_depth_histograms(reading: AnnotationMatrix) -> list[Floats]:
     """For each label, how many tokens of each document so many annotators marked, (depths, documents)."""
     grid, study = reading.grid, reading.view.study
     document = np.repeat(np.arange(len(grid.documents)), grid.sizes)
-    rows = np.concatenate([count_votes(study, grid, reading.labels[:-1]).marked, count_votes(study, grid, None).marked])
+    rows = np.concatenate(
+        [count_unit_votes(study, grid, reading.labels[:-1]).marked, count_unit_votes(study, grid, None).marked]
+    )
     return [_document_histogram(row, document, len(grid.documents)) for row in rows]
 
 
-def _mark_depths(reading: AnnotationMatrix) -> list[Floats]:
+def _mark_depth_histograms(reading: AnnotationMatrix) -> list[Floats]:
     """Likewise, how many marks each reader put on each token."""
     grid = reading.grid
     sizes = grid.sizes[reading.document_positions]
     starts = np.cumsum(sizes) - sizes  # readings of a text laid end to end
     document = np.repeat(reading.document_positions, sizes)
-    ranges = merge_ranges(reading.grid_spans, ["row"])
+    ranges = remove_range_overlaps(reading.grid_spans, ["row"])
     shift = (starts - grid.bounds[reading.document_positions])[ranges["at"].to_numpy()]
     first, last = ranges["first"].to_numpy() + shift, ranges["last"].to_numpy() + shift
     category = ranges["category"].to_numpy()
@@ -107,7 +109,7 @@ def _mark_depths(reading: AnnotationMatrix) -> list[Floats]:
     return [_document_histogram(layers, document, len(grid.documents)) for layers in deep]
 
 
-_DEPTHS = {"annotators": _annotator_depths, "marks": _mark_depths}
+_DEPTHS = {"annotators": _annotator_depth_histograms, "marks": _mark_depth_histograms}
 
 
 def _covering_range_counts(first: Ints, last: Ints, size: int) -> Ints:
@@ -136,7 +138,13 @@ def vote_share_by_severity(
     findings = []
     for columns, part in view.split(by):
         reading = build_annotation_matrix(part, (), "token", tokens)
-        fields = {"tokens": tokens, **view.fields, "where": _where_field(view, columns), "draws": draws, "seed": seed}
+        fields = {
+            "tokens": tokens,
+            **view.fields,
+            "where": _where_signature_field(view, columns),
+            "draws": draws,
+            "seed": seed,
+        }
         resampled, pairs = draw_document_resamples(len(reading.grid.documents), draws, seed), _mark_tokens(reading)
         for row, label in enumerate(reading.labels):
             for severity, estimate in _vote_share_estimates(reading, pairs, row, resampled, {"label": label, **fields}):
@@ -159,13 +167,15 @@ class _MarkTokens(NamedTuple):
 
 
 def _mark_tokens(reading: AnnotationMatrix) -> _MarkTokens:
-    ranges = merge_ranges(reading.grid_spans.filter(~pl.col("pooled")), ["row"])
+    ranges = remove_range_overlaps(reading.grid_spans.filter(~pl.col("pooled")), ["row"])
     first, size = ranges["first"].to_numpy(), (ranges["last"] - ranges["first"]).to_numpy()
     unit = np.repeat(first - (np.cumsum(size) - size), size) + np.arange(size.sum())
     row, category = (np.repeat(ranges[name].to_numpy(), size) for name in ("row", "category"))
     study, grid = reading.view.study, reading.grid
-    any_ = count_votes(study, grid, None)
-    marked = np.concatenate([count_votes(study, grid, reading.labels[:-1]).marked, any_.marked])  # k, (labels, units)
+    any_ = count_unit_votes(study, grid, None)
+    marked = np.concatenate(
+        [count_unit_votes(study, grid, reading.labels[:-1]).marked, any_.marked]
+    )  # k, (labels, units)
     two = any_.annotators_per_unit[unit] >= 2
     unit, row, category = unit[two], row[two], category[two]
     others = any_.annotators_per_unit[unit] - 1
@@ -187,7 +197,7 @@ def _vote_share_estimates(
     for name, mask in _severity_masks(severity):
         signature = Signature.from_fields(statistic="vote-share", severity=name, **fields)
         top, bottom = (_sum_by_document(document[mask], values[mask], size) for values in (share, np.ones_like(share)))
-        estimates.append((name, _mean_estimate(top, bottom, resampled, signature)))
+        estimates.append((name, _mean_vote_share_estimate(top, bottom, resampled, signature)))
     has_severity = np.isfinite(severity)
     products = correlation_sums(severity[has_severity], share[has_severity], document[has_severity], size)
     signature = Signature.from_fields(statistic="vote-share-r", **fields)
@@ -199,7 +209,7 @@ def _severity_masks(severity: Floats) -> list[tuple[str, Any]]:
     return [("all", np.ones(len(severity), dtype=bool)), *((f"{level:g}", severity == level) for level in levels)]
 
 
-def _mean_estimate(top: Floats, bottom: Floats, resampled: Resamples, signature: Signature) -> Estimate:
+def _mean_vote_share_estimate(top: Floats, bottom: Floats, resampled: Resamples, signature: Signature) -> Estimate:
     if not bottom.sum():
         return undefined_estimate(signature, "no mark on a text that two annotators read")
     return _share_estimate(top, bottom, resampled.resampled_ratios(top[None], bottom[None])[:, 0], signature)
@@ -220,7 +230,7 @@ def pearson_from_sums(sums: Floats) -> Floats:
     n, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
     spread = np.maximum(n * xx - x * x, 0) * np.maximum(n * yy - y * y, 0)
     flat = (n * xx - x * x <= 1e-9 * n * xx) | (n * yy - y * y <= 1e-9 * n * yy)
-    r = ratio(n * xy - x * y, np.where(flat, 0.0, np.sqrt(spread)))
+    r = ratio_or_nan(n * xy - x * y, np.where(flat, 0.0, np.sqrt(spread)))
     return r.clip(-1, 1)
 
 

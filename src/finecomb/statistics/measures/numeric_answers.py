@@ -15,7 +15,7 @@ from finecomb.statistics.selection.view import View
 SEVERITY = "severity"
 
 
-def is_number(value: object) -> bool:
+def is_numeric_option(value: object) -> bool:
     """Whether an option of a question is a number, or a text that is one."""
     try:
         float(str(value))
@@ -28,13 +28,13 @@ def rank_by_word(questions: Iterable[Question]) -> dict[str, float]:
     """The number of each word of ordinal questions: its place from 1 on; words with two places are left out."""
     places: dict[str, set[float]] = {}
     for question in questions:
-        if question.scale == "ordinal" and not all(map(is_number, question.values)):
+        if question.scale == "ordinal" and not all(map(is_numeric_option, question.values)):
             for place, value in enumerate(question.values, 1):
                 places.setdefault(str(value), set()).add(float(place))
     return {word: numbers.pop() for word, numbers in places.items() if len(numbers) == 1}
 
 
-def as_numbers(text: pl.Expr, words: dict[str, float]) -> pl.Expr:
+def numeric_answer_expression(text: pl.Expr, words: dict[str, float]) -> pl.Expr:
     """Answers as numbers, null where they are none."""
     numbers = text.cast(pl.Float64, strict=False)
     return pl.coalesce(text.replace_strict(words, default=None, return_dtype=pl.Float64), numbers) if words else numbers
@@ -48,17 +48,18 @@ def severity_questions(protocol: Protocol | None) -> list[Question]:
     return [question for question in asked if question.name == SEVERITY]
 
 
-def unusable_severities(protocol: Protocol) -> list[str]:
+def unusable_severity_warnings(protocol: Protocol) -> list[str]:
     """What to say, before anybody is asked, about a severity whose answers no statistic can count."""
     return [
         f"{protocol.id}: the answers to severity ({', '.join(map(str, question.values)) or question.scale}) are no "
         "numbers and have no order, so no statistic can use them; an ordinal scale can be counted"
         for question in severity_questions(protocol)
-        if question.scale not in ("ordinal", "number", "integer") and not all(map(is_number, question.values or ("",)))
+        if question.scale not in ("ordinal", "number", "integer")
+        and not all(map(is_numeric_option, question.values or ("",)))
     ]
 
 
-def answer_values(view: View, question: str) -> pl.DataFrame:
+def numeric_answer_values(view: View, question: str) -> pl.DataFrame:
     """Columns annotation, document and value: the answer of each annotation that has one, as a number."""
     questions = view.protocol.document_questions if view.protocol else ()
     answered = view.study.answers.filter(pl.col("of") == "annotation")["question"].unique().sort().to_list()
@@ -68,6 +69,6 @@ def answer_values(view: View, question: str) -> pl.DataFrame:
             f"answer:{question}: no such question of the document{did_you_mean(question, dict.fromkeys(names))}"
         )
     words = rank_by_word(row for row in questions if row.name == question)
-    value = as_numbers(json_entry("answers", question), words)
+    value = numeric_answer_expression(json_entry("answers", question), words)
     rows = view.study.annotations.select("document", annotation="id", value=value)
     return rows.filter(pl.col("value").is_not_null())

@@ -29,10 +29,10 @@ class PrintedRow:
     """Percentage of "definitely", or empty where it is not printed."""
 
 
-def rounds_to(values: NDArray[np.float64], printed: str) -> NDArray[np.bool_]:
+def rounds_to_printed_digits(values: NDArray[np.float64], printed: str) -> NDArray[np.bool_]:
     """Where a value, rounded, gives the printed digits; a value just between two may have gone either way.
 
-    >>> rounds_to(np.array([0.475, 0.4751, 0.465, 0.4649]), "0.47")
+    >>> rounds_to_printed_digits(np.array([0.475, 0.4751, 0.465, 0.4649]), "0.47")
     array([ True, False,  True, False])
     """
     try:
@@ -50,10 +50,10 @@ def counts_from_percentage(percentage: str, judgements: int) -> NDArray[np.int64
     array([359])
     """
     every = np.arange(judgements + 1)
-    return every[rounds_to(100 * every / judgements, percentage)]
+    return every[rounds_to_printed_digits(100 * every / judgements, percentage)]
 
 
-def matching_matrices(row: PrintedRow, judgements: int) -> Matrices:
+def matching_confusion_matrices(row: PrintedRow, judgements: int) -> Matrices:
     """All confusion matrices of so many judgements that give every printed figure of the row."""
     if judgements < 1:
         raise FinecombError(f"a table has at least one judgement in a row, not {judgements}")
@@ -72,10 +72,10 @@ def _matrices_with_human_count(row: PrintedRow, judgements: int, human: int) -> 
     fp, tn = machine - tp, human - fn
     with np.errstate(invalid="ignore", divide="ignore"):  # 0 / 0 is NaN, which fits nothing
         conditions = [
-            rounds_to((tp + tn) / judgements, row.accuracy),
-            rounds_to(tp / np.float64(machine), row.precision),
-            rounds_to(tp / (tp + fn), row.recall),
-            rounds_to(2 * tp / (2 * tp + fp + fn), row.f1),
+            rounds_to_printed_digits((tp + tn) / judgements, row.accuracy),
+            rounds_to_printed_digits(tp / np.float64(machine), row.precision),
+            rounds_to_printed_digits(tp / (tp + fn), row.recall),
+            rounds_to_printed_digits(2 * tp / (2 * tp + fp + fn), row.f1),
         ]
     fits = np.logical_and.reduce(conditions)
     return np.stack([tp[fits], fp[fits], fn[fits], tn[fits]], axis=-1)
@@ -86,10 +86,13 @@ def check_printed_rows(rows: Mapping[tuple[str, ...], PrintedRow], judgements: i
 
     `rows` are keyed by what the row is about, e.g. ("GPT2", "stories").
     """
-    return [_row_finding(name, matching_matrices(row, judgements), judgements) for name, row in rows.items()]
+    return [
+        _fitting_matrix_count_finding(name, matching_confusion_matrices(row, judgements), judgements)
+        for name, row in rows.items()
+    ]
 
 
-def _row_finding(name: tuple[str, ...], fitting: Matrices, judgements: int) -> Finding:
+def _fitting_matrix_count_finding(name: tuple[str, ...], fitting: Matrices, judgements: int) -> Finding:
     signature = Signature.from_fields(statistic="confusion-rows", judgements=judgements)
     machine = (fitting[:, 0] + fitting[:, 2]) if len(fitting) else np.zeros(0)
     columns = {

@@ -11,8 +11,8 @@ import scipy  # its parts load when first used: start-up stays quick
 
 from finecomb.core.estimate import Finding, Signature
 from finecomb.core.frames import json_entry
-from finecomb.statistics.inference.resampling import draw_resamples
-from finecomb.statistics.measures.annotation_matrix import Floats, back_off_to_groups, build_annotation_matrix
+from finecomb.statistics.inference.resampling import draw_annotation_resamples
+from finecomb.statistics.measures.annotation_matrix import Floats, back_off_labels_to_groups, build_annotation_matrix
 from finecomb.statistics.measures.mark_overlap import correlation_sums, estimate_pearson
 from finecomb.statistics.selection.view import View
 
@@ -36,7 +36,7 @@ def count_rating_correlation(
     of r, which takes the pairs for independent; the interval does not, it draws documents again). NaN with fewer than
     three pairs, or when counts or ratings do not vary.
     """
-    marked = back_off_to_groups(view) if detail == "group" else view
+    marked = back_off_labels_to_groups(view) if detail == "group" else view
     reading = build_annotation_matrix(marked, (), "document")
     rating = _annotation_ratings(reading.rows, ratings or view, question)
     counts, is_rated = reading.sum_by_category(), np.isfinite(rating)
@@ -45,7 +45,7 @@ def count_rating_correlation(
     findings = []
     for annotator, mine in annotators:
         places = np.flatnonzero(mine)
-        resampled = draw_resamples(
+        resampled = draw_annotation_resamples(
             reading.document_positions[places],
             reading.annotator_positions[places],
             draws,

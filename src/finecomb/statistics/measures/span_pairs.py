@@ -29,20 +29,20 @@ class OverlapPairs(NamedTuple):
     """Characters that both cover."""
 
 
-def span_pairs(one: SpanArrays, other: SpanArrays) -> OverlapPairs:
+def overlapping_span_pairs(one: SpanArrays, other: SpanArrays) -> OverlapPairs:
     """Every pair of spans that share a character; an omission meets what it lies in or touches.
 
     Looked at in half steps: a span is [2s, 2e), and an omission at s is [2s - 1, 2s + 1).
     """
-    (low, high), (other_low, other_high) = (_half_steps(line) for line in (one, other))
-    first = _starting_within(low, high, other_low, "left")  # spans of the other side that start inside
-    second = _starting_within(other_low, other_high, low, "right")  # those of this side that start later
+    (low, high), (other_low, other_high) = (_doubled_span_ends(line) for line in (one, other))
+    first = _pairs_starting_within(low, high, other_low, "left")  # spans of the other side that start inside
+    second = _pairs_starting_within(other_low, other_high, low, "right")  # those of this side that start later
     a, b = np.concatenate([first[0], second[1]]), np.concatenate([first[1], second[0]])
     shared = np.minimum(one.end[a], other.end[b]) - np.maximum(one.start[a], other.start[b])
     return OverlapPairs(a, b, np.maximum(shared, 0).astype(np.float64))
 
 
-def mark_pairs(pairs: OverlapPairs, one: SpanArrays, other: SpanArrays) -> OverlapPairs:
+def mark_pairs_from_span_pairs(pairs: OverlapPairs, one: SpanArrays, other: SpanArrays) -> OverlapPairs:
     """Each pair of marks once, in order, with the sum of what its spans share."""
     size = int(other.owner.max(initial=0)) + 1
     keys, inverse = np.unique(one.owner[pairs.one] * size + other.owner[pairs.other], return_inverse=True)
@@ -50,12 +50,12 @@ def mark_pairs(pairs: OverlapPairs, one: SpanArrays, other: SpanArrays) -> Overl
     return OverlapPairs(a, b, np.bincount(inverse, pairs.shared, len(keys)).astype(np.float64))
 
 
-def _half_steps(line: SpanArrays) -> tuple[Ints, Ints]:
+def _doubled_span_ends(line: SpanArrays) -> tuple[Ints, Ints]:
     empty = line.start == line.end
     return 2 * line.start - empty, 2 * line.end + empty
 
 
-def _starting_within(low: Ints, high: Ints, starts: Ints, side: Literal["left", "right"]) -> tuple[Ints, Ints]:
+def _pairs_starting_within(low: Ints, high: Ints, starts: Ints, side: Literal["left", "right"]) -> tuple[Ints, Ints]:
     """Pairs (i, j) with low[i] <= starts[j] < high[i], or low[i] < starts[j] with side `right`."""
     order = np.argsort(starts, kind="stable")
     ordered = starts[order]

@@ -27,7 +27,7 @@ def study_totals(study: Study) -> dict[str, int]:
     }
 
 
-def meta_names(study: Study) -> list[str]:
+def document_meta_names(study: Study) -> list[str]:
     """Names of document meta that every `--by` can use."""
     return json_entry_names(study.documents["meta"])
 
@@ -39,7 +39,7 @@ def annotator_field_names(study: Study) -> list[str]:
     )
 
 
-def annotator_entry(name: str) -> pl.Expr:
+def annotator_field_expression(name: str) -> pl.Expr:
     """One entry of an annotator's meta, else of the survey."""
     return pl.coalesce(meta_entry(name), json_entry("survey", name)).alias(name)
 
@@ -73,19 +73,19 @@ FACTOR_PREFIX = "cell."
 """What the name of a factor begins with: `cell.model` is the model that somebody was assigned to."""
 
 
-def factor_names(study: Study) -> list[str]:
+def design_factor_names(study: Study) -> list[str]:
     """The factors of the cells that annotators were assigned to, as `--by` and `--where` name them."""
     return [f"{FACTOR_PREFIX}{name}" for name in json_entry_names(study.annotators["factors"])]
 
 
-def annotation_rows(study: Study, by: Sequence[str]) -> pl.DataFrame:
+def annotation_rows_with_groups(study: Study, by: Sequence[str]) -> pl.DataFrame:
     """One row per annotation: annotation, document, annotator and `by`.
 
     `by` are columns of annotations, fields of annotators, document meta, then annotators' meta and survey answers.
     """
     columns = ("annotator", "document", "protocol", "round", "status", "phase")
     frame = study.annotations.select("id", *columns)
-    names, factors = meta_names(study), factor_names(study)
+    names, factors = document_meta_names(study), design_factor_names(study)
     of_cells = [name for name in by if name in factors and name not in names]
     traits = [name for name in by if name in annotator_field_names(study) and name not in (*names, *of_cells)]
     traits = [name for name in traits if name not in (*columns, *ANNOTATOR_FIELDS)]
@@ -93,7 +93,7 @@ def annotation_rows(study: Study, by: Sequence[str]) -> pl.DataFrame:
         pl.col("id").alias("annotator"),
         *ANNOTATOR_FIELDS,
         *(json_entry("factors", name.removeprefix(FACTOR_PREFIX)).alias(name) for name in of_cells),
-        *map(annotator_entry, traits),
+        *map(annotator_field_expression, traits),
     )
     meta_columns = [name for name in by if name not in (*columns, *ANNOTATOR_FIELDS, *of_cells, *traits)]
     for name in meta_columns:
@@ -109,9 +109,9 @@ def annotation_rows(study: Study, by: Sequence[str]) -> pl.DataFrame:
     return joined.select(pl.col("id").alias("annotation"), *dict.fromkeys(["document", "annotator", *by]))
 
 
-def group_counts(study: Study, by: Sequence[str] = ("model",)) -> pl.DataFrame:
+def counts_by_group(study: Study, by: Sequence[str] = ("model",)) -> pl.DataFrame:
     """Documents, annotations, marks and marks per annotation by the `by` columns: the shape of Scarecrow's Table 6."""
-    rows = annotation_rows(study, by)
+    rows = annotation_rows_with_groups(study, by)
     per = study.scan_marks().group_by("annotation").agg(marks=pl.len()).collect(engine="streaming")
     joined = rows.join(per, on="annotation", how="left").with_columns(pl.col("marks").fill_null(0))
     table = joined.group_by(list(by), maintain_order=True).agg(
@@ -123,10 +123,10 @@ def group_counts(study: Study, by: Sequence[str] = ("model",)) -> pl.DataFrame:
     return sort_by_groups(table, list(by))
 
 
-def label_counts(study: Study, by: Sequence[str] = ()) -> pl.DataFrame:
+def mark_counts_by_label(study: Study, by: Sequence[str] = ()) -> pl.DataFrame:
     """Marks by label (rows, in the order of the protocols) and `by` (columns); what nobody marked counts 0."""
     order = [label.name for protocol in study.protocols.values() for label in protocol.labels]
-    groups = annotation_rows(study, by).select("annotation", *by)
+    groups = annotation_rows_with_groups(study, by).select("annotation", *by)
     rows = study.scan_marks().select("annotation", "label").join(groups.lazy(), on="annotation", how="left")
     named = rows.group_by("label", *by).agg(n=pl.len()).collect(engine="streaming")
     used = set(named["label"])

@@ -8,8 +8,13 @@ from dataclasses import dataclass
 import polars as pl
 
 from finecomb.core.study import Study
-from finecomb.statistics.measures.study_counts import group_counts, label_counts, meta_names, study_totals
-from finecomb.statistics.measures.text_sizes import non_work_counts, text_sizes, work_summary
+from finecomb.statistics.measures.study_counts import (
+    counts_by_group,
+    document_meta_names,
+    mark_counts_by_label,
+    study_totals,
+)
+from finecomb.statistics.measures.text_sizes import text_size_summary, uncounted_annotation_counts, work_summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +41,19 @@ def study_overview(study: Study, by: Sequence[str] = ()) -> StudyOverview:
 
     `none` as the only name splits nothing.
     """
-    columns = list(by) or (["model"] if "model" in meta_names(study) else [])
+    columns = list(by) or (["model"] if "model" in document_meta_names(study) else [])
     columns = [] if columns == ["none"] else columns
     work, nothing = study.submitted_work(), pl.DataFrame()
-    totals = study_totals(work) | {name: count for name, count in non_work_counts(study).items() if count}
+    totals = study_totals(work) | {name: count for name, count in uncounted_annotation_counts(study).items() if count}
     tables = (
-        OverviewTable("labels", "Marks by label", label_counts(work, columns[:1])),
-        OverviewTable("groups", f"By {', '.join(columns)}", group_counts(work, columns) if columns else nothing),
-        OverviewTable("texts", "Texts", text_sizes(work, columns)),
+        OverviewTable("labels", "Marks by label", mark_counts_by_label(work, columns[:1])),
+        OverviewTable("groups", f"By {', '.join(columns)}", counts_by_group(work, columns) if columns else nothing),
+        OverviewTable("texts", "Texts", text_size_summary(work, columns)),
         OverviewTable("work", "Work", work_summary(work, columns) if len(work.annotations) else nothing),
         OverviewTable(
             "annotators",
             "By annotator",
-            nothing if "annotator" in columns else group_counts(work, ["annotator", "kind"]),
+            nothing if "annotator" in columns else counts_by_group(work, ["annotator", "kind"]),
         ),
     )
     return StudyOverview(totals, tables)

@@ -8,21 +8,21 @@ import polars as pl
 
 from finecomb.core.frames import meta_entry
 from finecomb.core.study import Study
-from finecomb.statistics.measures.study_counts import annotation_rows, meta_names, sort_by_groups
-from finecomb.statistics.measures.unit_grid import unit_counts
+from finecomb.statistics.measures.study_counts import annotation_rows_with_groups, document_meta_names, sort_by_groups
+from finecomb.statistics.measures.unit_grid import units_per_document
 
 
-def text_sizes(study: Study, by: Sequence[str] = (), tokens: str = "words") -> pl.DataFrame:
+def text_size_summary(study: Study, by: Sequence[str] = (), tokens: str = "words") -> pl.DataFrame:
     """Documents, words (all, mean, fewest, most), sentences and segments of the texts, by document meta.
 
     The shape of Goyal et al. (2022), Table 2, and of Thomson and Reiter (2020), section 4.1. Segments are those of the
     documents, else as many sentences together as the protocol asks for.
     """
-    names = [name for name in by if name in meta_names(study)]
+    names = [name for name in by if name in document_meta_names(study)]
     sizes = study.documents.select("id", *[meta_entry(name) for name in names]).with_columns(
-        words=pl.Series(unit_counts(study, "token", tokens), dtype=pl.Int64),
-        sentences=pl.Series(unit_counts(study, "sentence"), dtype=pl.Int64),
-        segments=pl.Series(unit_counts(study, "segment"), dtype=pl.Int64),
+        words=pl.Series(units_per_document(study, "token", tokens), dtype=pl.Int64),
+        sentences=pl.Series(units_per_document(study, "sentence"), dtype=pl.Int64),
+        segments=pl.Series(units_per_document(study, "segment"), dtype=pl.Int64),
     )
     summary = [
         pl.len().alias("documents"),
@@ -50,7 +50,9 @@ def work_summary(study: Study, by: Sequence[str] = ()) -> pl.DataFrame:
         annotation="id", seconds=pl.coalesce("active_seconds", "seconds"), readers=pl.col("readers").fill_null(1)
     )
     rows = (
-        annotation_rows(study, by).join(seconds, on="annotation", how="left").join(marks, on="annotation", how="left")
+        annotation_rows_with_groups(study, by)
+        .join(seconds, on="annotation", how="left")
+        .join(marks, on="annotation", how="left")
     )
     summary = [
         pl.len().alias("annotations"),
@@ -64,7 +66,7 @@ def work_summary(study: Study, by: Sequence[str] = ()) -> pl.DataFrame:
     return sort_by_groups(rows.group_by(list(by), maintain_order=True).agg(summary), list(by))
 
 
-def non_work_counts(study: Study) -> dict[str, int]:
+def uncounted_annotation_counts(study: Study) -> dict[str, int]:
     """How many annotations are no work that counts: exercises, drafts, and what was excluded."""
     exercises = study.annotations.filter(pl.col("phase") != "work")
     work = study.annotations.filter(pl.col("phase") == "work")

@@ -21,7 +21,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class UnitGrid:
     """The units of every document on one line; document i has the units `bounds[i]` to `bounds[i + 1]`."""
 
     level: Level
@@ -65,7 +65,7 @@ class Grid:
         return difference
 
 
-def build_grid(study: Study, level: Level = "token", tokens: str = "words") -> Grid:
+def build_grid(study: Study, level: Level = "token", tokens: str = "words") -> UnitGrid:
     """Lay out the texts of a study's documents."""
     pieces = list(_unit_offsets(study, level, tokens))
     lengths = study.documents["text"].str.len_chars().to_numpy().astype(np.int64) + 1  # one apart: texts never touch
@@ -73,10 +73,10 @@ def build_grid(study: Study, level: Level = "token", tokens: str = "words") -> G
     sizes = np.array([len(piece) for piece in pieces], dtype=np.int64)
     flat = np.concatenate([*pieces, np.zeros((0, 2), dtype=np.int64)]) + np.repeat(origins, sizes)[:, None]
     bounds = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
-    return Grid(level, tokens, tuple(study.documents["id"]), bounds, flat[:, 0], flat[:, 1], origins)
+    return UnitGrid(level, tokens, tuple(study.documents["id"]), bounds, flat[:, 0], flat[:, 1], origins)
 
 
-def unit_counts(study: Study, level: Level = "token", tokens: str = "words") -> Ints:
+def units_per_document(study: Study, level: Level = "token", tokens: str = "words") -> Ints:
     """Units of each document, (documents,), without laying them out."""
     return np.array([len(piece) for piece in _unit_offsets(study, level, tokens)], dtype=np.int64)
 
@@ -93,14 +93,14 @@ def _unit_offsets(study: Study, level: Level, tokens: str) -> Iterator[Offsets]:
 def _split_texts(texts: Iterable[str], level: Level, tokenize: Tokenizer) -> Iterator[Offsets]:
     cut: dict[str, Tokenizer] = {
         "token": tokenize,
-        "char": _code_points,
+        "char": _character_offsets,
         "sentence": sentences,
         "document": _whole_text_offsets,
     }
     return (cut[level](text) for text in texts)
 
 
-def _code_points(text: str) -> Offsets:
+def _character_offsets(text: str) -> Offsets:
     edges = np.arange(len(text) + 1, dtype=np.int64)
     return np.stack([edges[:-1], edges[1:]], axis=1)
 
@@ -116,7 +116,7 @@ def _segment_offsets(study: Study) -> Iterator[Offsets]:
     return (part_offsets(document, sizes.get(document.id, 3)) for document in study.iter_documents())
 
 
-def locate_spans(study: Study, grid: Grid) -> pl.DataFrame:
+def locate_spans_on_grid(study: Study, grid: UnitGrid) -> pl.DataFrame:
     """One row per span on the text.
 
     Columns: annotation, mark, label, document (its position), first and last (units), votes, pooled.
@@ -138,7 +138,7 @@ def locate_spans(study: Study, grid: Grid) -> pl.DataFrame:
     )
 
 
-def merge_ranges(rows: pl.DataFrame, owner: Sequence[str]) -> pl.DataFrame:
+def remove_range_overlaps(rows: pl.DataFrame, owner: Sequence[str]) -> pl.DataFrame:
     """Ranges without the parts that an earlier range of the same owner has covered already; empty ones are gone.
 
     So that summing `last - first` counts each unit once per owner.
@@ -150,10 +150,10 @@ def merge_ranges(rows: pl.DataFrame, owner: Sequence[str]) -> pl.DataFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class Votes:
+class UnitVotes:
     """How many of those who read a document marked each of its units; all that agreement on marks needs."""
 
-    grid: Grid
+    grid: UnitGrid
     categories: tuple[str, ...]
     marked: Ints
     """k, (categories, units)."""
@@ -166,19 +166,21 @@ class Votes:
         return np.repeat(self.readers, self.grid.sizes)
 
 
-def count_votes(study: Study, grid: Grid, categories: Sequence[str] | None, rows: pl.DataFrame | None = None) -> Votes:
+def count_unit_votes(
+    study: Study, grid: UnitGrid, categories: Sequence[str] | None, rows: pl.DataFrame | None = None
+) -> UnitVotes:
     """Votes for each category, or with None for any mark at all (one row).
 
     An annotator's own overlapping marks of a category are one vote. Pooled data adds up the votes of its marks, at most
     as many as there were readers. `rows` are those of `placed`, where they are at hand.
     """
-    rows = locate_spans(study, grid) if rows is None else rows
+    rows = locate_spans_on_grid(study, grid) if rows is None else rows
     readers = annotators_per_document(study)
     names = tuple(categories) if categories is not None else ("any",)
     if categories is None:
         rows = rows.with_columns(label=pl.lit("any"))
     changes = np.zeros((len(names), len(grid) + 1), dtype=np.int64)
-    single = merge_ranges(rows.filter(~pl.col("pooled")), ["annotation", "label"]).with_columns(
+    single = remove_range_overlaps(rows.filter(~pl.col("pooled")), ["annotation", "label"]).with_columns(
         votes=pl.lit(1, pl.Int64)
     )
     both = pl.concat([single, rows.filter(pl.col("pooled")).select(single.columns)])
@@ -188,7 +190,7 @@ def count_votes(study: Study, grid: Grid, categories: Sequence[str] | None, rows
     np.add.at(changes, (at, both["first"].to_numpy()[is_category]), amount)
     np.add.at(changes, (at, both["last"].to_numpy()[is_category]), -amount)
     k = np.cumsum(changes, axis=1)[:, :-1]
-    return Votes(grid, names, np.minimum(k, np.repeat(readers, grid.sizes)), readers)
+    return UnitVotes(grid, names, np.minimum(k, np.repeat(readers, grid.sizes)), readers)
 
 
 def annotators_per_document(study: Study) -> Ints:

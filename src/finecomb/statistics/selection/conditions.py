@@ -34,7 +34,7 @@ _MAX_CHARACTERS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class ConditionField:
     """A name in a condition, and where it stands in the text."""
 
     name: str
@@ -45,14 +45,14 @@ class Field:
 class FieldComparison:
     """A field beside values; `in` has several, `reversed` is `"VALUE" in NAME`."""
 
-    field: Field
+    field: ConditionField
     operator: Operator
     values: tuple[Value, ...]
     reversed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Combination:
+class CombinedCondition:
     """Conditions joined by `and` or `or`."""
 
     joint: Literal["and", "or"]
@@ -66,7 +66,7 @@ class Negation:
     condition: Condition
 
 
-Condition: TypeAlias = FieldComparison | Combination | Negation
+Condition: TypeAlias = FieldComparison | CombinedCondition | Negation
 
 
 class ConditionError(ParameterError):
@@ -95,36 +95,36 @@ def parse_condition(text: str) -> Condition:
     if len(text) > _MAX_CHARACTERS:
         limit = f"a condition has at most {_MAX_CHARACTERS:,} characters"
         raise ParameterError(f"{param('where')}: {limit}, this has {len(text):,}", parameter="where")
-    if short := parse_short_condition(text):
-        return FieldComparison(Field(short[0], text.index(short[0])), "==", (short[1],))
+    if short := parse_name_value_condition(text):
+        return FieldComparison(ConditionField(short[0], text.index(short[0])), "==", (short[1],))
     return _Parser(text).parse()
 
 
-def parse_short_condition(text: str) -> tuple[str, str] | None:
+def parse_name_value_condition(text: str) -> tuple[str, str] | None:
     """Name and value of a condition in short, NAME=VALUE; None for any other.
 
-    >>> parse_short_condition("model=gpt2 xl"), parse_short_condition("top_p >= .9")
+    >>> parse_name_value_condition("model=gpt2 xl"), parse_name_value_condition("top_p >= .9")
     (('model', 'gpt2 xl'), None)
     """
     short = _SHORT.fullmatch(text)
     return (short["name"], short["value"]) if short and not _JOINT.search(short["value"]) else None
 
 
-def condition_fields(tree: Condition) -> Iterator[Field]:
+def condition_fields(tree: Condition) -> Iterator[ConditionField]:
     """Every field that a condition names."""
     match tree:
         case FieldComparison():
             yield tree.field
         case Negation():
             yield from condition_fields(tree.condition)
-        case Combination():
+        case CombinedCondition():
             for part in tree.conditions:
                 yield from condition_fields(part)
 
 
 def conjuncts(tree: Condition) -> Iterator[Condition]:
     """The conditions that must all hold: the parts of an outermost `and`, else the whole."""
-    if isinstance(tree, Combination) and tree.joint == "and":
+    if isinstance(tree, CombinedCondition) and tree.joint == "and":
         for part in tree.conditions:
             yield from conjuncts(part)
     else:
@@ -200,13 +200,13 @@ class _Parser:
         parts = [self.conjunction()]
         while self.accept("or"):
             parts.append(self.conjunction())
-        return parts[0] if len(parts) == 1 else Combination("or", tuple(parts))
+        return parts[0] if len(parts) == 1 else CombinedCondition("or", tuple(parts))
 
     def conjunction(self) -> Condition:
         parts = [self.negation()]
         while self.accept("and"):
             parts.append(self.negation())
-        return parts[0] if len(parts) == 1 else Combination("and", tuple(parts))
+        return parts[0] if len(parts) == 1 else CombinedCondition("and", tuple(parts))
 
     def negation(self) -> Condition:
         self.depth += 1
@@ -241,12 +241,12 @@ class _Parser:
             return FieldComparison(field, "==", (self.tokens[self.position - 1].text,))
         return FieldComparison(field, "==" if sign == "=" else sign, (self.value(),))  # type: ignore[arg-type]
 
-    def field(self) -> Field:
+    def field(self) -> ConditionField:
         token = self.token
         if token.kind != "name" or token.text in _WORDS:
             raise self.build_error(f"expected a name, found {token.text!r}" if token.text else "a name is missing")
         self.position += 1
-        return Field(token.text.strip("`"), token.at)
+        return ConditionField(token.text.strip("`"), token.at)
 
     def values(self) -> tuple[Value, ...]:
         closing = {"(": ")", "[": "]"}[self.expect("(", "[")]

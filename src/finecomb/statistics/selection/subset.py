@@ -26,19 +26,19 @@ import polars as pl
 from finecomb.core.errors import did_you_mean
 from finecomb.core.frames import json_entry, json_entry_names, parse_json_object
 from finecomb.core.study import Study
-from finecomb.statistics.measures.study_counts import FACTOR_PREFIX, factor_names, group_sort_key
+from finecomb.statistics.measures.study_counts import FACTOR_PREFIX, design_factor_names, group_sort_key
 from finecomb.statistics.selection.conditions import (
-    Combination,
+    CombinedCondition,
     Condition,
     ConditionError,
-    Field,
+    ConditionField,
     FieldComparison,
     Negation,
     Value,
     condition_fields,
     conjuncts,
     parse_condition,
-    parse_short_condition,
+    parse_name_value_condition,
 )
 
 Table = Literal["annotation", "annotator", "document", "mark"]
@@ -60,7 +60,7 @@ _JSON: Mapping[Table, tuple[str, ...]] = {
 _ORDER: tuple[Table, ...] = ("annotation", "annotator", "document", "mark")
 
 
-def condition_columns(where: Sequence[str], drop: Sequence[str]) -> list[str]:
+def required_mark_columns(where: Sequence[str], drop: Sequence[str]) -> list[str]:
     """The columns of marks without which conditions and what to drop cannot be judged, beside the id."""
     named = [column for column in _COLUMNS["mark"] if column != "label" and any(column in text for text in where)]
     quotes = ["quotes"] if any("quote" in text for text in where) else []
@@ -106,12 +106,12 @@ def extract_substudy(study: Study, where: str) -> Study:
 def split_study(study: Study, field: str) -> dict[str, Study]:
     """Return the part of a study for each value of a field, in the order of the values; what has none is in no part."""
     values = _FieldValues(study, field)
-    table, name = values.resolve_field(Field(field, 0))
+    table, name = values.resolve_field(ConditionField(field, 0))
     column = _table_frame(study, table).select(_field_expression(study, table, name).alias("value"))["value"]
     if table == "annotator":  # those without annotations make no part
-        column = values.field_column(Field(field, 0), "annotation")
+        column = values.field_column(ConditionField(field, 0), "annotation")
     present = sorted(column.drop_nulls().unique().to_list(), key=lambda value: group_sort_key([value]))
-    return {value: extract_substudy(study, *pair_conditions({field: [value]})) for value in present}
+    return {value: extract_substudy(study, *conditions_from_pairs({field: [value]})) for value in present}
 
 
 def _masked_ids(frame: pl.DataFrame, mask: pl.Series) -> pl.Series:
@@ -134,18 +134,18 @@ def join_conditions(where: Where) -> str:
     pairs: dict[str, list[str]] = {}
     texts: list[str] = []
     for text in filter(None, conditions):
-        pair = parse_short_condition(text) if isinstance(text, str) else text
+        pair = parse_name_value_condition(text) if isinstance(text, str) else text
         if pair:
             pairs.setdefault(pair[0], []).append(pair[1])
         else:
             texts.append(str(text))
     if len(conditions) == 1 and isinstance(conditions[0], str):
         return conditions[0]
-    parts = [*pair_conditions(pairs), *texts]
+    parts = [*conditions_from_pairs(pairs), *texts]
     return parts[0] if len(parts) == 1 else " and ".join(f"({part})" for part in parts)
 
 
-def format_conditions(where: Where) -> str:
+def format_conditions_for_signature(where: Where) -> str:
     """Conditions as a signature has them: pairs as `NAME=VALUE`, all with a plus between them."""
     conditions = [where] if isinstance(where, str) else where
     return "+".join(text if isinstance(text, str) else "=".join(text) for text in conditions)
@@ -163,7 +163,7 @@ def _table_frame(study: Study, table: Table) -> pl.DataFrame:
 
 
 def _field_names(study: Study, table: Table) -> list[str]:
-    factors = factor_names(study) if table == "annotator" else []
+    factors = design_factor_names(study) if table == "annotator" else []
     special = {"annotation": ["excluded"], "annotator": factors, "document": ["id"], "mark": ["quote"]}[table]
     frame = _table_frame(study, table)
     return [*_COLUMNS[table], *special, *(name for column in _JSON[table] for name in json_entry_names(frame[column]))]
@@ -182,7 +182,7 @@ class _FieldValues:
             self._names[table] = _field_names(self.study, table)
         return self._names[table]
 
-    def resolve_field(self, field: Field) -> tuple[Table, str]:
+    def resolve_field(self, field: ConditionField) -> tuple[Table, str]:
         """The table and the name in it that a field means."""
         prefix, _, name = field.name.partition(".")
         for table in _ORDER:
@@ -194,7 +194,7 @@ class _FieldValues:
         names = dict.fromkeys(name for table in _ORDER for name in self.field_names(table))
         raise ConditionError(self.where, field.at, f"nothing is called {field.name!r}{did_you_mean(field.name, names)}")
 
-    def field_column(self, field: Field, rows: Rows) -> pl.Series:
+    def field_column(self, field: ConditionField, rows: Rows) -> pl.Series:
         """The values of a field beside the rows of annotations or marks."""
         table, name = self.resolve_field(field)
         values = _table_frame(self.study, table).select("id", _field_expression(self.study, table, name).alias("value"))
@@ -228,7 +228,7 @@ def _condition_mask(tree: Condition, values: _FieldValues, rows: Rows) -> pl.Ser
     match tree:
         case Negation():
             return ~_condition_mask(tree.condition, values, rows)
-        case Combination():
+        case CombinedCondition():
             masks = [_condition_mask(part, values, rows) for part in tree.conditions]
             total = masks[0]
             for mask in masks[1:]:
@@ -236,7 +236,7 @@ def _condition_mask(tree: Condition, values: _FieldValues, rows: Rows) -> pl.Ser
             return total
         case FieldComparison():
             column = values.field_column(tree.field, rows)
-            _check_occurs(tree, column, values.where)
+            _require_value_occurs(tree, column, values.where)
             return _comparison_mask(tree, column).fill_null(value=False)
 
 
@@ -272,14 +272,18 @@ def _value_text(value: Value) -> str:
 def _list_entry_mask(column: pl.Series, value: Value) -> pl.Series:
     """Whether `value` is an entry of a list, which a frame keeps as JSON."""
     entry_text = _value_text(value)
-    return column.map_elements(lambda cell: entry_text in [_value_text(item) for item in _list_items(cell)], pl.Boolean)
+    return column.map_elements(
+        lambda cell: entry_text in [_value_text(item) for item in _parse_list_cell(cell)], pl.Boolean
+    )
 
 
-def _list_items(cell: str) -> list[Value]:
+def _parse_list_cell(cell: str) -> list[Value]:
     return list(parse_json_object(f'{{"items": {cell}}}')["items"]) if cell.startswith("[") else [cell]
 
 
-def _order_comparison(compare: Callable[[pl.Series, Value], pl.Series]) -> Callable[[pl.Series, Value], pl.Series]:
+def _build_order_comparison(
+    compare: Callable[[pl.Series, Value], pl.Series],
+) -> Callable[[pl.Series, Value], pl.Series]:
     def compare_column(column: pl.Series, value: Value) -> pl.Series:
         return compare(_to_numbers(column) if isinstance(value, float) else column, value)
 
@@ -287,14 +291,14 @@ def _order_comparison(compare: Callable[[pl.Series, Value], pl.Series]) -> Calla
 
 
 _ORDER_COMPARISONS: Mapping[str, Callable[[pl.Series, Value], pl.Series]] = {
-    "<": _order_comparison(lambda column, value: column < value),
-    "<=": _order_comparison(lambda column, value: column <= value),
-    ">": _order_comparison(lambda column, value: column > value),
-    ">=": _order_comparison(lambda column, value: column >= value),
+    "<": _build_order_comparison(lambda column, value: column < value),
+    "<=": _build_order_comparison(lambda column, value: column <= value),
+    ">": _build_order_comparison(lambda column, value: column > value),
+    ">=": _build_order_comparison(lambda column, value: column >= value),
 }
 
 
-def _check_occurs(comparison: FieldComparison, column: pl.Series, where: str) -> None:
+def _require_value_occurs(comparison: FieldComparison, column: pl.Series, where: str) -> None:
     """Refuse a value that no row has, so that a slip does not select nothing in silence."""
     if comparison.operator not in ("==", "in") or comparison.reversed or column.is_empty():
         return
@@ -306,7 +310,7 @@ def _check_occurs(comparison: FieldComparison, column: pl.Series, where: str) ->
             raise ConditionError(where, comparison.field.at, problem)
 
 
-def pair_conditions(pairs: Mapping[str, list[str]]) -> Iterator[str]:
+def conditions_from_pairs(pairs: Mapping[str, list[str]]) -> Iterator[str]:
     """Conditions for values by name: of one name any value, of several names all."""
     for name, values in pairs.items():
         quoted = ", ".join('"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"' for value in values)

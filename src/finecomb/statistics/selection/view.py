@@ -14,11 +14,11 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.records import AnnotatorKind
 from finecomb.core.stored_marks import StoredMarks
 from finecomb.core.study import Study
-from finecomb.statistics.measures.study_counts import annotation_rows, group_sort_key
+from finecomb.statistics.measures.study_counts import annotation_rows_with_groups, group_sort_key
 from finecomb.statistics.selection.subset import (
     Where,
     apply_condition,
-    format_conditions,
+    format_conditions_for_signature,
     has_annotator_condition,
     join_conditions,
 )
@@ -97,7 +97,7 @@ class View:
         """One view for each combination of the `by` columns that annotations have, in order; all of it without `by`."""
         if not by:
             return [({}, self)]
-        rows = annotation_rows(self.study, by)
+        rows = annotation_rows_with_groups(self.study, by)
         parts = rows.partition_by(list(by), as_dict=True, maintain_order=True)
         keys = sorted(parts, key=group_sort_key)
         return [
@@ -125,7 +125,7 @@ def view(study: Study, filters: Filters | None = None) -> View:
         work = replace(work, marks=_select_marks(work.marks, protocol, filters))
     work = work.with_documents(_annotated_documents(work))
     gone = _lost_labels(everything, work) | _dropped_labels(protocol, filters)
-    renamed, categories = _apply_categories(work, protocol, filters, gone)
+    renamed, categories = _replace_labels_by_categories(work, protocol, filters, gone)
     labels = None if renamed is work else View(work, protocol, categories).marked_labels()
     return View(renamed, protocol, categories, _signature_fields(protocol, filters), labels, notes, study)
 
@@ -184,11 +184,11 @@ def _select_annotators(study: Study, filters: Filters, where: str = "") -> tuple
     )
     part = study.filter_annotations(pl.col("annotator").is_in([id for id, kind in kinds.items() if kind in wanted]))
     return part, () if filters.kinds or has_annotator_condition(where) else tuple(
-        _kind_notes(wanted, machines - wanted)
+        _annotator_kind_notes(wanted, machines - wanted)
     )
 
 
-def _kind_notes(wanted: set[str], others: set[str]) -> Iterator[str]:
+def _annotator_kind_notes(wanted: set[str], others: set[str]) -> Iterator[str]:
     """What a reader of the numbers must know about the kinds of annotators behind them."""
     if others:
         kinds = ", ".join(sorted(others))
@@ -206,7 +206,7 @@ def _select_rounds(study: Study, rounds: Rounds) -> Study:
     return study.filter_annotations(pl.col("round") == wanted_round.over("document", "annotator", "protocol", "about"))
 
 
-def label_set(protocol: Protocol, names: Sequence[str]) -> set[str]:
+def resolve_label_names(protocol: Protocol, names: Sequence[str]) -> set[str]:
     """Labels by name, alias or group."""
     groups = {group.name for group in protocol.groups}
     labels: set[str] = set()
@@ -222,13 +222,13 @@ def _select_marks(marks: pl.DataFrame, protocol: Protocol | None, filters: Filte
     if protocol is None or not (filters.labels or filters.drop):
         return marks
     if filters.labels:
-        marks = marks.filter(pl.col("label").is_in(sorted(label_set(protocol, filters.labels))))
+        marks = marks.filter(pl.col("label").is_in(sorted(resolve_label_names(protocol, filters.labels))))
     for entry in filters.drop:
         name, _, severity = entry.partition(":")
-        hit = pl.col("label").is_in(sorted(label_set(protocol, [name])))
+        hit = pl.col("label").is_in(sorted(resolve_label_names(protocol, [name])))
         if severity:
-            _check_severity(protocol, name, severity, marks)
-            hit &= answer_column("severity") == severity
+            _reject_unknown_severity(protocol, name, severity, marks)
+            hit &= answer_text_expression("severity") == severity
         marks = marks.filter(~hit.fill_null(value=False))
     return marks
 
@@ -236,7 +236,7 @@ def _select_marks(marks: pl.DataFrame, protocol: Protocol | None, filters: Filte
 def _dropped_labels(protocol: Protocol | None, filters: Filters) -> set[str]:
     """The labels that `drop` leaves out altogether."""
     names = [name for name in filters.drop if ":" not in name]
-    return label_set(protocol, names) if protocol and names else set()
+    return resolve_label_names(protocol, names) if protocol and names else set()
 
 
 def drop_marks(study: Study, drop: Sequence[str]) -> Study:
@@ -256,22 +256,24 @@ def _has_label_or_group(protocol: Protocol, name: str) -> bool:
     return protocol.has_label(name) or name in {group.name for group in protocol.groups}
 
 
-def _check_severity(protocol: Protocol, label: str, severity: str, marks: pl.DataFrame) -> None:
+def _reject_unknown_severity(protocol: Protocol, label: str, severity: str, marks: pl.DataFrame) -> None:
     """Refuse to drop a severity that no mark of the protocol can have."""
-    questions = [question for name in label_set(protocol, [label]) for question in protocol.questions_of(name)]
+    questions = [
+        question for name in resolve_label_names(protocol, [label]) for question in protocol.questions_of(name)
+    ]
     offered = [str(value) for question in questions if question.name == "severity" for value in question.values]
-    severities = marks.select(answer_column("severity"))["severity"].drop_nulls().unique().to_list()
+    severities = marks.select(answer_text_expression("severity"))["severity"].drop_nulls().unique().to_list()
     if severity not in offered and severity not in severities:
         nearest = did_you_mean(severity, dict.fromkeys([*offered, *sorted(severities)]))
         raise ParameterError(f"{param('drop', f'{label}:{severity}')}: no such severity{nearest}", parameter="drop")
 
 
-def answer_column(name: str) -> pl.Expr:
+def answer_text_expression(name: str) -> pl.Expr:
     """The text of one entry of an `answers` column; null where it was not answered."""
-    return pl.col("answers").map_elements(_answer_text(name), pl.String).alias(name)
+    return pl.col("answers").map_elements(_build_answer_getter(name), pl.String).alias(name)
 
 
-def _answer_text(name: str) -> Callable[[str], str | None]:
+def _build_answer_getter(name: str) -> Callable[[str], str | None]:
     def text(answers: str) -> str | None:
         value = parse_json_object(answers).get(name)
         return None if value is None else str(value)
@@ -279,7 +281,7 @@ def _answer_text(name: str) -> Callable[[str], str | None]:
     return text
 
 
-def _apply_categories(
+def _replace_labels_by_categories(
     study: Study, protocol: Protocol | None, filters: Filters, gone: Collection[str | None] = ()
 ) -> tuple[Study, tuple[str, ...]]:
     """Marks with their category in place of the label, and the categories in order, without labels that are `gone`.
@@ -287,11 +289,13 @@ def _apply_categories(
     The study itself where every mark has its category for a label already.
     """
     if protocol is not None:
-        _check_merged(protocol, filters)
+        _reject_merge_name_clashes(protocol, filters)
     names = [label.name for label in protocol.labels] if protocol else []
     used = _used_labels(study)
     names += sorted(name for name in used if name is not None and name not in names)
-    read_labels = set(names) if not filters.labels or protocol is None else label_set(protocol, filters.labels)
+    read_labels = (
+        set(names) if not filters.labels or protocol is None else resolve_label_names(protocol, filters.labels)
+    )
     mapping = {
         name: _label_category(name, protocol, filters) for name in names if name in read_labels and name not in gone
     }
@@ -305,10 +309,10 @@ def _apply_categories(
     return study if is_same else study.with_labels(label.fill_null(typeless)), tuple(categories)
 
 
-def _check_merged(protocol: Protocol, filters: Filters) -> None:
+def _reject_merge_name_clashes(protocol: Protocol, filters: Filters) -> None:
     """A new name must not be one that other marks go by."""
     for new, old in filters.merge:
-        used_names = {label.name for label in protocol.labels} - label_set(protocol, old) | {ANY, NO_TYPE}
+        used_names = {label.name for label in protocol.labels} - resolve_label_names(protocol, old) | {ANY, NO_TYPE}
         if new in used_names:
             pair = f"{new}={'+'.join(old)}"
             raise ParameterError(f"{param('merge', pair)}: {new!r} is in use; choose another name", parameter="merge")
@@ -317,7 +321,7 @@ def _check_merged(protocol: Protocol, filters: Filters) -> None:
 def _label_category(name: str, protocol: Protocol | None, filters: Filters) -> str:
     label = protocol.find_label(name) if protocol else None
     for new, old in filters.merge:
-        if label is not None and protocol is not None and name in label_set(protocol, old):
+        if label is not None and protocol is not None and name in resolve_label_names(protocol, old):
             return new
     if filters.back_off == "any":
         return ANY
@@ -331,7 +335,7 @@ def _signature_fields(protocol: Protocol | None, filters: Filters) -> dict[str, 
     fields: dict[str, object] = {"protocol": protocol.id if protocol else None}
     for name, of in (("labels", "labels"), ("drop", "drop"), ("who", "annotators"), ("kinds", "kinds")):
         fields[name] = "+".join(getattr(filters, of)) or None
-    fields["where"] = format_conditions(filters.where) or None
+    fields["where"] = format_conditions_for_signature(filters.where) or None
     fields["rounds"] = filters.rounds if filters.rounds != "first" else None
     fields["back_off"] = filters.back_off if filters.back_off != "label" else None
     fields["merge"] = "+".join(f"{new}={','.join(old)}" for new, old in filters.merge) or None

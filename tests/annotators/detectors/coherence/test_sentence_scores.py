@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from finecomb.annotators.detectors.coherence.detection_tables import recalls_at_precision, span_iou
 from finecomb.annotators.detectors.coherence.narrative import MarkedSpan, Narrative, NarrativeSentence
 from finecomb.annotators.detectors.coherence.sentence_scores import best_threshold, fit_mixture, mix_log_odds
-from finecomb.statistics.gold.unit_scores import area_under_curve, threshold_at_precision
+from finecomb.statistics.gold.unit_scores import area_under_roc_curve, threshold_at_precision
 
 RANKED = st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=12)
 
@@ -41,7 +41,7 @@ def test_no_threshold_beats_the_best(pairs: list[tuple[int, bool]]) -> None:
 def test_the_area_is_the_share_of_pairs_in_order(pairs: list[tuple[int, bool]]) -> None:
     chances, truth = arrays(pairs)
     slow = [1.0 if one > other else 0.5 if one == other else 0.0 for one in chances[truth] for other in chances[~truth]]
-    assert area_under_curve(chances, truth) == pytest.approx(np.mean(slow) if slow else np.nan, nan_ok=True)
+    assert area_under_roc_curve(chances, truth) == pytest.approx(np.mean(slow) if slow else np.nan, nan_ok=True)
 
 
 @given(RANKED)

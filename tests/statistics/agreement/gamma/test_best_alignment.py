@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from finecomb.core.errors import FinecombError
-from finecomb.statistics.agreement.gamma.best_alignment import best_alignment, pairwise_bound
+from finecomb.statistics.agreement.gamma.best_alignment import best_alignment, pairwise_lower_bound
 from finecomb.statistics.agreement.gamma.chance_samplers import SAMPLERS
-from finecomb.statistics.agreement.gamma.cluster_search import Search
+from finecomb.statistics.agreement.gamma.cluster_search import ClusterSearch
 from finecomb.statistics.agreement.gamma.continuum import Continuum
 from finecomb.statistics.agreement.gamma.dissimilarity import Dissimilarity
 from finecomb.statistics.agreement.gamma.set_partitioning import build_alignment_problem
@@ -137,7 +137,7 @@ def test_an_alignment_needs_two_annotators_and_a_mark(marks: Continuum) -> None:
 def test_the_search_finds_all_clusters_below_a_threshold(marks: Continuum, seed: int, threshold: float) -> None:
     own = build_alignment_problem(marks, Dissimilarity())
     prices = np.random.default_rng(seed).uniform(-0.2, 1.0, len(marks))
-    found = Search.from_problem(own).find_all_below(prices, threshold, WorkBudget.from_units(60))
+    found = ClusterSearch.from_problem(own).find_all_below(prices, threshold, WorkBudget.from_units(60))
     listed = {frozenset(np.flatnonzero(row).tolist()) for row in found}
     for cluster in unitary_alignments(marks):
         members = np.isin(np.arange(len(marks)), cluster)
@@ -153,7 +153,7 @@ def test_larger_searches_equal_enumeration() -> None:
         marks = random_continuum(rng, 7, 3)
         own = build_alignment_problem(marks, Dissimilarity())
         prices = rng.uniform(0, 0.6, len(marks))
-        found = Search.from_problem(own).find_all_below(prices, 0.0, WorkBudget.from_units(60))
+        found = ClusterSearch.from_problem(own).find_all_below(prices, 0.0, WorkBudget.from_units(60))
         every = list(unitary_alignments(marks))
         sets = np.zeros((len(every), len(marks)), dtype=bool)
         for row, cluster in zip(sets, every, strict=True):
@@ -165,7 +165,7 @@ def test_larger_searches_equal_enumeration() -> None:
 @given(small_continua())
 def test_the_bound_that_needs_no_search_holds(marks: Continuum) -> None:
     assert (
-        pairwise_bound(build_alignment_problem(marks, Dissimilarity())) / marks.marks_per_annotator
+        pairwise_lower_bound(build_alignment_problem(marks, Dissimilarity())) / marks.marks_per_annotator
         <= slow_disorder(marks) + 1e-9
     )
 
@@ -174,7 +174,7 @@ def test_a_search_stops_when_the_work_allowed_is_done() -> None:
     marks = random_continuum(np.random.default_rng(0), 10, 4)
     own = build_alignment_problem(marks, Dissimilarity())
     with pytest.raises(BudgetExceededError):
-        Search.from_problem(own).find_all_below(np.full(len(marks), 0.5), 0.0, WorkBudget.from_units(0))
+        ClusterSearch.from_problem(own).find_all_below(np.full(len(marks), 0.5), 0.0, WorkBudget.from_units(0))
 
 
 @settings(max_examples=10)
@@ -189,7 +189,7 @@ def test_a_stopped_alignment_has_a_gap_around_the_best(seed: int, work: float) -
 
 def test_a_stopped_alignment_is_the_same_however_slow_the_machine_is(monkeypatch: pytest.MonkeyPatch) -> None:
     # The limit went by the clock, and so did the number.
-    marks, kept = random_continuum(np.random.default_rng(3), 9, 4), Search._prune_clusters
+    marks, kept = random_continuum(np.random.default_rng(3), 9, 4), ClusterSearch._prune_clusters
     quick = best_alignment(marks, work=0.02)
     calls: list[float] = []
 
@@ -198,7 +198,7 @@ def test_a_stopped_alignment_is_the_same_however_slow_the_machine_is(monkeypatch
         time.sleep(0.005)
         return kept(*arguments)
 
-    monkeypatch.setattr(Search, "_prune_clusters", slow)
+    monkeypatch.setattr(ClusterSearch, "_prune_clusters", slow)
     again = best_alignment(marks, work=0.02)
     assert calls
     assert quick.status == "stopped"
@@ -226,7 +226,7 @@ def test_where_clusters_cannot_be_listed_the_gap_stays(monkeypatch: pytest.Monke
     def give_up(*_: object) -> None:
         raise BudgetExceededError
 
-    monkeypatch.setattr(Search, "find_all_below", give_up)
+    monkeypatch.setattr(ClusterSearch, "find_all_below", give_up)
     found = [best_alignment(marks) for marks in drawn]
     assert {each.status for each in best} == {"proven"}
     assert {each.status for each in found} == {"proven", "stopped"}

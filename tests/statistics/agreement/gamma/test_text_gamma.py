@@ -21,10 +21,10 @@ from finecomb.statistics.agreement.agreement import agree
 from finecomb.statistics.agreement.gamma.best_alignment import best_alignment
 from finecomb.statistics.agreement.gamma.chance_samplers import SAMPLERS
 from finecomb.statistics.agreement.gamma.continuum import Bools, Continuum, continua
-from finecomb.statistics.agreement.gamma.dissimilarity import Dissimilarity, group_distances
-from finecomb.statistics.agreement.gamma.gamma_cat import category_sums
-from finecomb.statistics.agreement.gamma.pooled_gamma import gamma_gap, measure_view, pooled_gamma
-from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings, Job, TextGamma, measure_text_gamma
+from finecomb.statistics.agreement.gamma.dissimilarity import Dissimilarity, label_group_distances
+from finecomb.statistics.agreement.gamma.gamma_cat import category_disagreement_sums
+from finecomb.statistics.agreement.gamma.pooled_gamma import measure_gamma_of_texts, pooled_gamma, unproven_gamma_gap
+from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings, TextGamma, TextGammaJob, measure_text_gamma
 from finecomb.statistics.agreement.mark_alignment import align
 from finecomb.statistics.selection.view import view
 from tests.statistics.agreement.agreement_studies import PROTOCOL, TEXT, make_marked_study
@@ -33,8 +33,8 @@ from tests.statistics.agreement.gamma_continua import make_continuum, random_con
 QUICK = GammaSettings(samples=5)
 
 
-def job(marks: Continuum, asked: GammaSettings = QUICK, seed: int = 0, document: str = "d") -> Job:
-    return Job(document, marks, asked, Dissimilarity(asked.delta, asked.alpha, asked.beta), 3, seed)
+def job(marks: Continuum, asked: GammaSettings = QUICK, seed: int = 0, document: str = "d") -> TextGammaJob:
+    return TextGammaJob(document, marks, asked, Dissimilarity(asked.delta, asked.alpha, asked.beta), 3, seed)
 
 
 def values(one: Study, *measures: str, **asked: object) -> dict[str, Estimate]:
@@ -107,10 +107,10 @@ def test_an_unproven_gamma_is_told_with_its_gap() -> None:
     def text(lowest: tuple[float, float]) -> TextGamma:
         return TextGamma("d", np.array([2.0]), np.array([0.5]), np.array([1.0]), np.array([0.0]), lowest)
 
-    assert gamma_gap([text((0.5, 1.0))]) == 0
-    assert gamma_gap([text((0.4, 1.0))]) == pytest.approx(0.1)
-    assert gamma_gap([text((0.5, 0.8))]) == pytest.approx(0.5 / 0.8 - 0.5)
-    assert gamma_gap([text((0.5, 0.0))]) == math.inf
+    assert unproven_gamma_gap([text((0.5, 1.0))]) == 0
+    assert unproven_gamma_gap([text((0.4, 1.0))]) == pytest.approx(0.1)
+    assert unproven_gamma_gap([text((0.5, 0.8))]) == pytest.approx(0.5 / 0.8 - 0.5)
+    assert unproven_gamma_gap([text((0.5, 0.0))]) == math.inf
 
 
 def test_a_gap_is_printed() -> None:
@@ -163,7 +163,7 @@ def test_shuffled_annotators_are_moved_apart() -> None:
 def test_category_sums_equal_their_definition(marks: Continuum) -> None:
     clusters = best_alignment(marks).clusters
     for delta in (1.0, 2.0):
-        sums = category_sums(marks, clusters, Dissimilarity(delta=delta), 3)
+        sums = category_disagreement_sums(marks, clusters, Dissimilarity(delta=delta), 3)
         assert sums == pytest.approx(np.array(slow_sums(marks, clusters)))
 
 
@@ -182,7 +182,7 @@ def slow_sums(marks: Continuum, clusters: Bools) -> list[list[float]]:
 
 
 def test_labels_of_one_group_are_half_as_unlike() -> None:
-    table = group_distances(load_shipped("scarecrow"), ["grammar-usage", "redundant", "bad-math", "no type"])
+    table = label_group_distances(load_shipped("scarecrow"), ["grammar-usage", "redundant", "bad-math", "no type"])
     assert table[0, 1] == 0.5
     assert table[0, 2] == table[0, 3] == table[3, 4] == 1
     assert (np.diag(table) == 0).all()
@@ -193,7 +193,7 @@ def test_labels_of_one_group_are_half_as_unlike() -> None:
 
 def test_pooled_gamma_weighs_texts_by_their_marks() -> None:
     one = make_marked_study({"d": TEXT, "e": TEXT}, READ)
-    texts = measure_view(view(one), QUICK, 0)
+    texts = measure_gamma_of_texts(view(one), QUICK, 0)
     top = sum(each.weight[0] * each.observed[0] for each in texts)
     bottom = sum(each.weight[0] * each.expected[0] for each in texts)
     found = values(one, "gamma", "gamma-mean", "gamma-texts")
@@ -277,7 +277,7 @@ READ_D = {key: marks for key, marks in READ.items() if key[0] == "d"}
 def test_the_result_does_not_depend_on_the_number_of_workers() -> None:
     one = make_marked_study({"d": TEXT, "e": TEXT}, READ)
     engines = [LocalEngine(workers, alone=0.0) for workers in (1, 2)]
-    alone, several = (measure_view(view(one), QUICK, 0, Executor(engine)) for engine in engines)
+    alone, several = (measure_gamma_of_texts(view(one), QUICK, 0, Executor(engine)) for engine in engines)
     for one_, other in zip(alone, several, strict=True):
         np.testing.assert_array_equal(one_.expected, other.expected)
 

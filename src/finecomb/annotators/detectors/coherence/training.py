@@ -31,7 +31,7 @@ from finecomb.core.estimate import Signature
 from finecomb.core.records import Annotation, Document
 from finecomb.core.study import Study
 from finecomb.core.text_hash import text_hash
-from finecomb.statistics.gold.unit_scores import area_under_curve
+from finecomb.statistics.gold.unit_scores import area_under_roc_curve
 
 MIN_LABEL_COUNT = 5
 """A label with fewer marked sentences is not learnt."""
@@ -173,7 +173,7 @@ def fold_score_rows(texts: Sequence[Narrative], fitted: FittedScorer, labels: Se
         "label": ANY_ERROR, "sentences": int(truth.sum()), "precision": right / marked.sum() if marked.any() else
         math.nan,
         "recall": right / truth.sum() if truth.any() else math.nan,
-        "f1": 2 * right / max(int(marked.sum() + truth.sum()), 1), "auc": area_under_curve(chances, truth),
+        "f1": 2 * right / max(int(marked.sum() + truth.sum()), 1), "auc": area_under_roc_curve(chances, truth),
     }  # fmt: skip
     return [{**row, "recall at .7": recalls[str(row["label"])]} for row in [*rows, whole]]
 

@@ -15,7 +15,7 @@ READABLE_VERSIONS = ("2", "3", "4")
 """Versions whose studies can be read as they are: what later ones added is not needed for reading."""
 
 
-def _config() -> Config:
+def _alembic_config() -> Config:
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
     return config
@@ -23,7 +23,7 @@ def _config() -> Config:
 
 def latest_version() -> str:
     """The version that this Finecomb works with."""
-    return ScriptDirectory.from_config(_config()).get_current_head() or ""
+    return ScriptDirectory.from_config(_alembic_config()).get_current_head() or ""
 
 
 def current_version(database: Database) -> str:
@@ -38,12 +38,12 @@ def current_version(database: Database) -> str:
 
 def is_known_version(version: str) -> bool:
     """Whether this Finecomb knows a version; it does not know those of later ones."""
-    return version in {"", *(each.revision for each in ScriptDirectory.from_config(_config()).walk_revisions())}
+    return version in {"", *(each.revision for each in ScriptDirectory.from_config(_alembic_config()).walk_revisions())}
 
 
 def upgrade(database: Database, version: str = "head") -> None:
     """Run the steps that are missing up to a version, all or none."""
-    config = _config()
+    config = _alembic_config()
     engine = database.create_engine()
     try:
         with engine.begin() as connection:

@@ -10,13 +10,13 @@ from typing import Literal
 import numpy as np
 
 from finecomb.core.errors import FinecombError
-from finecomb.statistics.agreement.gamma.cluster_search import Search
-from finecomb.statistics.agreement.gamma.column_pricing import coordinate_descent
+from finecomb.statistics.agreement.gamma.cluster_search import ClusterSearch
+from finecomb.statistics.agreement.gamma.column_pricing import improve_clusters_by_descent
 from finecomb.statistics.agreement.gamma.continuum import Bools, Continuum, Floats, Ints
 from finecomb.statistics.agreement.gamma.dissimilarity import Dissimilarity
 from finecomb.statistics.agreement.gamma.master_problem import MasterProblem
 from finecomb.statistics.agreement.gamma.set_partitioning import AlignmentProblem, build_alignment_problem
-from finecomb.statistics.agreement.gamma.upper_bound import good_alignments
+from finecomb.statistics.agreement.gamma.upper_bound import find_good_alignments
 from finecomb.statistics.agreement.gamma.work_budget import STEPS_PER_CALL, BudgetExceededError, WorkBudget
 
 _REDUCED_COST_TOLERANCE = 1e-8  # a reduced cost of less than minus this is below zero
@@ -81,13 +81,13 @@ class _ColumnGenerationSolver:
         self.problem, self.soft = alignment_problem, soft
         self.budget = budget
         self.master = MasterProblem(alignment_problem, soft)
-        self.search = Search.from_problem(alignment_problem)
+        self.search = ClusterSearch.from_problem(alignment_problem)
         self.prices: Floats = np.zeros(len(alignment_problem))
         self.lower = -math.inf
 
     def solve(self) -> tuple[Bools, float, float]:
         """Clusters, a bound below every alignment, and their cost."""
-        start = good_alignments(self.problem, np.random.default_rng(0), self.budget)
+        start = find_good_alignments(self.problem, np.random.default_rng(0), self.budget)
         self.best = start[-1]
         self.master.add(np.eye(len(self.problem), dtype=bool))
         self.master.add(np.concatenate(start))
@@ -97,7 +97,7 @@ class _ColumnGenerationSolver:
         with contextlib.suppress(BudgetExceededError):
             if self._has_gap:
                 self._close_gap() if math.isfinite(self.lower) else self._prove_coarser_gap()
-        return self.best, max(self.lower, pairwise_bound(self.problem) if self._has_gap else 0.0), self.best_cost
+        return self.best, max(self.lower, pairwise_lower_bound(self.problem) if self._has_gap else 0.0), self.best_cost
 
     @property
     def best_cost(self) -> float:
@@ -121,7 +121,7 @@ class _ColumnGenerationSolver:
                 [np.eye(len(self.problem), dtype=bool), self.master.clusters[used > _MIN_CLUSTER_USE]]
             )
             self.budget.spend(STEPS_PER_CALL + len(starts) * len(self.problem) ** 2 / 3)
-            clusters, reduced = coordinate_descent(self.problem, self.prices, starts)
+            clusters, reduced = improve_clusters_by_descent(self.problem, self.prices, starts)
             if self.master.add(clusters[reduced < -_REDUCED_COST_TOLERANCE]):
                 continue
             if not self.master.add(
@@ -166,7 +166,7 @@ class _ColumnGenerationSolver:
             self._raise_lower_bound(short)
 
 
-def pairwise_bound(alignment_problem: AlignmentProblem) -> float:
+def pairwise_lower_bound(alignment_problem: AlignmentProblem) -> float:
     """A bound below every alignment that needs no search: each two annotators aligned in the best way for them alone.
 
     With K clusters two annotators cost at least K - (the most that matching their marks saves), and K is at least the

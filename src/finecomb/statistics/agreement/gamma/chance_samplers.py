@@ -17,7 +17,7 @@ def shuffle_continuum(marks: Continuum, rng: np.random.Generator) -> Continuum:
     Mathet et al. (2015), section 5.2. What leaves the text at its end comes in again at the beginning. No two distances
     lie nearer to each other than half a mark, as long as the text has room. Drawn again when nobody has a mark.
     """
-    pivots = _draw_pivots(marks, rng)
+    pivots = _draw_annotator_shifts(marks, rng)
     donors = rng.integers(marks.annotators, size=marks.annotators)
     while not np.isin(marks.owner, donors).any():
         donors = rng.integers(marks.annotators, size=marks.annotators)
@@ -36,7 +36,7 @@ def shuffle_continuum(marks: Continuum, rng: np.random.Generator) -> Continuum:
     )
 
 
-def _draw_pivots(marks: Continuum, rng: np.random.Generator) -> Floats:
+def _draw_annotator_shifts(marks: Continuum, rng: np.random.Generator) -> Floats:
     """How far each annotator is moved: whole characters, (annotators,)."""
     apart = float((marks.end - marks.start).mean()) / 2
     places = np.arange(max(int(marks.length), 1))

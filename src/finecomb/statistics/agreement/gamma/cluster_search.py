@@ -88,7 +88,7 @@ class _PartialClusters(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Search:
+class ClusterSearch:
     """The tables of a problem that every search needs."""
 
     problem: AlignmentProblem
@@ -102,7 +102,7 @@ class Search:
     """(m + 2,): 1 - k(k - 1) / 2C, for k marks."""
 
     @classmethod
-    def from_problem(cls, alignment_problem: AlignmentProblem) -> Search:
+    def from_problem(cls, alignment_problem: AlignmentProblem) -> ClusterSearch:
         """Lay out the tables."""
         size, m = len(alignment_problem), len(alignment_problem.marks)
         table = np.full((m, max(len(marks) for marks in alignment_problem.marks)), size)
@@ -293,16 +293,16 @@ class Search:
             some = np.flatnonzero(may[:, j] & ~possible)
             if j > 1 and len(some):
                 costs = worth[some] + reach[some] + rest.nearest[j - 1, of[some]]
-                some = some[fixed[some, j] + _smallest_sum(costs, j) < threshold]
+                some = some[fixed[some, j] + _smallest_cost_sum(costs, j) < threshold]
             if len(some):
                 to_medoid = self.distance[rest.medoids[of[some], None, None], marks[some]]
                 costs = worth[some] + reach[some] / 2 + j / 2 * to_medoid
-                some = some[fixed[some, j] + j / 2 * row[some] + _smallest_sum(costs, j) < threshold]
+                some = some[fixed[some, j] + j / 2 * row[some] + _smallest_cost_sum(costs, j) < threshold]
             possible[some] = True
         return rows.select_rows(np.flatnonzero(possible))
 
 
-def _smallest_sum(costs: Floats, j: int) -> Floats:
+def _smallest_cost_sum(costs: Floats, j: int) -> Floats:
     """The sum of the j least over annotators, each with its best mark, (R, annotators, L) to (R,)."""
     best = costs.min(axis=2)
     if j < best.shape[1]:

@@ -10,7 +10,9 @@ from finecomb.statistics.agreement.gamma.set_partitioning import AlignmentProble
 _MAX_SWEEPS = 10
 
 
-def coordinate_descent(alignment_problem: AlignmentProblem, prices: Floats, starts: Bools) -> tuple[Bools, Floats]:
+def improve_clusters_by_descent(
+    alignment_problem: AlignmentProblem, prices: Floats, starts: Bools
+) -> tuple[Bools, Floats]:
     """Clusters and their reduced costs, each reached from its start by giving annotator after annotator the best mark.
 
     The best mark of one annotator while the others stay: the one that lowers the reduced cost most, or none.

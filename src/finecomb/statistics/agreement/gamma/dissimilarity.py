@@ -52,7 +52,7 @@ class Dissimilarity:
         return self.alpha * self.positional_dissimilarity(marks) + self.beta * by_category
 
 
-def group_distances(protocol: Protocol | None, categories: Sequence[str]) -> Floats:
+def label_group_distances(protocol: Protocol | None, categories: Sequence[str]) -> Floats:
     """0 for the same label, 1/2 for another of its group, 1 for any other; the last row is for labels not listed."""
     named = [protocol.find_label(name) if protocol else None for name in categories]
     groups = [label.group if label else None for label in named] + [None]

@@ -8,7 +8,9 @@ from finecomb.statistics.agreement.gamma.continuum import Bools, Continuum, Floa
 from finecomb.statistics.agreement.gamma.dissimilarity import Dissimilarity
 
 
-def category_sums(marks: Continuum, clusters: Bools, dissimilarity: Dissimilarity, categories: int) -> Floats:
+def category_disagreement_sums(
+    marks: Continuum, clusters: Bools, dissimilarity: Dissimilarity, categories: int
+) -> Floats:
     r"""Weighted dissimilarities of categories and weights, (1 + categories, 2), over pairs of marks in one cluster.
 
     Row 0 is of all pairs (gamma-cat), row 1 + k of those with a mark of category k (gamma-k). In a cluster of v marks a
@@ -28,10 +30,10 @@ def category_sums(marks: Continuum, clusters: Bools, dissimilarity: Dissimilarit
         * dissimilarity.categorical_dissimilarity(marks.category[:, None], marks.category[None, :])
         / dissimilarity.delta
     )
-    return np.stack([_sum_by_category(table, marks, categories) for table in (apart, weights)], axis=1)
+    return np.stack([_sum_pairs_by_category(table, marks, categories) for table in (apart, weights)], axis=1)
 
 
-def _sum_by_category(pairs: Floats, marks: Continuum, categories: int) -> Floats:
+def _sum_pairs_by_category(pairs: Floats, marks: Continuum, categories: int) -> Floats:
     """Sums of a symmetric matrix over pairs: all, and those where one mark or both have each category."""
     members = [np.flatnonzero(marks.category == category) for category in range(categories)]
     sums = [pairs[rows].sum() - pairs[np.ix_(rows, rows)].sum() / 2 for rows in members]

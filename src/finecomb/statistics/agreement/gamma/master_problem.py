@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from finecomb.statistics.agreement.gamma.continuum import Bools, Floats
-from finecomb.statistics.agreement.gamma.set_partitioning import AlignmentProblem, round_down
+from finecomb.statistics.agreement.gamma.set_partitioning import AlignmentProblem, round_down_to_grain
 from finecomb.statistics.agreement.gamma.work_budget import STEPS_PER_CALL, WorkBudget
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class MasterProblem:
     def _dual_feasible_prices(self, prices: Floats) -> Floats:
         """Prices at which no known cluster is worth more than it costs, whatever the solver's tolerance was."""
         least = 0.0 if self.soft else -math.inf
-        prices = np.maximum(round_down(prices, self.problem.grain), least)
+        prices = np.maximum(round_down_to_grain(prices, self.problem.grain), least)
         over = (self.clusters @ prices - self.costs).max(initial=0.0)
         return np.asarray(np.maximum(prices - over, least))
 

@@ -13,7 +13,7 @@ from finecomb.core.errors import FinecombError, param
 from finecomb.engine.partitions import Tables
 from finecomb.statistics.agreement.gamma.continuum import Continuum, DocumentContinuum
 from finecomb.statistics.agreement.gamma.dissimilarity import Dissimilarity
-from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings, Job, TextGamma, measure_text_gamma
+from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings, TextGamma, TextGammaJob, measure_text_gamma
 from finecomb.version import __version__
 
 _INTS, _FLOATS = pl.List(pl.Int64), pl.List(pl.Float64)
@@ -36,12 +36,12 @@ _RESULT_SCHEMA: Mapping[str, pl.DataType | type[pl.DataType]] = {
 }
 
 
-def text_rows(texts: Iterable[DocumentContinuum]) -> pl.DataFrame:
+def gamma_input_rows(texts: Iterable[DocumentContinuum]) -> pl.DataFrame:
     """Texts with their marks, one a row."""
-    return pl.DataFrame([_text_row(text.document, text.continuum) for text in texts], _TEXT_SCHEMA, orient="row")
+    return pl.DataFrame([_gamma_input_row(text.document, text.continuum) for text in texts], _TEXT_SCHEMA, orient="row")
 
 
-def _text_row(document: str, marks: Continuum) -> tuple[Any, ...]:
+def _gamma_input_row(document: str, marks: Continuum) -> tuple[Any, ...]:
     columns = (marks.owner, marks.start, marks.end, marks.category)
     return document, marks.annotators, float(marks.length), *(column.tolist() for column in columns)
 
@@ -80,15 +80,15 @@ class GammaWork:
 
     def __call__(self, rows: pl.DataFrame) -> Tables:
         """What is measured of each text."""
-        return _tabulate_results(
+        return _tabulate_text_gammas(
             [measure_text_gamma(self._build_job(*row)) for row in rows.select(list(_TEXT_SCHEMA)).iter_rows()]
         )
 
-    def _build_job(self, document: str, annotators: int, length: float, *columns: list[float]) -> Job:
+    def _build_job(self, document: str, annotators: int, length: float, *columns: list[float]) -> TextGammaJob:
         kinds = (np.int64, np.float64, np.float64, np.int64)
         arrays: list[Any] = [np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True)]
         marks = Continuum(annotators, length, *arrays)
-        return Job(document, marks, self.settings, self.dissimilarity, self.categories, self.seed)
+        return TextGammaJob(document, marks, self.settings, self.dissimilarity, self.categories, self.seed)
 
     def handle_lost_row(self, row: pl.DataFrame, reason: str) -> Tables:
         """An error: a text that no process survives has no result, and a number without it would be another number."""
@@ -97,7 +97,7 @@ class GammaWork:
         raise FinecombError(f"gamma of text {document!r} cannot be computed: {reason}; {way}")
 
 
-def _tabulate_results(results: Sequence[TextGamma]) -> Tables:
+def _tabulate_text_gammas(results: Sequence[TextGamma]) -> Tables:
     rows = [
         (
             text.document,

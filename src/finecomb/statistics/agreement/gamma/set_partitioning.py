@@ -79,7 +79,7 @@ def build_alignment_problem(marks: Continuum, dissimilarity: Dissimilarity) -> A
     looks = np.stack([marks.start, marks.end, marks.category.astype(np.float64)])
     _, kind = np.unique(looks, axis=1, return_inverse=True)
     grain = _rounding_grain(len(marks), n)
-    distance, gain = round_down(apart, grain), float(round_down(np.array(1 / pairs), grain))
+    distance, gain = round_down_to_grain(apart, grain), float(round_down_to_grain(np.array(1 / pairs), grain))
     return AlignmentProblem(owner.astype(np.int64), distance, kind.astype(np.int64), gain, n, grain)
 
 
@@ -92,6 +92,6 @@ def _rounding_grain(marks: int, annotators: int) -> float:
     return 2.0 ** (math.ceil(math.log2(largest)) - 51)
 
 
-def round_down(values: Floats, grain: float) -> Floats:
+def round_down_to_grain(values: Floats, grain: float) -> Floats:
     """The next multiples of `grain` below."""
     return np.asarray(np.floor(values / grain) * grain)

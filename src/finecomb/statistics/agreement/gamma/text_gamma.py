@@ -15,8 +15,8 @@ from finecomb.statistics.agreement.gamma.best_alignment import DEFAULT_WORK, MAX
 from finecomb.statistics.agreement.gamma.chance_samplers import SAMPLERS
 from finecomb.statistics.agreement.gamma.continuum import Continuum, Floats
 from finecomb.statistics.agreement.gamma.dissimilarity import Dissimilarity
-from finecomb.statistics.agreement.gamma.gamma_cat import category_sums
-from finecomb.statistics.inference.resampling import ratio
+from finecomb.statistics.agreement.gamma.gamma_cat import category_disagreement_sums
+from finecomb.statistics.inference.resampling import ratio_or_nan
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +68,14 @@ class GammaSettings:
             if name not in kinds:
                 way_out = _NO_CLOCK if name == "seconds" else did_you_mean(name, kinds)
                 raise FinecombError(f"gamma has no setting {name!r}{way_out}")
-            settings[name] = _parse_value(name, value if equals else "", kinds[name])
+            settings[name] = _parse_setting_value(name, value if equals else "", kinds[name])
         return cls(**settings)  # type: ignore[arg-type]
 
 
 _NO_CLOCK = "; what a clock stops depends on how busy the machine is, so work is limited instead: work=60"
 
 
-def _parse_value(name: str, value: str, kind: type) -> object:
+def _parse_setting_value(name: str, value: str, kind: type) -> object:
     try:
         return {"yes": True, "no": False}[value] if kind is bool else kind(value)
     except (KeyError, ValueError):
@@ -83,7 +83,7 @@ def _parse_value(name: str, value: str, kind: type) -> object:
         raise FinecombError(f"gamma's {name} is {wanted}, not {value!r}") from None
 
 
-class Job(NamedTuple):
+class TextGammaJob(NamedTuple):
     """One text to be measured; needs nothing else, so that it can be sent to another process."""
 
     document: str
@@ -116,24 +116,24 @@ class TextGamma:
     @property
     def gamma(self) -> Floats:
         """(rows,): 1 - observed / expected."""
-        return 1 - ratio(self.observed, self.expected)
+        return 1 - ratio_or_nan(self.observed, self.expected)
 
 
-def measure_text_gamma(job: Job) -> TextGamma:
+def measure_text_gamma(job: TextGammaJob) -> TextGamma:
     """The best alignment of a text's marks, and of samples of chance drawn from a seed of its own."""
     if why := _undefined_reason(job.marks):
         nothing = np.full(2 + job.categories, np.nan)
         return TextGamma(job.document, 0 * nothing, nothing, nothing, nothing, (math.nan, math.nan), why=why)
     best = _align_marks(job, job.marks, job.settings.work)
-    sums = category_sums(job.marks, best.clusters, job.dissimilarity, job.categories)
+    sums = category_disagreement_sums(job.marks, best.clusters, job.dissimilarity, job.categories)
     chance, lower = _chance_disorders(job)
     count = np.isfinite(chance).sum(axis=0).astype(np.float64)
-    expected = ratio(np.nansum(chance, axis=0), count)
-    spread = np.sqrt(ratio(np.nansum((chance - expected) ** 2, axis=0), count - 1))
+    expected = ratio_or_nan(np.nansum(chance, axis=0), count)
+    spread = np.sqrt(ratio_or_nan(np.nansum((chance - expected) ** 2, axis=0), count - 1))
     return TextGamma(
         job.document,
         weight=np.concatenate([[job.marks.marks_per_annotator], sums[:, 1]]),
-        observed=_disorders(best, sums),
+        observed=_gamma_disorders(best, sums),
         expected=expected,
         error=spread / np.sqrt(np.maximum(count, 1)),
         lowest=(best.lower, float(lower.mean())),
@@ -149,16 +149,16 @@ def _undefined_reason(marks: Continuum) -> str:
     return f"it has more than {MAX_MARKS:,} marks" if len(marks) > MAX_MARKS else ""
 
 
-def _align_marks(job: Job, marks: Continuum, work: float) -> BestAlignment:
+def _align_marks(job: TextGammaJob, marks: Continuum, work: float) -> BestAlignment:
     return best_alignment(marks, job.dissimilarity, job.settings.soft, work)
 
 
-def _disorders(best: BestAlignment, sums: Floats) -> Floats:
+def _gamma_disorders(best: BestAlignment, sums: Floats) -> Floats:
     """Of gamma, gamma-cat and each gamma-k, (rows,)."""
-    return np.concatenate([[best.upper], ratio(sums[:, 0], sums[:, 1])])
+    return np.concatenate([[best.upper], ratio_or_nan(sums[:, 0], sums[:, 1])])
 
 
-def _chance_disorders(job: Job) -> tuple[Floats, Floats]:
+def _chance_disorders(job: TextGammaJob) -> tuple[Floats, Floats]:
     """Disorders of samples, (samples, rows), and bounds below those of gamma, (samples,)."""
     rng = seeded_generator(job.seed, "gamma", job.document)
     samples = [_sample_chance_disorders(job, rng) for _ in range(job.settings.samples)]
@@ -169,10 +169,12 @@ def _chance_disorders(job: Job) -> tuple[Floats, Floats]:
     return np.stack([sample[0] for sample in samples]), np.array([sample[1] for sample in samples])
 
 
-def _sample_chance_disorders(job: Job, rng: np.random.Generator) -> tuple[Floats, float]:
+def _sample_chance_disorders(job: TextGammaJob, rng: np.random.Generator) -> tuple[Floats, float]:
     marks = SAMPLERS[job.settings.sampler](job.marks, rng)
     best = _align_marks(job, marks, job.settings.work / job.settings.samples)
-    return _disorders(best, category_sums(marks, best.clusters, job.dissimilarity, job.categories)), best.lower
+    return _gamma_disorders(
+        best, category_disagreement_sums(marks, best.clusters, job.dissimilarity, job.categories)
+    ), best.lower
 
 
 def _missing_sample_count(disorders: list[float], precision: float) -> int:

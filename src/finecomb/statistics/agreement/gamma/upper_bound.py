@@ -28,7 +28,9 @@ def merge_alignments(alignment_problem: AlignmentProblem, one: Bools, other: Boo
     return np.concatenate([both, other[alone]])
 
 
-def good_alignments(alignment_problem: AlignmentProblem, rng: np.random.Generator, budget: WorkBudget) -> list[Bools]:
+def find_good_alignments(
+    alignment_problem: AlignmentProblem, rng: np.random.Generator, budget: WorkBudget
+) -> list[Bools]:
     """Alignments, (K, U) each, the best last; with more annotators from more starts."""
     alignments = [
         alignment
