@@ -146,7 +146,8 @@ def test_criticize_reads_tables_of_texts(corpora: Path) -> None:
     from_files = criticize("real.jsonl", "alike.jsonl", critic="mine:initials", draws=20)
     result = criticize(real, {"alike": generated}, critic="mine:initials", draws=20)
     assert [row.difference for row in result] == pytest.approx([row.difference for row in from_files])
-    alone = criticize(real, generated.to_dicts(), critic="mine:initials", draws=20)
+    alone = criticize(pl.DataFrame(real), generated, critic="mine:initials", draws=20, fit=None)
+    assert alone.to_dicts() == criticize(real, generated.to_dicts(), critic="mine:initials", draws=20).to_dicts()
     assert {row.system for row in alone} == {"generated"}
 
 

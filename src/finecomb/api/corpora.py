@@ -304,10 +304,10 @@ def criticize(
     ----------
     Deng, Kuleshov and Rush (2022), "Model Criticism for Long-Form Text Generation".
     """
-    chosen = given(criticize, locals())
+    engine_options = {"engine": engine, "workers": workers, "partitions": partitions}
     options = _critic_options(as_values(set_), smoothing, merge_repeats)
     if synthetic:
-        _refuse_engine_of_self_test(chosen)
+        _refuse_engine_of_self_test(given(criticize, engine_options))
         with _watch_critics(progress):
             return run_self_test(options, seed)
     shows = list(dict.fromkeys(as_names(show)))

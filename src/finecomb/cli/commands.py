@@ -258,13 +258,13 @@ COMMANDS = (
         "report",
         "report",
         Panel.SHOW,
-        "The study told in pictures: a folder of pages that opens with a double click, also without a connection.",
+        "Write a report of a study: a folder of pages with figures that also opens offline.",
     ),
     CommandRow(
         "reproduce",
         "report",
         Panel.SHOW,
-        "The tables and figures of a paper from your study: in its layout, with what cannot be made and why.",
+        "Reproduce the tables and figures of a paper from a study, in the layout of the paper.",
     ),
     CommandRow("show", "studies", Panel.SHOW, "Show a text with the marks of all annotators below the words."),
     CommandRow(

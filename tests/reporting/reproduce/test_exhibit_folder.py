@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from finecomb import demo, formats
 from finecomb.cli import app
+from finecomb.core.errors import FinecombError, flag_style
 from finecomb.core.records import Annotation, Annotator, Document
 from finecomb.core.study import Study
 from finecomb.protocols import load_shipped
@@ -65,5 +66,6 @@ def test_the_command_lists_exhibits_and_refuses_what_does_not_apply(tmp_path: Pa
         (("reproduce", "nothing", tmp_path / "study"), "no paper is called 'nothing'"),
         (("reproduce", "clark", tmp_path / "study", "--audit", tmp_path / "study"), "--audit does not apply to clark"),
     ):
-        with pytest.raises(Exception, match=message):
+        with pytest.raises(FinecombError) as error:
             run(*wrong)
+        assert message in error.value.text(flag_style)

@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from finecomb.core.errors import FinecombError, flag_style
+from finecomb.core.results import Table
 from finecomb.reporting.figures.validation_charts import apply_theme, recolour_for_dark, save_chart
 from finecomb.reporting.page_shell import render_page
 from finecomb.reporting.reproduce.exhibits import Exhibit, ExhibitRow, PaperStudy, Rendering
@@ -41,6 +42,34 @@ class ExhibitOutcome:
     def differing_cells(self) -> list[PrintedCell]:
         """Printed numbers that ours do not round to."""
         return [cell for cell in self.cells if not cell.agrees]
+
+
+class Reproduction(Table):
+    """Exhibits of a paper that were made from a study: one row each, with the reason where one could not be made."""
+
+    def __init__(self, paper: Paper, outcomes: Sequence[ExhibitOutcome], folder: Path) -> None:
+        contradictions = find_contradictions(paper.name)
+        super().__init__(
+            map(_outcome_row, outcomes),
+            title=paper.title,
+            notes=[f"{row.where}: {row.says}, but {row.but}" for row in contradictions],
+        )
+        self.folder = folder
+        """The folder of the files; `index.html` in it shows all exhibits."""
+        self.made_count = sum(outcome.rendering is not None for outcome in outcomes)
+        """How many exhibits could be made."""
+
+
+def _outcome_row(outcome: ExhibitOutcome) -> dict[str, object]:
+    differing = outcome.differing_cells
+    beside = f"{len(outcome.cells) - len(differing)} of {len(outcome.cells)}" if outcome.cells else ""
+    return {
+        "exhibit": outcome.exhibit.number,
+        "what": outcome.exhibit.title,
+        "made": "yes" if outcome.rendering else "no",
+        "as printed": beside,
+        "why not": outcome.why,
+    }
 
 
 def make_exhibits(

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import polars as pl
 
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, param
 from finecomb.core.estimate import Finding
 from finecomb.core.records import Annotation
 from finecomb.core.study import Study
@@ -58,7 +58,7 @@ def write_report(
 ) -> Report:
     """Write the report of a study into `folder`, which must not hold anything else; returns what it says."""
     if folder.exists() and any(folder.iterdir()) and not (folder / MANIFEST).exists():
-        raise FinecombError(f"{folder}: is there already and is no report; name another folder with -o")
+        raise FinecombError(f"{folder}: is there already and is no report; name another folder with {param('output')}")
     pages = page_by_document(made_from.study)
     folder.mkdir(parents=True, exist_ok=True)
     _write_data(made_from, folder)

@@ -1,0 +1,264 @@
+"""Reports: a study as a folder of pages, and the tables and figures of papers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from finecomb.api.coercion import StudyLike, as_study, as_values
+from finecomb.api.parameters import Count, Values, given, public
+from finecomb.api.progress import Progress, steps
+from finecomb.api.selection import select_part
+from finecomb.core.errors import ParameterError, param
+from finecomb.core.study import Study
+from finecomb.reporting.site.anonymisation import anonymise_study
+from finecomb.reporting.site.report_content import build_report_source
+from finecomb.reporting.site.report_folder import write_change_page, write_figures, write_report
+from finecomb.reporting.site.report_inputs import (
+    read_external_tables,
+    read_judge_verdicts,
+    read_raw_replies,
+    split_exports,
+    verify_report_folder,
+)
+from finecomb.reporting.site.report_results import StudyChanges, StudyReport, sharing_notes
+from finecomb.reporting.site.study_changes import estimate_changes
+
+if TYPE_CHECKING:
+    from finecomb.reporting.reproduce.exhibit_folder import Reproduction
+else:
+    Reproduction = object  # critics and charts are loaded only when a paper is reproduced
+
+
+@public
+def report(
+    study: StudyLike,
+    *,
+    compare: StudyLike | None = None,
+    against: StudyLike | None = None,
+    by: str = "",
+    output: str | PathLike[str] = "report",
+    with_: Values = (),
+    export: Values = (),
+    licence: str = "",
+    anonymous: bool = False,
+    verify: bool = False,
+    draws: Count = 1000,
+    seed: int = 0,
+    where: Values = (),
+    drop: Values = (),
+    progress: Progress = False,
+) -> StudyReport | StudyChanges:
+    """Write a report of a study: a folder of pages with figures that also opens offline.
+
+    Parameters
+    ----------
+    study : Study, path, DataFrame or list of dicts
+        The study to report. Verdicts on judges and raw replies of models are read from its folder.
+    compare : Study, path, DataFrame or list of dicts, optional
+        Earlier study, round or version: report what changed since then.
+    against : Study, path, DataFrame or list of dicts, optional
+        Gold standard that machines are judged by.
+    by : str
+        Document meta that names the system (default: model).
+    output : path, default "report"
+        Folder to write.
+    with_ : str or sequence of str
+        Table that another command wrote, as .json or .csv; may be repeated.
+    export : str or sequence of str
+        png or pdf for figures in that format too, or a folder for every figure and table.
+    licence : str
+        Licence under which the data in the report are shared.
+    anonymous : bool, default False
+        Replace people by reader-1, reader-2, ..., and omit what else is known of them.
+    verify : bool, default False
+        Verify a report instead: compute its numbers again from the data it carries.
+    draws : int, default 1000
+        Resamples per interval.
+    seed : int, default 0
+        Seed of the resamples.
+    where : str or sequence of str
+        Condition on texts, annotators, annotations or marks, such as model=gpt2; may be repeated.
+    drop : str or sequence of str
+        Omit a label or group, or one severity of it (grammar-usage:1); may be repeated.
+    progress : bool or callable, default False
+        Show progress on standard error, or call a function with the pages done and all pages.
+
+    Returns
+    -------
+    StudyReport or StudyChanges
+        The folder with its figures; with ``compare``, the differences between the two studies.
+
+    Raises
+    ------
+    ParameterError
+        If options contradict each other, or a table cannot be read.
+    FinecombError
+        If the folder holds something else, or a report that is verified differs from its data.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import finecomb as fc
+    >>> from finecomb.api.reports import report
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     made = report(fc.demo(), output=f"{folder}/report", draws=20)
+    ...     (made.folder / "index.html").exists()
+    True
+    """
+    tables = {"compare": compare is not None, "against": against is not None}  # DataFrames are not compared with None
+    chosen = {*given(report, locals() | {"compare": None, "against": None}), *(name for name in tables if tables[name])}
+    folder = Path(output)
+    if verify:
+        _refuse_others(chosen, ("verify", "progress"), "verify")
+        if not isinstance(study, str | PathLike):
+            raise ParameterError(f"{param('verify')} needs the folder of a report", parameter="study")
+        verify_report_folder(Path(fspath(study)))
+        return StudyReport(Path(fspath(study)))
+    if compare is not None:
+        _refuse_report_options(chosen)
+        _refuse_others(chosen, ("compare", "by", "output", "draws", "seed", "progress"), "compare")
+        return _report_changes(as_study(compare, "compare"), as_study(study), by, folder, draws, seed)
+    images, folders = split_exports(as_values(export), folder)
+    whole = as_study(study)
+    part = select_part(whole, as_values(where), as_values(drop))
+    origin = Path(whole.origin) if whole.origin else None
+    source = replace(
+        build_report_source(
+            anonymise_study(part) if anonymous else part,
+            _study_name(whole),
+            by,
+            as_study(against, "against") if against is not None else None,
+            draws,
+            seed,
+        ),
+        verdicts=read_judge_verdicts(origin) if origin else {},
+        further=read_external_tables([Path(file) for file in as_values(with_)]),
+        replies=read_raw_replies(origin, part) if origin else {},
+        licence=licence,
+    )
+    today = datetime.now(UTC).date()
+    with steps(progress, "pages", len(part.documents) + 1) as advance:  # one per text, and their list
+        content = write_report(source, folder, f"{today.day} {today:%B %Y}", lambda *_: advance(1), images)
+    for other in folders:
+        write_figures(content, other)
+    return StudyReport(folder, content, sharing_notes(source, anonymous))
+
+
+def _study_name(study: Study) -> str:
+    """Return the name of the file or folder that a study was read from, or its title."""
+    return Path(study.origin).name or study.origin if study.origin else study.settings.title or "study"
+
+
+def _refuse_report_options(chosen: Iterable[str]) -> None:
+    """Refuse options of a full report where two studies are compared."""
+    if {"against", "export", "with_", "licence", "anonymous"} & set(chosen):
+        raise ParameterError(
+            f"{param('compare')} does not go with {param('against')}, {param('with_')}, {param('export')}, "
+            f"{param('licence')} or {param('anonymous')}",
+            parameter="compare",
+        )
+
+
+def _refuse_others(chosen: Iterable[str], allowed: Iterable[str], owner: str) -> None:
+    for name in chosen:
+        if name not in allowed:
+            raise ParameterError(f"{param(name)} does not apply to {param(owner)}", parameter=name, hint="leave it out")
+
+
+def _report_changes(before: Study, after: Study, by: str, folder: Path, draws: int, seed: int) -> StudyChanges:
+    names = Path(before.origin).name or _study_name(before), Path(after.origin).name or _study_name(after)
+    first, second = (
+        build_report_source(study, name, by, None, draws, seed)
+        for study, name in zip((before, after), names, strict=True)
+    )
+    changes = StudyChanges(estimate_changes(first, second), folder)
+    write_change_page(changes, names, folder)
+    return changes
+
+
+@public
+def reproduce(
+    paper: str,
+    study: StudyLike,
+    *,
+    output: str | PathLike[str] = "reproduced",
+    only: Values = (),
+    audit: StudyLike | None = None,
+    printed: bool | None = None,
+    draws: Count = 1000,
+    seed: int = 0,
+    where: Values = (),
+    drop: Values = (),
+    progress: Progress = False,
+) -> Reproduction:
+    """Reproduce the tables and figures of a paper from a study, in the layout of the paper.
+
+    Parameters
+    ----------
+    paper : str
+        Name of the paper: scarecrow, thomson-reiter, snac, clark or deng.
+    study : Study, path, DataFrame or list of dicts
+        The study from which the exhibits are made.
+    output : path, default "reproduced"
+        Folder to write.
+    only : str or sequence of str
+        Number of one exhibit, such as "Figure 2"; may be repeated.
+    audit : Study, path, DataFrame or list of dicts, optional
+        For scarecrow: study with `audit` verdicts on the marks.
+    printed : bool, optional
+        Add the printed numbers (default: only where the data are those of the paper).
+    draws : int, default 1000
+        Resamples per interval.
+    seed : int, default 0
+        Seed of the resamples.
+    where : str or sequence of str
+        Condition on texts, annotators, annotations or marks, such as model=gpt2; may be repeated.
+    drop : str or sequence of str
+        Omit a label or group, or one severity of it (grammar-usage:1); may be repeated.
+    progress : bool or callable, default False
+        Show progress on standard error, or call a function with the exhibits done and all exhibits.
+
+    Returns
+    -------
+    Reproduction
+        One row per exhibit: whether it was made, and why not; ``.folder`` has the files.
+
+    Raises
+    ------
+    ParameterError
+        If an option does not apply to the paper.
+    FinecombError
+        If there is no such paper or exhibit.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import finecomb as fc
+    >>> from finecomb.api.reports import reproduce
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     reproduce("scarecrow", fc.demo(), output=folder, only="Table 6", draws=0).find(exhibit="Table 6").made
+    'yes'
+    """
+    from finecomb.reporting.reproduce.exhibit_folder import Reproduction, write_reproduction
+    from finecomb.reporting.reproduce.exhibits import PaperStudy
+    from finecomb.reporting.reproduce.printed_values import is_paper_data
+    from finecomb.reporting.reproduce.registry import find_paper
+
+    chosen = find_paper(paper)
+    if audit is not None and paper != "scarecrow":
+        raise ParameterError(f"{param('audit')} does not apply to {paper}; it applies to scarecrow", parameter="audit")
+    whole = as_study(study)
+    part = select_part(whole, as_values(where), as_values(drop))
+    source = PaperStudy(part, draws, seed, as_study(audit, "audit") if audit is not None else None)
+    numbers = as_values(only)
+    with_printed = is_paper_data(paper, part) if printed is None else printed
+    with steps(progress, "exhibits", len(numbers or chosen.exhibits)) as advance:
+        outcomes = write_reproduction(
+            chosen, source, _study_name(whole), Path(output), with_printed, numbers, lambda _: advance(1)
+        )
+    return Reproduction(chosen, outcomes, Path(output))
