@@ -58,8 +58,8 @@ PREPOSITIONS = frozenset(
     for from further in inside into most near of off on out over since still through to under up upon whom whose with
     within without""".split()
 )
-NOT_PARTICIPLES = frozenset("embed feed need proceed read seed set speed split cut put finding string".split())
-"""Verbs and nouns that only look like participles."""
+NOT_PARTICIPLES = frozenset("by embed feed need proceed read seed set speed split cut put finding string".split())
+"""Verbs and nouns that only look like participles, and `study.by("model")`, which data frames have too."""
 
 
 def is_bare(name: str) -> bool:

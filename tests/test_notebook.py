@@ -36,7 +36,7 @@ def test_every_public_name_is_there(name: str) -> None:
 
 
 def test_packages_are_reached_through_finecomb() -> None:
-    code = "import finecomb as fc; fc.measures; print(fc.statistics.selection.view.View.__name__, fc.formats.__name__)"
+    code = "import finecomb as fc; fc.measure; print(fc.statistics.selection.view.View.__name__, fc.formats.__name__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "View finecomb.formats\n"
 

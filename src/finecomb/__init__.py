@@ -1,39 +1,83 @@
-"""Finecomb: go through generated text with a fine-tooth comb.
+"""Finecomb: mark errors in generated text as spans, measure them, and validate the judges that mark them.
+
+There is one function for every command of the command line, the records that a study is made of, and the results.
 
 >>> import finecomb as fc
 >>> study = fc.demo()
 >>> study
 Study('Saltby: the demo study': 16 documents, 96 annotations, 307 marks; scarecrow@2)
+>>> round(fc.agree(study, measure="alpha").find(label="any").value, 3)
+0.625
 """
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from finecomb.version import __version__
 
 if TYPE_CHECKING:
-    from finecomb.core.errors import FinecombError, Problem
+    from finecomb.api.annotators import (
+        annotate,
+        attack_prompt,
+        detect,
+        export_prompt,
+        list_detectors,
+        show_prompt,
+        train,
+    )
+    from finecomb.api.collection import (
+        audit,
+        backup,
+        draw_audit,
+        exercise,
+        forget,
+        links,
+        pay,
+        preview,
+        rehearse,
+        repair,
+        restore,
+        screen,
+        serve,
+        verify_backup,
+    )
+    from finecomb.api.corpora import criticize, prepare, stress
+    from finecomb.api.generation import generate
+    from finecomb.api.judges import calibrate, estimate, gold, rounds, score, validate
+    from finecomb.api.reports import report, reproduce
+    from finecomb.api.statistics import agree, measure, power, test
+    from finecomb.api.studies import (
+        check,
+        convert,
+        demo,
+        list_formats,
+        list_protocols,
+        merge,
+        new,
+        protocol_schema,
+        select,
+        show,
+        show_protocol,
+        simulate,
+        stats,
+        tour,
+    )
+    from finecomb.core.errors import FinecombError, ParameterError, Problem
     from finecomb.core.estimate import Estimate
     from finecomb.core.protocol import Protocol
     from finecomb.core.records import Annotation, Annotator, Document, Mark, Unit
-    from finecomb.core.results import Findings
+    from finecomb.core.results import Findings, Result, Table
     from finecomb.core.span import Span
     from finecomb.core.study import Study
     from finecomb.formats import Options, read, write
     from finecomb.protocols import load as protocol
-    from finecomb.statistics.agreement.agreement import agree
     from finecomb.statistics.annotator_quality import trust
     from finecomb.statistics.comparisons.system_comparison import compare
-    from finecomb.statistics.gold.gold_merge import gold as gold_standard
-    from finecomb.statistics.gold.scores import score
     from finecomb.statistics.judges.alt_test import alt_test
-    from finecomb.statistics.measures.annotation_measures import measure as measures
     from finecomb.statistics.measures.coverage import coverage
-    from finecomb.statistics.power import power
     from finecomb.statistics.selection.view import Filters, View, view
 
 __all__ = [
@@ -46,96 +90,174 @@ __all__ = [
     "FinecombError",
     "Mark",
     "Options",
+    "ParameterError",
     "Problem",
     "Protocol",
+    "Result",
     "Span",
     "Study",
+    "Table",
     "Unit",
     "View",
     "__version__",
     "agree",
     "alt_test",
+    "annotate",
+    "attack_prompt",
+    "audit",
+    "backup",
+    "calibrate",
     "check",
     "compare",
+    "convert",
     "coverage",
+    "criticize",
     "demo",
-    "gold_standard",
-    "measures",
+    "detect",
+    "draw_audit",
+    "estimate",
+    "exercise",
+    "export_prompt",
+    "forget",
+    "generate",
+    "gold",
+    "links",
+    "list_detectors",
+    "list_formats",
+    "list_protocols",
+    "measure",
+    "merge",
+    "new",
+    "pay",
     "power",
+    "prepare",
+    "preview",
     "protocol",
+    "protocol_schema",
     "read",
+    "rehearse",
+    "repair",
+    "report",
+    "reproduce",
+    "restore",
+    "rounds",
     "score",
+    "screen",
+    "select",
+    "serve",
+    "show",
+    "show_prompt",
+    "show_protocol",
+    "simulate",
+    "stats",
+    "stress",
+    "test",
+    "tour",
+    "train",
     "trust",
+    "validate",
+    "verify_backup",
     "view",
     "write",
 ]
 
 _HOMES = {
-    "agree": "statistics.agreement.agreement",
+    "annotate": "api.annotators",
+    "attack_prompt": "api.annotators",
+    "detect": "api.annotators",
+    "export_prompt": "api.annotators",
+    "list_detectors": "api.annotators",
+    "show_prompt": "api.annotators",
+    "train": "api.annotators",
+    "audit": "api.collection",
+    "backup": "api.collection",
+    "draw_audit": "api.collection",
+    "exercise": "api.collection",
+    "forget": "api.collection",
+    "links": "api.collection",
+    "pay": "api.collection",
+    "preview": "api.collection",
+    "rehearse": "api.collection",
+    "repair": "api.collection",
+    "restore": "api.collection",
+    "screen": "api.collection",
+    "serve": "api.collection",
+    "verify_backup": "api.collection",
+    "criticize": "api.corpora",
+    "prepare": "api.corpora",
+    "stress": "api.corpora",
+    "generate": "api.generation",
+    "calibrate": "api.judges",
+    "estimate": "api.judges",
+    "gold": "api.judges",
+    "rounds": "api.judges",
+    "score": "api.judges",
+    "validate": "api.judges",
+    "report": "api.reports",
+    "reproduce": "api.reports",
+    "agree": "api.statistics",
+    "measure": "api.statistics",
+    "power": "api.statistics",
+    "test": "api.statistics",
+    "check": "api.studies",
+    "convert": "api.studies",
+    "demo": "api.studies",
+    "list_formats": "api.studies",
+    "list_protocols": "api.studies",
+    "merge": "api.studies",
+    "new": "api.studies",
+    "protocol_schema": "api.studies",
+    "select": "api.studies",
+    "show": "api.studies",
+    "show_protocol": "api.studies",
+    "simulate": "api.studies",
+    "stats": "api.studies",
+    "tour": "api.studies",
     "FinecombError": "core.errors",
+    "ParameterError": "core.errors",
     "Problem": "core.errors",
     "Estimate": "core.estimate",
-    "Findings": "core.results",
     "Protocol": "core.protocol",
     "Annotation": "core.records",
     "Annotator": "core.records",
     "Document": "core.records",
     "Mark": "core.records",
     "Unit": "core.records",
+    "Findings": "core.results",
+    "Result": "core.results",
+    "Table": "core.results",
     "Span": "core.span",
     "Study": "core.study",
     "Options": "formats",
     "read": "formats",
     "write": "formats",
-    "gold_standard": "statistics.gold.gold_merge:gold",
-    "score": "statistics.gold.scores",
-    "alt_test": "statistics.judges.alt_test",
+    "protocol": "protocols:load",
+    "trust": "statistics.annotator_quality",
     "compare": "statistics.comparisons.system_comparison",
+    "alt_test": "statistics.judges.alt_test",
     "coverage": "statistics.measures.coverage",
-    "measures": "statistics.measures.annotation_measures:measure",
-    "power": "statistics.power",
     "Filters": "statistics.selection.view",
     "View": "statistics.selection.view",
     "view": "statistics.selection.view",
-    "trust": "statistics.annotator_quality",
-    "protocol": "protocols:load",
 }
-"""Where each name of the notebook lives: a module, and after a colon what it is called there, if differently."""
+"""Where each public name lives: a module, and after a colon its name there, if it differs."""
 
-if not TYPE_CHECKING:  # a type checker reads the imports above, and says so when a name does not exist
+if not TYPE_CHECKING:  # a type checker reads the imports above, and reports a name that does not exist
 
     def __getattr__(name: str) -> Any:
-        """A name of the notebook or a package of ours, imported when it is first used."""
+        """Import a public name or a package of Finecomb when it is first used."""
         if name not in _HOMES:
-            return _package(name)
+            return _import_package(name)
         module, _, there = _HOMES[name].partition(":")
         globals()[name] = getattr(importlib.import_module(f"finecomb.{module}"), there or name)
         return globals()[name]
 
 
-def _package(name: str) -> Any:
+def _import_package(name: str) -> Any:
     if name.startswith("_") or importlib.util.find_spec(f"finecomb.{name}") is None:
         raise AttributeError(f"module 'finecomb' has no attribute {name!r}")
     return importlib.import_module(f"finecomb.{name}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
-
-
-def check(study: Study) -> list[Problem]:
-    """Every problem of a study, errors and warnings, with file and line where it was read from a folder."""
-    from finecomb.annotators.detectors.boxscore.game_record import box_score_problem
-    from finecomb.core.study_checks import check as problems_of
-    from finecomb.formats import locate_problems
-
-    problems = problems_of(study, [box_score_problem])
-    return locate_problems(problems, Path(study.origin)) if study.origin else problems
-
-
-def demo(readers: int = 5, seed: int = 0) -> Study:
-    """Our own small study: 16 texts, the errors put into them, and simulated readers."""
-    from finecomb.annotators.simulated.demo_study import demo_study
-    from finecomb.core.study import Study
-
-    return Study.from_items(demo_study(readers, seed))
+    return list(__all__)

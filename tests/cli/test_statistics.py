@@ -9,6 +9,7 @@ import pytest
 import finecomb as fc
 from finecomb.core.errors import FinecombError
 from finecomb.engine.partitions import Executor
+from finecomb.statistics.agreement.agreement import agree as compute_agreement
 from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings
 from tests.engine.faulty_work import InterruptedEngine
 from tests.test_cli import refused, run
@@ -191,7 +192,7 @@ def test_gamma_that_was_cut_off_goes_on_from_its_partitions(demo: Path, tmp_path
     folder, expected = tmp_path / "kept", run(*words).stdout
     spread = Executor.from_folder(InterruptedEngine(3), folder)
     with pytest.raises(KeyboardInterrupt):
-        fc.agree(fc.read(demo), ["gamma"], gamma=GammaSettings(samples=2), spread=spread)
+        compute_agreement(fc.read(demo), ["gamma"], gamma=GammaSettings(samples=2), spread=spread)
     result = run(*words, "--partitions", folder)
     assert result.stdout == expected
     assert "3 texts done by an earlier run that was cut off" in result.stderr

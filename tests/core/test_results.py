@@ -9,10 +9,11 @@ import pytest
 import finecomb as fc
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.results import Findings
+from finecomb.statistics.measures.annotation_measures import measure as compute_measures
 
 
 def findings() -> Findings:
-    return fc.measures(fc.demo(readers=2), "coverage", "model", draws=20)
+    return compute_measures(fc.demo(readers=2), "coverage", "model", draws=20)
 
 
 def test_a_frame_has_a_row_for_each_finding() -> None:
@@ -25,11 +26,13 @@ def test_a_frame_has_a_row_for_each_finding() -> None:
 def test_names_may_be_one_text_with_commas() -> None:
     study = fc.demo(readers=2)
     one, several = (
-        fc.measures(study, "coverage,count", "model", draws=0),
-        fc.measures(study, ["coverage", "count"], ["model"], draws=0),
+        compute_measures(study, "coverage,count", "model", draws=0),
+        compute_measures(study, ["coverage", "count"], ["model"], draws=0),
     )
     assert [row.estimate.value for row in one] == [row.estimate.value for row in several]
-    assert len(fc.agree(study, "alpha", draws=0, by="model")) == len(fc.agree(study, ["alpha"], draws=0, by=("model",)))
+    assert len(fc.agree(study, measure="alpha", draws=0, by="model")) == len(
+        fc.agree(study, measure=["alpha"], draws=0, by=("model",))
+    )
 
 
 def test_pandas_needs_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,7 @@ from finecomb.annotators.llm.runs import (
 )
 from finecomb.api.coercion import StudyLike, as_names, as_study, as_values
 from finecomb.api.models import MODEL_OPTIONS, Numbers, call_progress, read_template
-from finecomb.api.parameters import Bounds, Count, Names, PositiveInt, Values, given, public
+from finecomb.api.parameters import Bounds, Count, Names, PositiveInt, Values, changed_parameters, public
 from finecomb.api.progress import Progress, resume_note, track_counts
 from finecomb.api.selection import select_part
 from finecomb.core.errors import FinecombError, ParameterError, did_you_mean, param
@@ -224,7 +224,7 @@ def detect(
     >>> detect(fc.demo(), "rules").study
     Study('Saltby: the demo study': 16 documents, 112 annotations, 310 marks; scarecrow@2)
     """
-    chosen = given(detect, locals())
+    chosen = changed_parameters(detect, locals())
     target = Path(output) if output else None
     whole, notes = _texts_to_mark(study, target, as_values(where), as_values(drop))
     prepared = prepare_detector(detector, {**_detector_options(chosen), **(options or {})}, whole.protocols)
@@ -238,7 +238,7 @@ def detect(
     with work.open_executor(unfinished_partitions_folder(target) if target else None) as executor:
         corpus = mark_corpus(
             documents,
-            prepared.marking,
+            prepared.document_marking,
             prepared.program.signature,
             executor,
             lambda counts, total: track_counts(counts, progress, "texts", total),
@@ -401,7 +401,7 @@ def train(
     >>> from finecomb.api.annotators import train
     >>> train("games", "boxscore", output="weights.json")  # doctest: +SKIP
     """
-    chosen = given(train, locals())
+    chosen = changed_parameters(train, locals())
     training = find_training(detector)
     keywords = {name: value for name, value in chosen.items() if name not in ("output", "gold", "real", "options")}
     real_texts = None
@@ -573,7 +573,7 @@ def annotate(
     >>> plan[0].calls, [message.role for message in plan.messages]
     (16, ['system', 'user'])
     """
-    chosen = given(annotate, locals())
+    chosen = changed_parameters(annotate, locals())
     _check_probe(chosen)
     whole = as_study(study)
     model_options = {option: chosen[option] for option in MODEL_OPTIONS if option in chosen}
@@ -866,7 +866,7 @@ def attack_prompt(
     >>> from finecomb.api.annotators import attack_prompt
     >>> attack_prompt("scarecrow", "qwen3:8b", base_url="http://localhost:11434/v1")  # doctest: +SKIP
     """
-    chosen = given(attack_prompt, locals())
+    chosen = changed_parameters(attack_prompt, locals())
     settings = build_model_settings(model, {name: chosen[name] for name in MODEL_OPTIONS if name in chosen})
     used = protocol if isinstance(protocol, Protocol) else protocols.load(str(protocol))
     documents = [control_document(), *(document for _, _, document in injection_documents())]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 from finecomb import formats
 from finecomb.annotators.simulated.simulated_people import CrowdTraits
 from finecomb.api.coercion import StudyLike, as_names, as_study, as_values
-from finecomb.api.parameters import Bounds, Count, Names, PositiveInt, Share, Values, given, public
+from finecomb.api.parameters import Bounds, Count, Names, PositiveInt, Share, Values, changed_parameters, public
 from finecomb.api.planned_tests import parse_planned_tests
 from finecomb.api.progress import Progress, steps
 from finecomb.api.running_server import StudyServer
@@ -458,7 +458,7 @@ def exercise(
     >>> exercise(fc.demo(), "harbour-b", to="test", pass_=0.5).protocol.qualification.pass_at
     50.0
     """
-    chosen = given(exercise, locals())
+    chosen = changed_parameters(exercise, locals())
     if to == "training" and (wrong := [name for name in ("pass_", "precision") if name in chosen]):
         raise ParameterError(
             f"{param('pass_')} and {param('precision')} are for a test; add {param('to', 'test')} or leave them out",
@@ -878,7 +878,7 @@ def _simulate_visits(whole: Study, traits: CrowdTraits, arrivals: int, seed: int
     clock = server.RehearsalClock()
     with tempfile.TemporaryDirectory() as temporary:
         location = parse_location(Path(temporary) / DATABASE_FILENAME)
-        store = open_store(location, check_items(server.without_people(whole)), clock, durable=False)
+        store = open_store(location, check_items(server.items_without_human_work(whole)), clock, durable=False)
         try:
             needed = sum(place.cell.people for place in store.assignment_plan().cells.values())
             with steps(progress, "people", needed or None) as advance:

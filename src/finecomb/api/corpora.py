@@ -14,7 +14,7 @@ import polars as pl
 
 from finecomb import formats
 from finecomb.api.coercion import StudyLike, as_names, as_study, as_values
-from finecomb.api.parameters import Bounds, Count, Names, PositiveInt, Share, Values, given, public
+from finecomb.api.parameters import Bounds, Count, Names, PositiveInt, Share, Values, changed_parameters, public
 from finecomb.api.progress import Progress, resume_note, track
 from finecomb.api.selection import select_part
 from finecomb.core.errors import FinecombError, ParameterError, param
@@ -120,7 +120,7 @@ def stress(
     >>> falls.find(metric="detector:rules").value > 0  # it notices sentences that are repeated
     True
     """
-    chosen = given(stress, locals())
+    chosen = changed_parameters(stress, locals())
     whole = as_study(study)
     source = whole.origin or "the study"
     part = select_part(whole, as_values(where), as_values(drop))
@@ -307,7 +307,7 @@ def criticize(
     engine_options = {"engine": engine, "workers": workers, "partitions": partitions}
     options = _critic_options(as_values(set_), smoothing, merge_repeats)
     if synthetic:
-        _refuse_engine_of_self_test(given(criticize, engine_options))
+        _refuse_engine_of_self_test(changed_parameters(criticize, engine_options))
         with _watch_critics(progress):
             return run_self_test(options, seed)
     shows = list(dict.fromkeys(as_names(show)))

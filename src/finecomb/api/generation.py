@@ -14,7 +14,7 @@ from finecomb.annotators.llm.model_options import build_model_settings
 from finecomb.annotators.llm.run_folder import RUNS_FOLDER
 from finecomb.api.coercion import StudyLike, as_study
 from finecomb.api.models import MODEL_OPTIONS, Numbers, call_progress
-from finecomb.api.parameters import Count, PositiveInt, given, public
+from finecomb.api.parameters import Count, PositiveInt, changed_parameters, public
 from finecomb.api.progress import Progress
 from finecomb.core.errors import FinecombError, ParameterError, param
 from finecomb.core.results import Table
@@ -204,7 +204,7 @@ def generate(
     Dou et al. (2022), "Is GPT-3 Text Indistinguishable from Human Text? Scarecrow: A Framework for Scrutinizing
     Machine Text".
     """
-    chosen = given(generate, locals())
+    chosen = changed_parameters(generate, locals())
     if to_end and "words" in chosen:
         raise ParameterError(f"{param('words')} and {param('to_end')} contradict each other; leave one of the two out")
     if not to_end and "max_tokens" in chosen:

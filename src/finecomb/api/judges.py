@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from finecomb.api.coercion import StudyLike, as_names, as_study, as_values
-from finecomb.api.parameters import Count, Names, PositiveInt, Share, Values, given, public
+from finecomb.api.parameters import Count, Names, PositiveInt, Share, Values, changed_parameters, public
 from finecomb.api.selection import build_filters, select_part
 from finecomb.core.errors import ParameterError, did_you_mean, param
 from finecomb.core.results import Findings
@@ -121,7 +121,7 @@ def gold(
     ----------
     Thomson and Reiter (2020), "A Gold Standard Methodology for Evaluating Accuracy in Data-To-Text Systems".
     """
-    chosen = given(gold, locals())
+    chosen = changed_parameters(gold, locals())
     votes = _parse_min_votes(min_votes)
     whole = as_study(study)
     part = view(whole, build_filters(chosen))
@@ -235,7 +235,7 @@ def score(
     ----------
     Thomson and Reiter (2021), "Generation Challenges: Results of the Accuracy Evaluation Shared Task".
     """
-    chosen = given(score, locals())
+    chosen = changed_parameters(score, locals())
     names, dropped = as_names(by), as_values(drop)
     truth = select_part(as_study(study), as_values(where), dropped)
     other = None if predicted is None else as_study(predicted, "predicted")
@@ -335,7 +335,7 @@ def estimate(
     ----------
     Angelopoulos et al. (2023), "Prediction-Powered Inference".
     """
-    chosen = given(estimate, locals())
+    chosen = changed_parameters(estimate, locals())
     names = as_names(strata)
     fixed = None if not names else () if names == ("none",) else names
     means = estimate_means(
@@ -439,7 +439,7 @@ def calibrate(
     ----------
     Calderon, Reichart and Dror (2025), "The Alternative Annotator Test for LLM-as-a-Judge".
     """
-    chosen = given(calibrate, locals())
+    chosen = changed_parameters(calibrate, locals())
     _check_score(score, question)
     whole = as_study(study)
     options = CalibrationOptions(
@@ -574,7 +574,7 @@ def validate(
     >>> validate(gold_marks, mark_nothing).find(measure="found", label="any").value
     0.0
     """
-    chosen = given(validate, locals())
+    chosen = changed_parameters(validate, locals())
     whole = as_study(study)
     options = {name: value for name, value in chosen.items() if name not in ("gold", "draws", "seed", "runs")}
     if callable(judge):
@@ -634,6 +634,6 @@ def rounds(
     What became of the marks
     (no rows)
     """
-    chosen = given(rounds, locals())
+    chosen = changed_parameters(rounds, locals())
     filters = build_filters(chosen if annotator else chosen | {"kind": ("human",)})
     return RoundsResult(compare_passes(as_study(study), filters, draws, seed))

@@ -105,7 +105,7 @@ def _check_bounds(bounds: Bounds, name: str, value: Any) -> None:
         raise ParameterError(f"{param(name)} must be at most {bounds.max:g}, found {value:g}", parameter=name)
 
 
-def given(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
+def changed_parameters(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return those of `values` (usually `locals()`) that differ from the default of the parameter of that name.
 
     An option that does not apply is refused only when it is given: its default changes nothing.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from finecomb.api.coercion import StudyLike, as_study, as_values
-from finecomb.api.parameters import Count, Values, given, public
+from finecomb.api.parameters import Count, Values, changed_parameters, public
 from finecomb.api.progress import Progress, steps
 from finecomb.api.selection import select_part
 from finecomb.core.errors import ParameterError, param
@@ -111,7 +111,7 @@ def report(
     True
     """
     tables = {"compare": compare is not None, "against": against is not None}  # DataFrames are not compared with None
-    chosen = {*given(report, locals() | {"compare": None, "against": None}), *(name for name in tables if tables[name])}
+    chosen = {*changed_parameters(report, locals() | {"compare": None, "against": None}), *(name for name in tables if tables[name])}
     folder = Path(output)
     if verify:
         _refuse_others(chosen, ("verify", "progress"), "verify")

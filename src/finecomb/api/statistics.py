@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from finecomb.api.coercion import StudyLike, as_names, as_study, as_values
-from finecomb.api.parameters import COMMA_SEPARATED, Count, Names, PositiveInt, Values, given, public
+from finecomb.api.parameters import COMMA_SEPARATED, Count, Names, PositiveInt, Values, changed_parameters, public
 from finecomb.api.progress import Progress, resume_note, track_counts
 from finecomb.api.selection import SELECTION, build_filters
 from finecomb.core.errors import FinecombError, ParameterError, param
@@ -195,7 +195,7 @@ def agree(
     ----------
     Krippendorff (2011), "Computing Krippendorff's Alpha-Reliability".
     """
-    chosen = given(agree, locals())
+    chosen = changed_parameters(agree, locals())
     if who and "measure" in chosen:
         raise ParameterError(
             f"{param('measure')} does not apply to {param('who')}", parameter="measure", hint="leave one of the two out"
@@ -363,7 +363,7 @@ def measure(
     ----------
     Dou et al. (2022), "Is GPT-3 Text Indistinguishable from Human Text? Scarecrow".
     """
-    chosen = given(_MEASURE, locals())
+    chosen = changed_parameters(_MEASURE, locals())
     names = as_names(measure)
     wanted = measure_options(names)
     choices = {**measure_options([*MEASURES, *STATISTICS]), **wanted}
@@ -513,7 +513,7 @@ def test(
     Clark et al. (2021), "All That's 'Human' Is Not Gold: Evaluating Human Evaluation of Generated Text".
     Phipson and Smyth (2010), "Permutation P-values Should Never Be Zero".
     """
-    chosen = given(test, locals())
+    chosen = changed_parameters(test, locals())
     row = TESTS[what]
     reject_inapplicable(chosen, [what], _parameters_by_test())
     part = _select_tested(as_study(study), chosen) if row.reads is View else as_study(study)
@@ -636,7 +636,7 @@ def power(
     ----------
     Card et al. (2020), "With Little Power Comes Great Responsibility".
     """
-    chosen = given(power, {**locals(), "study": None})  # a DataFrame cannot be compared with a default
+    chosen = changed_parameters(power, {**locals(), "study": None})  # a DataFrame cannot be compared with a default
     judges = as_values(judge)
     if judges:
         return _plan_with_judges(study, judges, chosen)

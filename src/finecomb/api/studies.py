@@ -13,7 +13,7 @@ from finecomb.annotators.simulated import SimulatedAnnotator, make_crowd
 from finecomb.annotators.simulated.demo_study import demo_study
 from finecomb.annotators.simulated.simulated_study import simulate_study
 from finecomb.api.coercion import StudyLike, as_names, as_study, as_values
-from finecomb.api.parameters import REPEATED, Bounds, Names, NonNegative, PositiveInt, Share, Values, given, public
+from finecomb.api.parameters import REPEATED, Bounds, Names, NonNegative, PositiveInt, Share, Values, changed_parameters, public
 from finecomb.api.progress import Progress, track
 from finecomb.api.selection import select_part
 from finecomb.api.study_results import (
@@ -273,7 +273,7 @@ def convert(
     ...     convert(fc.demo(), f"{folder}/marks.csv").path.name
     'marks.csv'
     """
-    chosen = given(convert, locals())
+    chosen = changed_parameters(convert, locals())
     if corrector and not corrected:
         raise ParameterError(f"{param('corrector')} applies with {param('corrected')} only", parameter="corrector")
     options = Options(
@@ -371,7 +371,7 @@ def merge(
     >>> merge(study.where('annotator != "truth"'), study.where("annotator=truth")).title
     '16 annotations joined from 1 file'
     """
-    chosen = given(merge, locals())
+    chosen = changed_parameters(merge, locals())
     options = Options(_load_protocol(protocol) if protocol else None, columns=_columns(map), annotator=annotator)
     is_table = isinstance(marks, Sequence) and all(isinstance(row, Mapping) for row in marks)
     is_single = is_table or isinstance(marks, str) or not isinstance(marks, Sequence)
@@ -461,7 +461,7 @@ def new(
     >>> new([{"id": "a", "text": "Boston won 30-20."}], protocol="scarecrow").title
     '1 text, protocol scarecrow@2, 10 annotators per text'
     """
-    chosen, own_protocol = given(new, locals()), _load_protocol(protocol)
+    chosen, own_protocol = changed_parameters(new, locals()), _load_protocol(protocol)
     own_protocol.in_mode(mode)  # refused where there is none
     if isinstance(documents, str | PathLike):
         options, origin = Options(columns=_columns(map)), fspath(documents)

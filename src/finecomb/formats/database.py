@@ -31,7 +31,7 @@ def _import_store() -> Any:
 
 def read(path: Path, options: Options) -> Iterator[StudyItem]:
     """Every record, as one moment saw it; the study may be in use meanwhile."""
-    items: Iterator[StudyItem] = _import_store().read_items(parse_location(path))
+    items: Iterator[StudyItem] = _import_store().read_study_records(parse_location(path))
     return items
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 from finecomb.annotators.detectors.boxscore.game_record import game_problem
 from finecomb.core.design import design_cells
 from finecomb.core.errors import FinecombError, ParameterError, param
-from finecomb.core.notes import Note
+from finecomb.core.notes import ParameterNote
 from finecomb.core.protocol import Protocol
 from finecomb.core.protocol_text import parse_yaml
 from finecomb.core.records import Annotation, Design, Document, Settings
@@ -84,7 +84,7 @@ def _handle_empty_texts(texts: list[Document], sources: NewStudySources, notes: 
     if sources.empty == "refuse":
         raise ParameterError(f"{sources.documents}: {words}; {cure}", parameter="empty")
     if sources.empty == "keep":
-        notes.append(Note(f"{words}: they are kept; {cure}"))
+        notes.append(ParameterNote(f"{words}: they are kept; {cure}"))
         return texts
     notes.append(f"{words}: they are left out")
     return [text for text in texts if not is_empty(text)]

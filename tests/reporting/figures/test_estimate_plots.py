@@ -11,6 +11,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.reporting.figures.estimate_plots import build_figures, draw_findings_svg, save_plot
 from finecomb.reporting.figures.figure_model import DotFigure, PanelFigure
+from finecomb.statistics.measures.annotation_measures import measure as compute_measures
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -38,7 +39,7 @@ def test_labels_and_systems_become_panels() -> None:
 
 
 def test_the_ending_says_the_form(tmp_path: Path) -> None:
-    findings = list(fc.measures(fc.demo(), ["coverage", "count"], ["model"], draws=20))
+    findings = list(compute_measures(fc.demo(), ["coverage", "count"], ["model"], draws=20))
     for ending, magic in ((".svg", b"<svg"), (".png", b"\x89PNG"), (".pdf", b"%PDF")):
         save_plot(findings, tmp_path / f"plot{ending}")
         assert (tmp_path / f"plot{ending}").read_bytes().startswith(magic)

@@ -29,6 +29,8 @@ from finecomb.server.researchers.document_views import (
 from finecomb.server.researchers.overview import annotations_per_day, build_overview
 from finecomb.server.researchers.schema import AnnotatorRow, Figure, Overview, Quartiles, StudyProgress
 from finecomb.server.researchers.snapshot import Snapshot, label_looks
+from finecomb.statistics.agreement.agreement import agree as compute_agreement
+from finecomb.statistics.measures.annotation_measures import measure as compute_measures
 from finecomb.statistics.selection.view import Filters, view
 
 NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
@@ -118,11 +120,12 @@ def test_models_add_up_to_the_whole(study: Study) -> None:
 def test_figures_are_those_of_the_command_line() -> None:
     study = fc.demo()
     page, people = seen(study), view(study, Filters(protocol="scarecrow@2", kinds=("human",)))
-    alphas = {each.columns["label"]: each.estimate for each in fc.agree(people, ["alpha"])}
+    alphas = {each.columns["label"]: each.estimate for each in compute_agreement(people, ["alpha"])}
     assert page.agreement == Figure.from_estimate(alphas.pop("any"))
     assert {row.label: row.agreement for row in page.labels} == {k: Figure.from_estimate(v) for k, v in alphas.items()}
     rates = {
-        each.columns["model"]: each.estimate for each in fc.measures(people, ["rate-1000"], ["model"], detail="any")
+        each.columns["model"]: each.estimate
+        for each in compute_measures(people, ["rate-1000"], ["model"], detail="any")
     }
     for row in page.models:
         assert row.rate.value == pytest.approx(rates[row.model].value / 10)
@@ -307,7 +310,7 @@ def test_rows_of_documents_equal_their_definitions(study: Study) -> None:
         alone = study.filter_annotations(
             (pl.col("document") == document.id) & pl.col("id").is_in([each.id for each in own])
         )
-        alpha = fc.agree(alone, ["alpha"], by_label=False)[0].estimate.value if own else np.nan
+        alpha = compute_agreement(alone, ["alpha"], by_label=False)[0].estimate.value if own else np.nan
         assert row.alpha == (None if np.isnan(alpha) else pytest.approx(alpha))
         assert row.disputed is bool(row.alpha is not None and row.alpha < DISPUTED_ALPHA)
 
@@ -377,11 +380,11 @@ def test_watched_means_count_the_first_reading_of_each_text(study: Study) -> Non
 def test_the_text_that_moved_a_figure_most_is_the_one_whose_absence_changes_it_most() -> None:
     study = fc.demo(readers=3)
     page, people = seen(study), snapshot(study).human_work
-    whole = fc.agree(people, ["alpha"], by_label=False, draws=0)[0].estimate.value
+    whole = compute_agreement(people, ["alpha"], by_label=False, draws=0)[0].estimate.value
     documents = people.study.documents["id"]
     changes = {
         id: abs(
-            fc.agree(
+            compute_agreement(
                 people.restrict_to_documents(documents.filter(documents != id)), ["alpha"], by_label=False, draws=0
             )[0].estimate.value
             - whole

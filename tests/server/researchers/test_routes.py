@@ -20,6 +20,7 @@ from finecomb.core.protocol_text import format_yaml
 from finecomb.core.records import Document
 from finecomb.core.study import Study, StudyItem
 from finecomb.server.researchers.routes import router
+from finecomb.statistics.agreement.agreement import agree as compute_agreement
 from tests.databases import Client, FakeClock, new_study_location, open_test_store
 
 HOSTILE = "<script>alert(1)</script>{{7*7}}'\";--../../etc/passwd"
@@ -150,7 +151,7 @@ def test_editors_alone_see_links(store: Store) -> None:
 
 def test_the_overview_is_that_of_the_study(owner: Client) -> None:
     page = get(owner, "overview")
-    alpha = fc.agree(fc.view(demo(), fc.Filters(kinds=("human",))), ["alpha"])[0].estimate
+    alpha = compute_agreement(fc.view(demo(), fc.Filters(kinds=("human",))), ["alpha"])[0].estimate
     assert page["agreement"]["value"] == pytest.approx(alpha.value)
     assert page["annotations"] == {"done": 48, "of": 96}  # the demo study has room for three more readers
     assert [row["id"] for row in page["others"]] == ["truth"]

@@ -47,6 +47,6 @@ def test_undefined_numbers_are_null_with_a_reason() -> None:
     share = next(row for row in record.agreement if row.label == "name" and row.measure == "one-vs-rest-precision")
     assert share.judge.value is None
     assert share.judge.why == "the judge never used this label"
-    assert RecordedEstimate.from_estimate(find_alpha_estimate(result.agreement, "judge")).signature.startswith(
-        "statistic:alpha"
-    )  # type: ignore[arg-type]
+    alpha = find_alpha_estimate(result.agreement, "judge")
+    assert alpha is not None
+    assert RecordedEstimate.from_estimate(alpha).signature.startswith("statistic:alpha")

@@ -404,4 +404,4 @@ def test_an_option_that_no_measure_asked_for_has_is_refused() -> None:
     import finecomb as fc
 
     with pytest.raises(FinecombError, match=r"^overlap does not apply to count; it applies to coverage"):
-        fc.measures(fc.demo(readers=2), ["count"], overlap="union")
+        measure(fc.demo(readers=2), ["count"], overlap="union")

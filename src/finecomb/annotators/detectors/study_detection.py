@@ -31,7 +31,7 @@ class PreparedDetector:
     annotator: Annotator
 
     @property
-    def marking(self) -> DocumentMarking:
+    def document_marking(self) -> DocumentMarking:
         """The detector as work that can be sent to other processes."""
         uses_all_cores = isinstance(self.program, BatchDetector)
         return DocumentMarking(self.annotator.id, self.factory.make, self.protocol, self.options, uses_all_cores)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from finecomb.core.errors import FinecombError
+from finecomb.core.errors import FinecombError, param
 from finecomb.core.estimate import Finding
 from finecomb.core.palette import UNLABELLED_SLOT, LabelStyle
 from finecomb.formats.atomic_file import write_file
@@ -27,7 +27,7 @@ _SVG_SIZE = re.compile(r'<svg [^>]*width="(\d+)" height="(\d+)"')
 def save_plot(findings: Sequence[Finding], path: Path, looks: Mapping[str | None, LabelStyle] | None = None) -> None:
     """Draw findings into a file whose ending says the form; one figure for each measure, below each other."""
     if path.suffix.lower() not in IMAGE_SUFFIXES:
-        raise FinecombError(f"--plot {path}: the ending says the form; it is one of {', '.join(IMAGE_SUFFIXES)}")
+        raise FinecombError(f"{param('plot', path)}: the ending says the form; it is one of {', '.join(IMAGE_SUFFIXES)}")
     drawing = draw_findings_svg(findings, looks)
     if path.suffix.lower() == ".svg":
         write_file(path, drawing)
@@ -42,7 +42,7 @@ def draw_findings_svg(findings: Sequence[Finding], looks: Mapping[str | None, La
     """Findings as one SVG."""
     pictures = [standalone_svg(figure) for figure in build_figures(findings, looks)]
     if not pictures:
-        raise FinecombError("--plot: there is nothing to draw: no estimate has a value")
+        raise FinecombError(f"{param('plot')}: there is nothing to draw: no estimate has a value")
     sizes = [tuple(int(size) for size in match.groups()) for match in map(_SVG_SIZE.search, pictures) if match]
     width, height = max(wide for wide, _ in sizes), sum(tall for _, tall in sizes) + 24 * (len(sizes) - 1)
     parts, top = [], 0

@@ -150,13 +150,13 @@ def _loss(torch: Any, model: SequenceModel, batch: Sequence[tuple[Narrative, int
     codes = _encode_sources(model, [source_text(text, at) for text, at in batch])
     if model.settings.form == "encoder":
         truth = np.stack([text.targets(labels)[at] for text, at in batch]).astype(np.float32)
-        return model.network(**codes, labels=torch.from_numpy(truth)).fold_loss
+        return model.network(**codes, labels=torch.from_numpy(truth)).loss
     targets = model.tokenizer(
         [target_text(text, at, labels) for text, at in batch], truncation=True, max_length=model.settings.output,
         padding=True, return_tensors="pt",
     )  # fmt: skip
     right = targets["input_ids"].masked_fill(targets["attention_mask"] == 0, -100)
-    return model.network(**codes, labels=right).fold_loss
+    return model.network(**codes, labels=right).loss
 
 
 def _encode_sources(model: SequenceModel, sources: Sequence[str]) -> Any:
