@@ -266,7 +266,7 @@ def test_a_backup_is_a_file_and_can_be_put_back(where: StudyLocation, tmp_path: 
         assert Study.from_items(read_items(parse_location(target))) == whole, (
             "of PostgreSQL, only the study that was named"
         )
-    with pytest.raises(FinecombError, match="say --force"):
+    with pytest.raises(FinecombError, match="say force to replace it"):
         backup.restore(target, where)
     fresh = parse_location(tmp_path / "fresh.db") if where.file else replace(where, study=f"{where.study}-fresh")
     assert backup.restore(target, fresh) is None
