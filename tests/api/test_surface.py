@@ -89,10 +89,10 @@ def raised_texts(file: Path) -> list[str]:
     """Return the literal words of every message that a module raises."""
     raised = [node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.Raise)]
     return [
-        f"{file.relative_to(ROOT)}:{node.lineno}: {part.value}"
+        f"{file.relative_to(ROOT)}:{node.lineno}: {node.value}"
         for statement in raised
         for node in ast.walk(statement)
-        if isinstance(part := node, ast.Constant) and isinstance(part.value, str)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
 
 

@@ -111,7 +111,10 @@ def report(
     True
     """
     tables = {"compare": compare is not None, "against": against is not None}  # DataFrames are not compared with None
-    chosen = {*changed_parameters(report, locals() | {"compare": None, "against": None}), *(name for name in tables if tables[name])}
+    chosen = {
+        *changed_parameters(report, locals() | {"compare": None, "against": None}),
+        *(name for name in tables if tables[name]),
+    }
     folder = Path(output)
     if verify:
         _refuse_others(chosen, ("verify", "progress"), "verify")

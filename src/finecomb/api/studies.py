@@ -13,7 +13,17 @@ from finecomb.annotators.simulated import SimulatedAnnotator, make_crowd
 from finecomb.annotators.simulated.demo_study import demo_study
 from finecomb.annotators.simulated.simulated_study import simulate_study
 from finecomb.api.coercion import StudyLike, as_names, as_study, as_values
-from finecomb.api.parameters import REPEATED, Bounds, Names, NonNegative, PositiveInt, Share, Values, changed_parameters, public
+from finecomb.api.parameters import (
+    REPEATED,
+    Bounds,
+    Names,
+    NonNegative,
+    PositiveInt,
+    Share,
+    Values,
+    changed_parameters,
+    public,
+)
 from finecomb.api.progress import Progress, track
 from finecomb.api.selection import select_part
 from finecomb.api.study_results import (

@@ -142,9 +142,9 @@ def annotate_one_text(path: Path, model: str, document: str) -> None:
     _write_runs(result, path, None, False)
     _report_run(result, path, False)
     for annotation in result.runs[0].annotations:
-        shown = render_document(study.document(document), [annotation], study.protocols, min(96, out.width))
+        rendered = render_document(study.document(document), [annotation], study.protocols, min(96, out.width))
         out.print(f"\nWhat {result.runs[0].record.name} marked, a model that runs on this machine", style="bold")
-        out.print(shown)
+        out.print(rendered)
     if interrupted:
         raise interrupted
 

@@ -51,27 +51,29 @@ def from_api(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command a flag for every keyword of `function` that it does not have itself and that `skip` does not name.
 
-    `flags` has the spelling of a flag where it is not `--name`, e.g. a second, short one. The command's own parameter
+    `flags` has the spelling of a flag where it is not `--name`, e.g. a second, short one. The command's command_signature parameter
     `call` receives an `ApiCall`.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        own = inspect.signature(command, eval_str=True)
-        fixed = [parameter for name, parameter in own.parameters.items() if name not in ("call", "context")]
+        command_signature = inspect.signature(command, eval_str=True)
+        fixed = [
+            parameter for name, parameter in command_signature.parameters.items() if name not in ("call", "context")
+        ]
         hidden = {*NOT_FLAGS, *skip, *(parameter.name for parameter in fixed)}
         derived = flag_parameters(function, hidden, flags or {})
 
         def run(context: typer.Context, **arguments: Any) -> None:
             values = {name: arguments.pop(name) for name in derived}
             given = {name: flag_value(derived[name], values[name]) for name in values if is_given(context, name)}
-            if "context" in own.parameters:
+            if "context" in command_signature.parameters:
                 arguments["context"] = context
             command(**arguments, call=ApiCall(function, given))
 
         context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
         parameters = [context, *fixed, *(flag.parameter for flag in derived.values())]
         keywords = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
-        run.__signature__ = own.replace(parameters=keywords)  # type: ignore[attr-defined]
+        run.__signature__ = command_signature.replace(parameters=keywords)  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in keywords} | {"return": None}
         run.__name__ = command.__name__
         run.__doc__ = f"{summary_of(function)}\n\n{inspect.cleandoc(command.__doc__ or '')}"

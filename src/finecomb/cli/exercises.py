@@ -27,8 +27,11 @@ def exercise(
 ) -> None:
     """Example: `finecomb exercise my-study tea-1 tea-2 --to test -o my-protocol.yaml`"""
     reject_existing_path(output, force)
-    made = call(read(study, from_), documents)
-    print_notes(made.notes)
-    write_file(output, made.to_yaml())
-    errors = format_count(sum(row.errors for row in made), "error")
-    print_outcome(output, f"protocol {made.protocol.id} with {format_count(len(made), 'exercise')}, {errors} to find")
+    protocol_with_exercises = call(read(study, from_), documents)
+    print_notes(protocol_with_exercises.notes)
+    write_file(output, protocol_with_exercises.to_yaml())
+    errors = format_count(sum(row.errors for row in protocol_with_exercises), "error")
+    print_outcome(
+        output,
+        f"protocol {protocol_with_exercises.protocol.id} with {format_count(len(protocol_with_exercises), 'exercise')}, {errors} to find",
+    )

@@ -186,7 +186,7 @@ def power(
 ) -> list[Finding]:
     """Plan a study from a pilot: variance components first, then what was asked for, for each number of annotators.
 
-    With `projected_half_width`, documents needed for an interval of that half-width; with `difference`, documents per system
+    With `half_width`, documents needed for an interval of that half-width; with `difference`, documents per system
     needed to find it with chance `wanted`; with `budget`, the half-width when so many annotations are spread over
     documents ("ten annotators or three?"). Without any of them the budget is that of the pilot.
     """

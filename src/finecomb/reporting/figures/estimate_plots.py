@@ -27,7 +27,9 @@ _SVG_SIZE = re.compile(r'<svg [^>]*width="(\d+)" height="(\d+)"')
 def save_plot(findings: Sequence[Finding], path: Path, looks: Mapping[str | None, LabelStyle] | None = None) -> None:
     """Draw findings into a file whose ending says the form; one figure for each measure, below each other."""
     if path.suffix.lower() not in IMAGE_SUFFIXES:
-        raise FinecombError(f"{param('plot', path)}: the ending says the form; it is one of {', '.join(IMAGE_SUFFIXES)}")
+        raise FinecombError(
+            f"{param('plot', path)}: the ending says the form; it is one of {', '.join(IMAGE_SUFFIXES)}"
+        )
     drawing = draw_findings_svg(findings, looks)
     if path.suffix.lower() == ".svg":
         write_file(path, drawing)

@@ -46,11 +46,13 @@ class StudyChanges(Findings):
         """The folder of the page."""
 
 
-def sharing_notes(source: ReportSource, anonymous: bool) -> list[Note]:
+def sharing_notes(source: ReportSource, anonymous: bool) -> list[ParameterNote]:
     """Return what to know before a report is passed on: it carries texts, marks and people's names in the study."""
     notes = []
     if not source.licence:
-        notes.append(ParameterNote(f"it carries the study's texts and marks and names no licence for them ({param('licence')})"))
+        notes.append(
+            ParameterNote(f"it carries the study's texts and marks and names no licence for them ({param('licence')})")
+        )
     if not anonymous and "human" in set(source.study.annotators["kind"]):
         notes.append(
             ParameterNote(

@@ -233,9 +233,7 @@ def cohen_kappa_per_pair(pairs: AnnotatorPairs, weights: Weights) -> Floats:
 
 
 def pairwise_mark_confusions(pairs: AnnotatorPairs) -> AnnotatorPairs:
-    """Units marked by both, by one, by neither in place of the sums of `annotator_pair_overlaps` (of depths 0 and 1): K =
-    4.
-    """
+    """Units marked by both, by one and by neither, in place of the sums of `annotator_pair_overlaps`: K = 4."""
     both, one, other, units = np.moveaxis(pairs.sums, -1, 0)
     return AnnotatorPairs(
         pairs.documents,

@@ -140,7 +140,8 @@ def calibrate(
     agreement = () if options.question else tuple(_agreement_findings(sides, judge, options))
     answer, held = decide_verdict(test, agreement)
     calibration = Calibration(
-        judge, answer, held, "", test, agreement, (), (), tuple(_probe_and_preference_findings(study, everything, judge, options)), (), None,
+        judge, answer, held, "", test, agreement, (), (),
+        tuple(_probe_and_preference_findings(study, everything, judge, options)), (), None,
         len(sides.documents), sides.people,
         tuple(sorted({row[0] for row in sides.meta_rows([options.by])})) if sides.has_meta(options.by) else (),
         read_judge_binding(study, judge, sides.seen.protocol.id if sides.seen.protocol else ""), _alt_test_notes(test),
