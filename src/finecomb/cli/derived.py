@@ -51,8 +51,8 @@ def from_api(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command a flag for every keyword of `function` that it does not have itself and that `skip` does not name.
 
-    `flags` has the spelling of a flag where it is not `--name`, e.g. a second, short one. The command's command_signature parameter
-    `call` receives an `ApiCall`.
+    `flags` has the spelling of a flag where it is not `--name`, e.g. a second, short one. The parameter `call` of the
+    command receives an `ApiCall`.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:

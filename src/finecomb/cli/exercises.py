@@ -27,11 +27,11 @@ def exercise(
 ) -> None:
     """Example: `finecomb exercise my-study tea-1 tea-2 --to test -o my-protocol.yaml`"""
     reject_existing_path(output, force)
-    protocol_with_exercises = call(read(study, from_), documents)
-    print_notes(protocol_with_exercises.notes)
-    write_file(output, protocol_with_exercises.to_yaml())
-    errors = format_count(sum(row.errors for row in protocol_with_exercises), "error")
+    exercises = call(read(study, from_), documents)
+    print_notes(exercises.notes)
+    write_file(output, exercises.to_yaml())
+    errors = format_count(sum(row.errors for row in exercises), "error")
     print_outcome(
         output,
-        f"protocol {protocol_with_exercises.protocol.id} with {format_count(len(protocol_with_exercises), 'exercise')}, {errors} to find",
+        f"protocol {exercises.protocol.id} with {format_count(len(exercises), 'exercise')}, {errors} to find",
     )

@@ -266,13 +266,8 @@ def test_a_backup_is_a_file_and_can_be_put_back(where: StudyLocation, tmp_path: 
         assert Study.from_items(read_study_records(parse_location(target))) == whole, (
             "of PostgreSQL, only the study that was named"
         )
-<<<<<<< HEAD
-    with pytest.raises(FinecombError, match="say --force"):
-        backup.restore_backup(target, where)
-=======
     with pytest.raises(FinecombError, match="say force to replace it"):
-        backup.restore(target, where)
->>>>>>> api-collection
+        backup.restore_backup(target, where)
     fresh = parse_location(tmp_path / "fresh.db") if where.file else replace(where, study=f"{where.study}-fresh")
     assert backup.restore_backup(target, fresh) is None
     assert Study.from_items(read_study_records(replace(fresh, study=fresh.study or "study"))) == whole
