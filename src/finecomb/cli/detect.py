@@ -42,7 +42,7 @@ def detectors(call: ApiCall, as_json_: AsJson = False) -> None:
 
 
 @app.command()
-@from_api(fc_detect, skip=["options"])
+@from_api(fc_detect, skip=["options"], flags={"protocol": ("--protocol",)})
 @with_options([further_options(fc_detect, [row.options for row in detectors_by_name().values()])])
 def detect(study: StudyPath, call: ApiCall, values: OptionValues, from_: From = "", as_json_: AsJson = False) -> None:
     """Example: `finecomb detect games --detector boxscore -o checked --basis record`"""
