@@ -14,7 +14,7 @@ import pytest
 import finecomb as fc
 from finecomb.api.corpora import criticize, prepare, stress
 from finecomb.core.errors import FinecombError, ParameterError, flag_style, param
-from finecomb.core.notes import Note
+from finecomb.core.notes import ParameterNote
 from tests.cli.test_criticize import OWN, write
 from tests.cli.test_stress import LINES
 from tests.corpora.critics.test_sections import articles
@@ -103,7 +103,7 @@ def test_stress_names_the_study_that_has_no_texts() -> None:
 
 
 def test_a_note_that_is_copied_keeps_its_parameters() -> None:
-    note = Note(f"use {param('licence')}")
+    note = ParameterNote(f"use {param('licence')}")
     for twin in (copy.deepcopy(note), pickle.loads(pickle.dumps(note))):
         assert (twin, twin.text(flag_style)) == ("use licence", "use --licence")
 

@@ -12,7 +12,7 @@ import pytest
 import finecomb as fc
 from finecomb.api.reports import report, reproduce
 from finecomb.core.errors import FinecombError, ParameterError
-from finecomb.core.notes import Note
+from finecomb.core.notes import ParameterNote
 from finecomb.reporting.site.report_results import StudyChanges, StudyReport
 from tests.api.test_corpora import assert_short
 from tests.test_cli import refused, run
@@ -39,7 +39,7 @@ def test_a_report_says_what_the_command_prints(demo: Path, tmp_path: Path) -> No
         "it carries the study's texts and marks and names no licence for them (licence)",
         "people have their names in the study, also in data/ (anonymous makes them reader-1, reader-2, ...)",
     ]
-    assert all(isinstance(note, Note) for note in result.sharing_notes)
+    assert all(isinstance(note, ParameterNote) for note in result.sharing_notes)
     assert "names no licence for them (--licence)" in printed.stderr
     assert_short(result)
     verified = report(str(tmp_path / "two"), verify=True)

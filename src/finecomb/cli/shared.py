@@ -17,7 +17,7 @@ from finecomb.cli.commands import app as app
 from finecomb.cli.output import OUTPUT
 from finecomb.core.errors import FinecombError, did_you_mean, flag_style
 from finecomb.core.estimate import Finding
-from finecomb.core.notes import Note
+from finecomb.core.notes import ParameterNote
 from finecomb.core.palette import label_styles
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import ONBOARDING_PHASES, OnboardingPhase
@@ -98,7 +98,7 @@ def print_note(line: str) -> None:
 
 def with_flags(note: str) -> str:
     """Return a note with the parameters that it names as flags."""
-    return note.text(flag_style) if isinstance(note, Note) else note
+    return note.text(flag_style) if isinstance(note, ParameterNote) else note
 
 
 def print_notes(lines: Iterable[str]) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from finecomb.core.errors import FinecombError, ParameterStyle
 
 
-class Note(str):
+class ParameterNote(str):
     """A note that names parameters with `param`; as a string it has them as keywords of Python.
 
     >>> from finecomb.core.errors import flag_style, param
-    >>> note = Note(f"no licence is named ({param('licence')})")
+    >>> note = ParameterNote(f"no licence is named ({param('licence')})")
     >>> note
     'no licence is named (licence)'
     >>> note.text(flag_style)
@@ -19,7 +19,7 @@ class Note(str):
     template: str
     """The note before its parameters are written."""
 
-    def __new__(cls, template: str) -> Note:
+    def __new__(cls, template: str) -> ParameterNote:
         """Make a note from text whose parameters are named with `param`."""
         note = super().__new__(cls, str(FinecombError(template)))
         note.template = template

@@ -14,7 +14,7 @@ from scipy import stats
 
 from finecomb.core.errors import FinecombError, ParameterError, did_you_mean, param
 from finecomb.core.estimate import Finding, Signature
-from finecomb.core.notes import Note
+from finecomb.core.notes import ParameterNote
 from finecomb.core.records import Document
 from finecomb.core.results import Findings
 from finecomb.corpora.stress.corruptions import CORRUPTIONS, Neighbours
@@ -174,7 +174,7 @@ def run_stress_trial(
             result = _score_pairs(metric, usable, spread)
         except FinecombError as error:
             failures.append(error)
-            notes.append(Note(f"{error.args[0]}; it has no rows"))
+            notes.append(ParameterNote(f"{error.args[0]}; it has no rows"))
             continue
         whole, damaged = result.whole, result.damaged
         notes += [*result.notes, *_missing_score_notes(metric, usable, np.isfinite(whole) & np.isfinite(damaged))]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from finecomb.core.errors import param
 from finecomb.core.estimate import Finding
-from finecomb.core.notes import Note
+from finecomb.core.notes import ParameterNote
 from finecomb.core.results import Findings, Table
 from finecomb.reporting.figures.figure_model import Report
 from finecomb.reporting.site.report_content import ReportSource
@@ -46,14 +46,16 @@ class StudyChanges(Findings):
         """The folder of the page."""
 
 
-def sharing_notes(source: ReportSource, anonymous: bool) -> list[Note]:
+def sharing_notes(source: ReportSource, anonymous: bool) -> list[ParameterNote]:
     """Return what to know before a report is passed on: it carries texts, marks and people's names in the study."""
     notes = []
     if not source.licence:
-        notes.append(Note(f"it carries the study's texts and marks and names no licence for them ({param('licence')})"))
+        notes.append(
+            ParameterNote(f"it carries the study's texts and marks and names no licence for them ({param('licence')})")
+        )
     if not anonymous and "human" in set(source.study.annotators["kind"]):
         notes.append(
-            Note(
+            ParameterNote(
                 "people have their names in the study, also in data/ "
                 f"({param('anonymous')} makes them reader-1, reader-2, ...)"
             )
