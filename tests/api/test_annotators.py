@@ -6,6 +6,8 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -295,7 +297,9 @@ def test_an_interrupted_run_has_its_result_so_far(texts: Path) -> None:
         assert len(server.requests) <= 5
 
 
-def test_an_interruption_in_a_running_event_loop_ends_the_calls(texts: Path) -> None:
+def interrupt_in_event_loop(texts: Path) -> int:
+    """Annotate inside a running event loop, send SIGINT during the second call, and return the annotations kept."""
+
     def script(body: dict[str, Any], number: int) -> ScriptedAnswer:
         if number == 1:
             os.kill(os.getpid(), signal.SIGINT)
@@ -304,13 +308,23 @@ def test_an_interruption_in_a_running_event_loop_ends_the_calls(texts: Path) -> 
     async def notebook(server: ScriptedServer) -> ModelAnnotation:
         return judged(server, texts, concurrency=1)
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background process ignores it
     loop = asyncio.new_event_loop()  # `asyncio.run` would take the signal for itself; a notebook does not
     with ScriptedServer(script) as server, closing(loop):
         started = time.monotonic()
         with pytest.raises(RunInterrupted) as stop:
             loop.run_until_complete(notebook(server))
         assert time.monotonic() - started < 10
-    assert len(stop.value.result.study.annotations) == 1
+    return len(stop.value.result.study.annotations)
+
+
+def test_an_interruption_in_a_running_event_loop_ends_the_calls(texts: Path) -> None:
+    program = (
+        f"from pathlib import Path; from {__name__} import *; print(interrupt_in_event_loop(Path({str(texts)!r})))"
+    )
+    root = Path(__file__).parents[2]  # in a process of its own: the signal is for its main thread
+    done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.returncode) == ("1\n", 0), done.stderr
 
 
 @pytest.mark.parametrize(

@@ -83,9 +83,9 @@ def parse_condition(text: str) -> Condition:
     """The tree of a condition.
 
     >>> parse_condition('model=gpt2')
-    FieldComparison(field=Field(name='model', at=0), operator='==', values=('gpt2',), reversed=False)
+    FieldComparison(field=ConditionField(name='model', at=0), operator='==', values=('gpt2',), reversed=False)
     >>> parse_condition('top_p >= .9')
-    FieldComparison(field=Field(name='top_p', at=0), operator='>=', values=(0.9,), reversed=False)
+    FieldComparison(field=ConditionField(name='top_p', at=0), operator='>=', values=(0.9,), reversed=False)
     >>> parse_condition('model = = 3')
     Traceback (most recent call last):
     finecomb.statistics.selection.conditions.ConditionError: where: expected a value, found '='
