@@ -33,7 +33,11 @@ from finecomb.annotators.detectors.coherence.sentence_scores import Floats, Text
 from finecomb.annotators.detectors.coherence.surprisal import SurprisalScorer, TokenSurprisals
 from finecomb.annotators.detectors.coherence.tagger import TaggerSettings, fit_tagger
 from finecomb.annotators.model_loading import DEFAULT_CAUSAL_MODEL, DEFAULT_ENCODER
-from finecomb.statistics.gold.unit_scores import area_under_curve, threshold_at_precision, true_positive_rates
+from finecomb.statistics.gold.unit_scores import (
+    area_under_roc_curve,
+    recall_at_false_positive_rates,
+    threshold_at_precision,
+)
 
 PAGE = "detect/coherence.md"
 FALSE_ALARM_RATES = (0.05, 0.1, 0.2, 0.3, 0.5)
@@ -273,8 +277,8 @@ def _roc_rows(results: Results) -> list[list[object]]:
     for name, folds in results.items():
         truth = [np.concatenate([text.targets(())[:, -1] for text in texts]) for texts, _, _ in folds]
         chances = [np.concatenate([row.sentences[:, -1] for row in scores]) for _, scores, _ in folds]
-        areas = [area_under_curve(*pair) for pair in zip(chances, truth, strict=True)]
-        points = [true_positive_rates(*pair, FALSE_ALARM_RATES) for pair in zip(chances, truth, strict=True)]
+        areas = [area_under_roc_curve(*pair) for pair in zip(chances, truth, strict=True)]
+        points = [recall_at_false_positive_rates(*pair, FALSE_ALARM_RATES) for pair in zip(chances, truth, strict=True)]
         rows.append(
             [name, len(folds), format_spread(areas), *(format_spread(part) for part in zip(*points, strict=True))]
         )

@@ -21,10 +21,10 @@ from benchmarks._ratios import describe_conditions, record_ratio
 from finecomb.core.study import Study
 from finecomb.engine.engines import LocalEngine
 from finecomb.engine.partitions import Executor
-from finecomb.engine.process_pool import core_count
+from finecomb.engine.process_pool import usable_core_count
 from finecomb.statistics.agreement.gamma.best_alignment import best_alignment
 from finecomb.statistics.agreement.gamma.continuum import Continuum, continua
-from finecomb.statistics.agreement.gamma.pooled_gamma import gamma_gap, measure_view
+from finecomb.statistics.agreement.gamma.pooled_gamma import measure_gamma_of_texts, unproven_gamma_gap
 from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings
 from finecomb.statistics.selection.view import View, view
 
@@ -88,10 +88,10 @@ def measure_pygamma(texts: list[Continuum]) -> dict[str, float]:
 def measure_corpus(count: int) -> dict[str, float]:
     chosen = simulated_view(count, 10, MARK_RATE)
     began = time.perf_counter()
-    texts = measure_view(chosen, GammaSettings(), 0, Executor(LocalEngine(core_count())))
+    texts = measure_gamma_of_texts(chosen, GammaSettings(), 0, Executor(LocalEngine(usable_core_count())))
     took = time.perf_counter() - began
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    proven = sum(not gamma_gap([each]) for each in texts if not each.why)
+    proven = sum(not unproven_gamma_gap([each]) for each in texts if not each.why)
     return {
         "wall": took,
         "seconds": sum(each.ru_utime + each.ru_stime for each in used),
@@ -156,7 +156,14 @@ def main() -> None:
     write_table(PAGE, "gamma alone", markdown_table(SCALING_HEADER, (scaling_row(*size) for size in sizes)))
     found = run_child("corpus", 130, 10)
     proven = f"{found['proven']:.0f} of {found['texts']:.0f}"
-    row = ("130", "10", "30", f"{found['seconds']:.0f}", f"{found['wall']:.0f} s on {core_count()} cores", proven)
+    row = (
+        "130",
+        "10",
+        "30",
+        f"{found['seconds']:.0f}",
+        f"{found['wall']:.0f} s on {usable_core_count()} cores",
+        proven,
+    )
     write_table(PAGE, "gamma of a corpus", markdown_table(CORPUS_HEADER, [row]))
 
 

@@ -16,7 +16,7 @@ from benchmarks._span_annotation import read_campaign
 from finecomb.core.estimate import Estimate
 from finecomb.core.study import Study
 from finecomb.statistics.gold.scores import score
-from finecomb.statistics.judges.calibration import CalibrationOptions, calibrate, find_alpha
+from finecomb.statistics.judges.calibration import CalibrationOptions, calibrate, find_alpha_estimate
 from finecomb.statistics.judges.estimates import Estimates, estimate_means
 
 READ_TEXT_COUNT = 28
@@ -38,7 +38,7 @@ def write_people_table(study: Study) -> None:
         result = calibrate(study, judge, CalibrationOptions(levels=("token",)))
         found = next(each.estimate for each in result.found if each.columns["part"] == "all")
         ratio = next(each.estimate for each in result.bias if each.columns["label"] == "any")
-        alphas = [_format_estimate(find_alpha(result.agreement, who)) for who in ("judge", "difference")]
+        alphas = [_format_estimate(find_alpha_estimate(result.agreement, who)) for who in ("judge", "difference")]
         wins = f"{sum(person.wins for person in result.test.people)} of {len(result.test.people)}"
         rows.append(
             [
@@ -51,7 +51,7 @@ def write_people_table(study: Study) -> None:
                 result.verdict,
             ]
         )
-    people = _format_estimate(find_alpha(result.agreement, "people"))
+    people = _format_estimate(find_alpha_estimate(result.agreement, "people"))
     head = ["judge", f"alpha with a person (two people: {people})", "difference", "wins", "at least as close"]
     head += ["finds of a person's marks", "marks for one of a person's", "answer"]
     write_table("judges/calibrate.md", "iaa", markdown_table(head, rows))

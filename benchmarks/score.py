@@ -15,7 +15,7 @@ from finecomb.core.records import Annotation
 from finecomb.core.study import Study
 from finecomb.statistics.gold.gold_merge import gold
 from finecomb.statistics.gold.scores import Match, score
-from finecomb.statistics.measures.unit_grid import build_grid, count_votes, locate_spans
+from finecomb.statistics.measures.unit_grid import build_grid, count_unit_votes, locate_spans_on_grid
 
 MAX_SECONDS = 5.0
 MATCH_RULES: tuple[Match, ...] = ("optimal", "overlap", "exact", "partial", "token", "char")
@@ -44,10 +44,12 @@ def sklearn_seconds(truth: Study, study: Study) -> float:
     """Precision, recall and F1 of all labels by scikit-learn, once per judge; laying out the tokens is not timed."""
     grid = build_grid(study)
     labels = sorted(study.marks["label"].unique())
-    right = count_votes(truth, grid, labels).marked.T > 0
-    rows = locate_spans(study, grid).join(study.annotations.select("annotator", annotation="id"), on="annotation")
+    right = count_unit_votes(truth, grid, labels).marked.T > 0
+    rows = locate_spans_on_grid(study, grid).join(
+        study.annotations.select("annotator", annotation="id"), on="annotation"
+    )
     judges = [
-        count_votes(study, grid, labels, rows.filter(pl.col("annotator") == id)).marked.T > 0
+        count_unit_votes(study, grid, labels, rows.filter(pl.col("annotator") == id)).marked.T > 0
         for id in study.annotators["id"]
     ]
     return best_seconds(lambda: [precision_recall_fscore_support(right, one, zero_division=0) for one in judges])

@@ -12,13 +12,13 @@ from benchmarks._timing import best_seconds
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.agreement import agree
 from finecomb.statistics.measures.annotation_measures import MEASURES, measure
-from finecomb.statistics.measures.unit_grid import build_grid, count_votes
+from finecomb.statistics.measures.unit_grid import build_grid, count_unit_votes
 from finecomb.statistics.selection.view import View, view
 
 
 def krippendorff_seconds(seen: View) -> float:
     """Alpha of every label by the peer, on value counts that are laid out beforehand and not timed."""
-    counted = count_votes(seen.study, build_grid(seen.study), seen.categories)
+    counted = count_unit_votes(seen.study, build_grid(seen.study), seen.categories)
     counts = [np.stack([counted.annotators_per_unit - marked, marked], axis=1) for marked in counted.marked]
     return best_seconds(
         lambda: [krippendorff.alpha(value_counts=each, level_of_measurement="nominal") for each in counts]
