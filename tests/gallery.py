@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from finecomb.annotators.simulated.paper_studies import paper_study, simulate_audit
 from finecomb.reporting.figures.validation_charts import apply_theme, save_chart
 from finecomb.reporting.reproduce.exhibits import Exhibit, PaperStudy, Rendering
 from finecomb.reporting.reproduce.registry import PAPERS
+from tests.paper_studies import paper_study, simulate_audit
 
 DOCS = Path(__file__).parent.parent / "docs"
 PICTURES = DOCS / "pictures" / "gallery"

@@ -88,7 +88,7 @@ def test_pay_is_that_of_before(store: Store) -> None:
     with store.database.read_transaction() as transaction:
         arrivals = arrivals_storage.read_all_arrivals(store, transaction)
     earned = pay.compute_earnings(store.study(), arrivals, store.head.protocol)
-    assert pay.pay_per_person_csv(earned) == (FILES / "pay.csv").read_text(encoding="utf-8")
+    assert pay.format_pay_file("pay", earned) == (FILES / "pay.csv").read_text(encoding="utf-8")
 
 
 def whereabouts(store: Store, annotator: str) -> list[Any]:

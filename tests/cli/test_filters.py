@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from finecomb import demo, formats
+from finecomb.api.selection import select_part
 from finecomb.cli import app
-from finecomb.cli.filters import filter_study
 from finecomb.core.errors import FinecombError
 from finecomb.core.frames import meta_entry
 
@@ -94,7 +94,7 @@ def test_select_needs_something_to_go_by(study: Path, tmp_path: Path) -> None:
 
 def test_conditions_on_marks_keep_annotations(study: Path) -> None:
     whole = formats.read(study)
-    part = filter_study(whole, ['label == "redundant"'])
+    part = select_part(whole, ['label == "redundant"'])
     assert len(part.annotations) == len(whole.annotations)
     assert set(part.marks["label"]) == {"redundant"}
 
@@ -102,7 +102,7 @@ def test_conditions_on_marks_keep_annotations(study: Path) -> None:
 def test_conditions_on_documents_hold_without_annotations() -> None:
     whole = demo()
     unread = whole.filter_annotations(pl.lit(value=False))
-    assert len(filter_study(unread, ["model=human"]).documents) == 4
+    assert len(select_part(unread, ["model=human"]).documents) == 4
 
 
 def test_one_row_for_everything(study: Path) -> None:

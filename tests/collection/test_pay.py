@@ -17,9 +17,7 @@ from finecomb.collection.pay import (
     Earnings,
     compute_earnings,
     escape_formula,
-    mturk_bonus_csv,
-    pay_per_person_csv,
-    prolific_bonus_csv,
+    format_pay_file,
     study_cost,
 )
 from finecomb.core.records import (
@@ -120,9 +118,9 @@ def test_what_lacks_to_the_floor_comes_on_top_of_a_bonus() -> None:
 
 def test_files_for_platforms() -> None:
     everybody = [person(amount=1.255, reason="=careful, work"), person("b", "w2"), person("c", "", amount=3)]
-    assert prolific_bonus_csv(everybody) == "w1,1.26\n"
-    assert mturk_bonus_csv(everybody).splitlines()[1] == 'w1,s1,1.26,"\'=careful, work"'
-    rows = list(csv.DictReader(io.StringIO(pay_per_person_csv(everybody))))
+    assert format_pay_file("prolific", everybody) == "w1,1.26\n"
+    assert format_pay_file("mturk", everybody).splitlines()[1] == 'w1,s1,1.26,"\'=careful, work"'
+    rows = list(csv.DictReader(io.StringIO(format_pay_file("pay", everybody))))
     assert rows[0] == {
         "worker": "w1",
         "session": "s1",

@@ -17,7 +17,6 @@ from finecomb.core.span import (
     covered_token_mask,
     merge_spans,
     most_overlapping_index,
-    snap_to_tokens,
     split_at_edges,
     token_range,
 )
@@ -194,18 +193,6 @@ def test_touched_tokens_are_those_of_any_span(own: list[Span], offsets: Offsets)
 
 
 @given(spans(), token_offsets())
-def test_a_snapped_span_is_the_whole_tokens_it_touches(span: Span, offsets: Offsets) -> None:
-    own = tokens_of(span, offsets)
-    expected = Span(int(offsets[own[0], 0]), int(offsets[own[-1], 1])) if own else span
-    assert snap_to_tokens(span, offsets) == expected
-    assert snap_to_tokens(expected, offsets) == expected
-
-
-def test_snapping_keeps_the_part() -> None:
-    assert snap_to_tokens(Span(1, 2, "prompt"), np.array([[0, 4]])) == Span(0, 4, "prompt")
-
-
-@given(spans(), token_offsets())
 def test_home_is_where_most_characters_are_and_the_earlier_on_a_tie(span: Span, offsets: Offsets) -> None:
     if len(span):
         own = {at for _, at in positions(span)}
@@ -228,7 +215,6 @@ def test_an_omission_between_two_pieces_belongs_to_the_earlier(span: Span, expec
 def test_without_tokens_nothing_is_touched() -> None:
     none = np.empty((0, 2), dtype=np.int64)
     assert token_range(Span(0, 4), none) == (0, 0)
-    assert snap_to_tokens(Span(0, 4), none) == Span(0, 4)
     assert most_overlapping_index(Span(0, 4), none) == most_overlapping_index(Span(0, 0), none) == -1
     assert covered_token_mask([Span(0, 4)], none).shape == (0,)
 

@@ -17,7 +17,7 @@ from finecomb.reporting.gold_results import GoldResult, ScoreResult
 from finecomb.reporting.judge_results import CalibrationResult, RoundsResult
 from finecomb.statistics.agreement.minimal_repairs import Repairs
 from finecomb.statistics.agreement.second_pass_changes import compare_passes
-from finecomb.statistics.gold.gold_and_judges import UnreadPolicy, restrict_to_texts
+from finecomb.statistics.gold.gold_and_judges import UnreadPolicy, restrict_judges_to_gold_texts
 from finecomb.statistics.gold.gold_merge import MAJORITY, MinVotes, SpanSize
 from finecomb.statistics.gold.gold_merge import gold as merge_annotators
 from finecomb.statistics.gold.merge_tables import annotator_subset_scores_table, recovered_error_notes
@@ -240,7 +240,7 @@ def score(
     truth = select_part(as_study(study), as_values(where), dropped)
     other = None if predicted is None else as_study(predicted, "predicted")
     if other is not None and (where or drop):
-        other = select_part(restrict_to_texts(truth, other), drop=dropped)
+        other = select_part(restrict_judges_to_gold_texts(truth, other), drop=dropped)
     judges = truth if other is None else other
     if question or has_only_scalar_scores(judges):
         _refuse(chosen, _MARK_OPTIONS, "scalar metrics")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import typer
 
 from finecomb.core.errors import FinecombError
-from finecomb.core.study import Study
-from finecomb.statistics.selection.subset import extract_substudy, join_conditions
-from finecomb.statistics.selection.view import Filters, drop_marks
+from finecomb.statistics.selection.view import Filters
 from finecomb.statistics.selection.view import Rounds as WhichRounds
 
 WHERE_HELP = (
@@ -69,13 +66,6 @@ def build_filters(
         back_off=back_off,
         merge=tuple((new, tuple(old.split("+"))) for new, old in (parse_pair("--merge", text) for text in merge or ())),
     )
-
-
-def filter_study(study: Study, where: Sequence[str] | None = None, drop: Sequence[str] | None = None) -> Study:
-    """The part of a study that `--where` and `--drop` leave, for commands that read a study as it is."""
-    condition = join_conditions(tuple(where or ()))
-    part = extract_substudy(study, condition) if condition else study
-    return drop_marks(part, drop) if drop else part
 
 
 def parse_pair(option: str, text: str) -> tuple[str, str]:

@@ -71,19 +71,6 @@ def track_records(items: Iterable[StudyItem]) -> Iterator[StudyItem]:
             yield item
 
 
-def track_texts(counts: Iterable[int], total: int) -> Iterator[int]:
-    """Pass on how many texts are done with a bar on standard error, shown only to people."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    texts = TextColumn("{task.completed:,} of {task.total:,} texts")
-    columns = (BarColumn(), texts, TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
-        task = progress.add_task("texts", total=total)
-        for count in counts:
-            progress.advance(task, count)
-            yield count
-
-
 def read(path: Path, from_: str = "") -> Study:
     """A study from any format, with progress and the reader's notes."""
     study = formats.read(path, from_, watch=track_records)

@@ -348,26 +348,6 @@ def pay_rows(form: PayFileFormat, people: Iterable[Earnings]) -> list[PayRow]:
     return [dict(zip(columns, row, strict=True)) for person in people for row in rows_of(person)]
 
 
-def pay_per_person_csv(people: Iterable[Earnings]) -> str:
-    """One line for each person."""
-    return format_pay_file("pay", people)
-
-
-def payment_ledger_csv(people: Iterable[Earnings]) -> str:
-    """The ledger: a line for each finished task on the platform, and one for what each person is owed beside."""
-    return format_pay_file("tasks", people)
-
-
-def prolific_bonus_csv(people: Iterable[Earnings]) -> str:
-    """`PID,amount`, as Prolific's bulk bonus payments take them."""
-    return format_pay_file("prolific", people)
-
-
-def mturk_bonus_csv(people: Iterable[Earnings]) -> str:
-    """Worker, assignment, amount and reason, as MTurk's `SendBonus` asks for them."""
-    return format_pay_file("mturk", people)
-
-
 def round_amount(amount: float) -> float:
     """Return an amount to the cent, rounded half up."""
     return float(format_amount(amount))

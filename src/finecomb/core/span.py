@@ -139,17 +139,6 @@ def token_range(span: Span, offsets: Offsets) -> tuple[int, int]:
     return first, max(first, last)
 
 
-def snap_to_tokens(span: Span, offsets: Offsets) -> Span:
-    """Widen `span` to the whole tokens (or sentences) it touches, dropping what lies between tokens at its edges.
-
-    A span that touches no token, and an omission, come back unchanged.
-    """
-    first, last = token_range(span, offsets)
-    if first == last:
-        return span
-    return Span(int(offsets[first, 0]), int(offsets[last - 1, 1]), span.part)
-
-
 def most_overlapping_index(span: Span, offsets: Offsets) -> int:
     """Which token, sentence or segment a span belongs to: the one with most of its characters, the earlier on a tie.
 

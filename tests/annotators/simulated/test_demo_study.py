@@ -6,7 +6,7 @@ import pytest
 from finecomb.annotators.simulated.demo_study import DemoText, demo_study, demo_texts
 from finecomb.core.records import Annotation, Mark
 from finecomb.core.sentences import sentences
-from finecomb.core.span import TEXT, snap_to_tokens
+from finecomb.core.span import TEXT, Offsets, Span, token_range
 from finecomb.core.study import Study
 from finecomb.core.study_checks import check
 from finecomb.core.tokens import words
@@ -14,6 +14,13 @@ from finecomb.protocols import load_shipped
 
 SYSTEMS = ["human", "comb-small", "comb-medium", "comb-large"]
 ERRORS = {"human": (0, 1), "comb-small": (6, 8), "comb-medium": (4, 5), "comb-large": (2, 3)}
+
+
+def snap_to_tokens(span: Span, offsets: Offsets) -> Span:
+    """Widen a span to the whole tokens that it touches."""
+    first, last = token_range(span, offsets)
+    return span if first == last else Span(int(offsets[first, 0]), int(offsets[last - 1, 1]), span.part)
+
 
 each_text = pytest.mark.parametrize("text", demo_texts(), ids=lambda text: text.id)
 

@@ -11,12 +11,12 @@ import altair as alt
 import pytest
 import vl_convert
 
-from finecomb.annotators.simulated.paper_studies import paper_study, simulate_audit
 from finecomb.core.errors import FinecombError
 from finecomb.reporting.figures.validation_charts import apply_theme, recolour_for_dark
 from finecomb.reporting.reproduce.exhibits import Exhibit, PaperStudy, Rendering
 from finecomb.reporting.reproduce.registry import PAPERS, find_paper
 from tests.gallery import PAGE, PICTURES
+from tests.paper_studies import paper_study, simulate_audit
 from tests.reporting.svg_text_boxes import SVG, collisions, cut_words
 
 EXHIBITS = [exhibit for paper in PAPERS.values() for exhibit in paper.exhibits]

@@ -12,15 +12,31 @@ from finecomb.core.estimate import Estimate, Signature
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.alpha import (
     binary_alpha,
-    binary_alpha_sums,
     two_agree_percentage,
     two_agree_sums,
-    undefined_category_reason,
+    undefined_agreement_reason,
 )
 from finecomb.statistics.agreement.coincidences import Floats
 from finecomb.statistics.inference.resampling import Sums, bootstrap_interval_from_sums
 from finecomb.statistics.measures.unit_grid import Level, UnitVotes, build_grid, count_unit_votes
 from finecomb.statistics.selection.view import View, as_view
+
+
+def binary_alpha_sums(tallies: UnitVotes) -> Sums:
+    """D_o, n_1 and n of each document, (categories, documents, 3); with fewer than two readers nothing is added."""
+    k, m = tallies.marked.astype(np.float64), tallies.annotators_per_unit.astype(np.float64)
+    pairable = m >= 2
+    disagreement = np.where(pairable, 2 * k * (m - k) / np.maximum(m - 1, 1), 0.0)
+    ones, total = np.where(pairable, k, 0.0), np.broadcast_to(np.where(pairable, m, 0.0), k.shape)
+    return np.stack([tallies.grid.sum_per_document(values) for values in (disagreement, ones, total)], axis=-1)
+
+
+def undefined_category_reason(tallies: UnitVotes, row: int = 0) -> str:
+    """Why agreement on a category has no value."""
+    return undefined_agreement_reason(
+        tallies.readers, bool(tallies.marked[row][tallies.annotators_per_unit >= 2].any())
+    )
+
 
 Statistic = tuple[Callable[[UnitVotes], Sums], Callable[[Sums], Floats]]
 

@@ -6,7 +6,6 @@ import pytest
 from finecomb.core.errors import FinecombError
 from finecomb.statistics.judges.text_allocation import (
     MIN_TEXTS_PER_STRATUM,
-    cross_partitions,
     cut_by_quantile,
     draw_next_text,
     judge_disagreement_per_text,
@@ -65,5 +64,4 @@ def test_texts_are_cut_by_how_far_judges_disagree() -> None:
     apart = judge_disagreement_per_text(judges)
     assert apart.tolist() == [0, 1, 1, 0]
     assert cut_by_quantile(apart, 2).tolist() == [0, 1, 1, 0]
-    assert cross_partitions(cut_by_quantile(apart, 2), np.array([0, 0, 1, 1])).tolist() == [0, 2, 3, 1]
     assert (judge_disagreement_per_text(judges[:1]) == 0).all()

@@ -30,7 +30,7 @@ def estimate_changes(before: ReportSource, after: ReportSource) -> list[Finding]
     if before.view.study.annotations.is_empty() or after.view.study.annotations.is_empty():
         raise FinecombError(f"{param('compare')}: one of the two studies has no annotations to compare")
     rng = np.random.default_rng(after.seed)
-    rows = list(_change_rows(before, after, rng))
+    rows = list(_before_after_rate_rows(before, after, rng))
     corrected = adjust_p_values(np.array([difference.p for _, difference in rows]))
     return [
         Finding({**columns, "p": difference.p, "p_adjusted": float(p)}, _difference_estimate(difference, after))
@@ -38,7 +38,7 @@ def estimate_changes(before: ReportSource, after: ReportSource) -> list[Finding]
     ]
 
 
-def _change_rows(
+def _before_after_rate_rows(
     before: ReportSource, after: ReportSource, rng: np.random.Generator
 ) -> Iterator[tuple[dict[str, object], MeanDifference]]:
     labels = [label.name for label in after.view.protocol.labels] if after.view.protocol else []

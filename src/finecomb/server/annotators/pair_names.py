@@ -86,13 +86,13 @@ def build_pair_text_names(protocol: Protocol, first: str) -> PairTextNames | Non
     if protocol.work.unit != "pair":
         return None
     names = STORED_NAMES[::-1] if first == STORED_NAMES[1] else STORED_NAMES
-    if not has_symmetric_questions(protocol.document_questions):
+    if not are_question_conditions_symmetric(protocol.document_questions):
         return PairTextNames(dict(zip(names, names, strict=True)), frozenset())
     asked = [question.name for question in protocol.document_questions if set(STORED_NAMES) & set(question.values)]
     return PairTextNames(dict(zip(names, PAGE_NAMES, strict=True)), frozenset(asked))
 
 
-def has_symmetric_questions(questions: tuple[Question, ...]) -> bool:
+def are_question_conditions_symmetric(questions: tuple[Question, ...]) -> bool:
     """Whether what is asked never tells one text of a pair from the other."""
     conditions = (question.when.among for question in questions if question.when is not None)
     return all((STORED_NAMES[0] in among) == (STORED_NAMES[1] in among) for among in conditions)

@@ -168,15 +168,6 @@ def _weighted_nan_mean(document_values: Floats, weights: Weights) -> Floats:
 # --- binary marks in closed form ---------------------------------------------------------------------------------
 
 
-def binary_alpha_sums(tallies: UnitVotes) -> Sums:
-    """D_o, n_1 and n of each document, (categories, documents, 3); with fewer than two readers nothing is added."""
-    k, m = tallies.marked.astype(np.float64), tallies.annotators_per_unit.astype(np.float64)
-    pairable = m >= 2
-    disagreement = np.where(pairable, 2 * k * (m - k) / np.maximum(m - 1, 1), 0.0)
-    ones, total = np.where(pairable, k, 0.0), np.broadcast_to(np.where(pairable, m, 0.0), k.shape)
-    return np.stack([tallies.grid.sum_per_document(values) for values in (disagreement, ones, total)], axis=-1)
-
-
 def binary_alpha(sums: Sums) -> Floats:
     r"""Krippendorff's alpha, nominal, of binary ratings: $1 - (n - 1) D_o / (2 n_1 (n - n_1))$ for each row of sums.
 
@@ -197,13 +188,6 @@ def two_agree_sums(tallies: UnitVotes) -> Sums:
 def two_agree_percentage(sums: Sums) -> Floats:
     """Percentage of the units marked by anybody that were marked by two or more (Dou et al. 2022, appendix C)."""
     return 100 * ratio_or_nan(sums[..., 0], sums[..., 1])
-
-
-def undefined_category_reason(tallies: UnitVotes, row: int = 0) -> str:
-    """Why agreement on a category has no value."""
-    return undefined_agreement_reason(
-        tallies.readers, bool(tallies.marked[row][tallies.annotators_per_unit >= 2].any())
-    )
 
 
 def undefined_agreement_reason(readers: Ints, is_marked: bool) -> str:

@@ -37,7 +37,7 @@ def comment_codes(
     resample explanations. NaN where no code is left. With `per="comment"` the shares are of comments, also of those
     that only got codes left out: a comment counts once for a code, whoever gave it, so shares add up to more than 100.
     """
-    coding = _coding_view(study, protocol)
+    coding = _all_comment_codings_view(study, protocol)
     groups, left_out = _group_by_code(coding.protocol), _excluded_codes(coding.protocol)
     about = _coding_rows(study, coding, by)
     rows = _given_code_rows(coding, groups).filter(~pl.col("code").is_in(left_out)).join(about, on="annotation")
@@ -110,7 +110,7 @@ def coder_agreement(study: Study, protocol: str = "comments", draws: int = 1000,
 
     Intervals resample explanations. NaN where nobody gave the code, or no explanation has two coders.
     """
-    coding = _coding_view(study, protocol)
+    coding = _all_comment_codings_view(study, protocol)
     groups = _group_by_code(coding.protocol)
     coded = coding.study.annotations.group_by("about", maintain_order=True).agg(coders=pl.len())
     m = coded["coders"].to_numpy().astype(np.float64)
@@ -139,7 +139,7 @@ def _code_vote_counts(coded: pl.DataFrame, rows: pl.DataFrame, code: str, m: Sum
     return np.stack([m - coders, coders], axis=1)
 
 
-def _coding_view(study: Study, protocol: str) -> View:
+def _all_comment_codings_view(study: Study, protocol: str) -> View:
     whole = view(study, Filters(protocol=protocol))
     codings = whole.study.filter_annotations(pl.col("about").is_not_null())
     if codings.annotations.is_empty():

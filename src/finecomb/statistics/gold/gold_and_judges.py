@@ -232,7 +232,7 @@ def require_same_texts(gold: Study, predicted: Study) -> None:
         raise FinecombError("\n".join(wrong))
 
 
-def restrict_to_texts(gold: Study, predicted: Study) -> Study:
+def restrict_judges_to_gold_texts(gold: Study, predicted: Study) -> Study:
     """Return the judges' study on the texts of gold only, e.g. where a condition has chosen some of gold's texts."""
     texts = gold.documents["id"].implode()
     part = replace(predicted, documents=predicted.documents.filter(pl.col("id").is_in(texts)))

@@ -263,11 +263,6 @@ def cross_fitted_predictions(
     return total
 
 
-def difference_of_means(first: PpiEstimate, second: PpiEstimate) -> tuple[float, ErrorMoments]:
-    """The difference of two independent means and its spread."""
-    return first.value - second.value, first.spread + -second.spread
-
-
 @dataclass(frozen=True, slots=True)
 class VarianceGain:
     """How many times as many texts people would have had to read for the same variance, with an interval."""

@@ -126,12 +126,6 @@ def cut_by_quantile(scores: Floats, parts: int) -> Ints:
     return numbered.astype(np.int64)
 
 
-def cross_partitions(*partitions: Ints) -> Ints:
-    """Texts numbered by every combination that occurs of several partitions, (N,)."""
-    _, numbered = np.unique(np.stack(partitions, axis=1), axis=0, return_inverse=True)
-    return numbered.reshape(-1).astype(np.int64)
-
-
 # --- the strata of a study ---------------------------------------------------------------------------------------
 
 
