@@ -103,8 +103,8 @@ def test_a_plan_in_python_is_that_of_the_command(study: Study, folder: Path) -> 
 
 
 def test_a_whole_number_for_a_float_has_the_signature_of_the_command(study: Study, folder: Path) -> None:
-    words = ["--measure", "count", "--difference", "1", "--annotators", "2", "--runs", "50"]
-    plan = power(study, measure="count", difference=1, annotators=2, runs=50)
+    words = ["--measure", "count", "--difference", "1", "--annotators", "2", "--runs", "100"]
+    plan = power(study, measure="count", difference=1, annotators=2, runs=100)
     assert printed("power", folder, *words)[-1]["signature"] == "difference:1.0|power:0.8|level:0.05"
     assert "|difference:1.0|power:0.8|level:0.05|" in plan.rows()[-1].signature
 
