@@ -102,6 +102,13 @@ def test_a_plan_in_python_is_that_of_the_command(study: Study, folder: Path) -> 
     assert (plan.title, power(runs=100).title) == ("Planning", "Power")
 
 
+def test_a_whole_number_for_a_float_has_the_signature_of_the_command(study: Study, folder: Path) -> None:
+    words = ["--measure", "count", "--difference", "1", "--annotators", "2", "--runs", "100"]
+    plan = power(study, measure="count", difference=1, annotators=2, runs=100)
+    assert printed("power", folder, *words)[-1]["signature"] == "difference:1.0|power:0.8|level:0.05"
+    assert "|difference:1.0|power:0.8|level:0.05|" in plan.rows()[-1].signature
+
+
 def test_a_table_of_texts_has_nothing_to_measure_but_is_read() -> None:
     rows = [{"id": "a", "text": "One lake."}]
     assert all(row.why for row in measure(rows, measure="count", draws=0).rows())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import typing
 from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
@@ -13,24 +14,37 @@ import polars as pl
 from finecomb import formats
 from finecomb.api.parameters import Names, Values
 from finecomb.core.errors import ParameterError
+from finecomb.core.results import Result
 from finecomb.core.study import Study
 from finecomb.core.study_checks import check_items
 from finecomb.formats.base import Options
 from finecomb.formats.mark_table_records import read_records
 
+
+class HasStudy(typing.Protocol):
+    """A result that holds a study, such as those of `new`, `simulate` and `gold`."""
+
+    @property
+    def study(self) -> Study:
+        """The study."""
+
+
 if TYPE_CHECKING:
     import pandas
 
-    StudyLike: TypeAlias = Study | str | PathLike[str] | pl.DataFrame | pandas.DataFrame | Sequence[Mapping[str, Any]]
+    _Table: TypeAlias = pl.DataFrame | pandas.DataFrame | Sequence[Mapping[str, Any]]
+    StudyLike: TypeAlias = Study | HasStudy | str | PathLike[str] | _Table
 else:
     StudyLike = Any  # pandas need not be installed
-"""A study, or what one can be read from: a path in any format, a DataFrame, or a list of dicts."""
+"""A study, a result with one, or what one can be read from: a path in any format, a DataFrame, or a list of dicts."""
 
 
 def as_study(value: StudyLike, parameter: str = "study") -> Study:
-    """Return a study from a study, a path in any format, a DataFrame, or a list of dicts with one text per row."""
+    """Return a study from a study, a result with one, a path, a DataFrame, or a list of dicts with one text per row."""
     if isinstance(value, Study):
         return value
+    if isinstance(value, Result) and isinstance(study := getattr(value, "study", None), Study):
+        return study
     if isinstance(value, str | PathLike):
         return formats.read(Path(fspath(value)))
     rows = _table_rows(value, parameter)

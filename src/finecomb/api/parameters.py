@@ -43,7 +43,10 @@ R = TypeVar("R")
 
 
 def public(function: Callable[P, R]) -> Callable[P, R]:
-    """Check the values of a public function against its types: choices of a Literal, and bounds of numbers."""
+    """Check the values of a public function against its types: choices of a Literal, and bounds of numbers.
+
+    A whole number becomes a float where the type is float.
+    """
     signature = inspect.signature(function)
 
     @functools.wraps(function)
@@ -57,7 +60,10 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
         for name, value in bound.arguments.items():
             if name in checks and value is not None:
                 checks[name](name, value)
-        return function(*arguments, **keywords)
+        for name in _float_parameters(function) & bound.arguments.keys():
+            if type(bound.arguments[name]) is int:  # 1 and 1.0 have one signature, as on the command line
+                bound.arguments[name] = float(bound.arguments[name])
+        return function(*bound.args, **bound.kwargs)
 
     return call
 
@@ -73,6 +79,14 @@ def _checks_of(function: Callable[..., Any]) -> dict[str, Callable[[str, Any], N
     """Return the checks of a function's parameters by name; made on the first call, since evaluating types is slow."""
     hints = typing.get_type_hints(function, include_extras=True)
     return {name: check for name, hint in hints.items() if name != "return" and (check := _check_of(hint))}
+
+
+@functools.cache
+def _float_parameters(function: Callable[..., Any]) -> frozenset[str]:
+    """Return the parameters that are a float, or a float or None."""
+    hints = typing.get_type_hints(function)
+    members_by_name = {name: set(get_args(hint) or [hint]) for name, hint in hints.items()}
+    return frozenset(name for name, members in members_by_name.items() if members - {type(None)} == {float})
 
 
 def _check_of(hint: Any) -> Callable[[str, Any], None] | None:
