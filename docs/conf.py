@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from sphinx.ext.napoleon.docstring import NumpyDocstring
 
 project = "Finecomb"
 html_title = "Finecomb"
@@ -17,7 +18,12 @@ html_theme_options = {"light_logo": "comb.svg", "dark_logo": "comb.svg", "sideba
 html_show_sphinx = False
 html_copy_source = False
 
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+autodoc_typehints = "none"  # docstrings name the types
+autodoc_member_order = "bysource"
+default_role = "literal"
+add_module_names = False
+toc_object_entries = False
 exclude_patterns = ["assets"]
 myst_heading_anchors = 4
 pygments_style = "bw"  # in Finecomb a colour means a judgement
@@ -78,7 +84,14 @@ def repaired(app: Any, error: Exception | None) -> None:
             file.write_text(page, encoding="utf-8")
 
 
+def convert_docstring(app: Any, what: Any, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Convert a NumPy docstring to reStructuredText. Fields are left alone: Napoleon reads a colon there as a type."""
+    if what not in ("attribute", "property", "data"):
+        lines[:] = NumpyDocstring(list(lines), what=what, name=name, obj=obj, options=options).lines()
+
+
 def setup(app: Any) -> None:
     """Tell Sphinx."""
     app.connect("source-read", prepared)
+    app.connect("autodoc-process-docstring", convert_docstring)
     app.connect("build-finished", repaired)

@@ -28,6 +28,7 @@ from typing import Any
 import pytest
 import yaml
 
+import finecomb as fc
 from finecomb import formats, protocols
 from finecomb.core import frames
 from finecomb.version import __version__
@@ -255,6 +256,12 @@ def test_every_protocol_is_described() -> None:
 
 def test_every_format_is_described() -> None:
     assert _headings("formats.md") == set(formats.formats())
+
+
+def test_every_public_name_is_in_the_api_reference() -> None:
+    described = re.findall(r"^\.\. auto(?:function|class):: (\w+)$", _page("api.md"), re.MULTILINE)
+    assert len(described) == len(set(described))
+    assert set(described) == set(fc.__all__) - {"__version__"}
 
 
 def test_every_dependency_is_justified() -> None:
