@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from finecomb import protocols
 from finecomb.annotators.detectors import detectors_by_name
+from finecomb.annotators.llm.model_options import build_model_settings
 from finecomb.annotators.llm.runs import execute_plan, plan_run
 from finecomb.core.errors import FinecombError, ParameterError, did_you_mean, param
-from finecomb.core.protocol_text import explain_validation_error
 from finecomb.core.records import ModelSettings
 from finecomb.core.study import Study
 from finecomb.statistics.judges.counterfactual_validation import JudgeFunction, collect_validation_texts
@@ -44,33 +42,6 @@ def _build_detector(study: Study, name: str) -> JudgeFunction:
     factory = detectors_by_name()[name]
     versions = [protocol for protocol in study.protocols.values() if protocol.name == factory.protocol]
     return factory.make(versions[-1] if versions else protocols.load(factory.protocol), factory.options())
-
-
-def build_model_settings(model: str, options: Mapping[str, Any], models: Mapping[str, ModelSettings]) -> ModelSettings:
-    """Return the study's settings of a model, or the defaults, with `options` in place of some of them."""
-    base = models.get(model) or ModelSettings(model=model)
-    values = dict(options)
-    if "price" in values:
-        values["price"] = _parse_price(str(values["price"]))
-    try:
-        return ModelSettings.model_validate({**base.model_dump(), **values})
-    except ValidationError as error:
-        problem = error.errors()[0]
-        name = str(problem["loc"][0])
-        raise ParameterError(
-            f"{param(name)}: {explain_validation_error(problem, ModelSettings)}", parameter=name
-        ) from None
-
-
-def _parse_price(text: str) -> tuple[float, float]:
-    try:
-        sent, received = (float(part) for part in text.split(","))
-    except ValueError:
-        raise ParameterError(
-            f"{param('price', text)}: expected IN,OUT in dollars for a million tokens, e.g. 0.15,0.60",
-            parameter="price",
-        ) from None
-    return sent, received
 
 
 def _build_model_judge(study: Study, name: str, gold: str, settings: ModelSettings, runs: Path | None) -> JudgeFunction:

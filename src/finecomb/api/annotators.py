@@ -74,8 +74,8 @@ def list_detectors() -> Table:
 
     Examples
     --------
-    >>> from finecomb.api.annotators import list_detectors
-    >>> list_detectors().find(name="rules").protocol
+    >>> import finecomb as fc
+    >>> fc.list_detectors().find(name="rules").protocol
     'scarecrow'
     """
     rows = [
@@ -218,10 +218,9 @@ def detect(
     Examples
     --------
     >>> import finecomb as fc
-    >>> from finecomb.api.annotators import detect
-    >>> detect([{"id": "a", "text": "He saw the the boat."}], "rules", rules="doubled-words")[0].label
+    >>> fc.detect([{"id": "a", "text": "He saw the the boat."}], "rules", rules="doubled-words")[0].label
     'grammar-usage'
-    >>> detect(fc.demo(), "rules").study
+    >>> fc.detect(fc.demo(), "rules").study
     Study('Saltby: the demo study': 16 documents, 112 annotations, 310 marks; scarecrow@2)
     """
     chosen = changed_parameters(detect, locals())
@@ -398,8 +397,8 @@ def train(
 
     Examples
     --------
-    >>> from finecomb.api.annotators import train
-    >>> train("games", "boxscore", output="weights.json")  # doctest: +SKIP
+    >>> import finecomb as fc
+    >>> fc.train("games", "boxscore", output="weights.json")  # doctest: +SKIP
     """
     chosen = changed_parameters(train, locals())
     training = find_training(detector)
@@ -568,8 +567,7 @@ def annotate(
     Examples
     --------
     >>> import finecomb as fc
-    >>> from finecomb.api.annotators import annotate
-    >>> plan = annotate(fc.demo(), "judge-4", base_url="http://localhost:11434/v1", dry_run=True)
+    >>> plan = fc.annotate(fc.demo(), "judge-4", base_url="http://localhost:11434/v1", dry_run=True)
     >>> plan[0].calls, [message.role for message in plan.messages]
     (16, ['system', 'user'])
     """
@@ -724,8 +722,8 @@ def show_prompt(protocol: str | PathLike[str] | Protocol) -> PromptText:
 
     Examples
     --------
-    >>> from finecomb.api.annotators import show_prompt
-    >>> "New person not introduced" in show_prompt("snac")
+    >>> import finecomb as fc
+    >>> "New person not introduced" in fc.show_prompt("snac")
     True
     """
     return PromptText(prompt_text(protocol if isinstance(protocol, Protocol) else protocols.load(str(protocol))))
@@ -751,8 +749,8 @@ def export_prompt(file: str | PathLike[str] | None = None, *, force: bool = Fals
 
     Examples
     --------
-    >>> from finecomb.api.annotators import export_prompt
-    >>> "{{labels}}" in export_prompt()
+    >>> import finecomb as fc
+    >>> "{{labels}}" in fc.export_prompt()
     True
     """
     template = PromptTemplate().to_text()
@@ -863,8 +861,8 @@ def attack_prompt(
 
     Examples
     --------
-    >>> from finecomb.api.annotators import attack_prompt
-    >>> attack_prompt("scarecrow", "qwen3:8b", base_url="http://localhost:11434/v1")  # doctest: +SKIP
+    >>> import finecomb as fc
+    >>> fc.attack_prompt("scarecrow", "qwen3:8b", base_url="http://localhost:11434/v1")  # doctest: +SKIP
     """
     chosen = changed_parameters(attack_prompt, locals())
     settings = build_model_settings(model, {name: chosen[name] for name in MODEL_OPTIONS if name in chosen})

@@ -109,8 +109,7 @@ def pay(
     Examples
     --------
     >>> import finecomb as fc
-    >>> from finecomb.api.collection import pay
-    >>> row = pay(fc.demo(readers=2))[0]
+    >>> row = fc.pay(fc.demo(readers=2))[0]
     >>> row.status, row.texts, row.pay
     ('done', 16, 0.0)
     """
@@ -162,8 +161,7 @@ def screen(study: StudyLike) -> Screening:
     Examples
     --------
     >>> import finecomb as fc
-    >>> from finecomb.api.collection import screen
-    >>> len(screen(fc.demo()))
+    >>> len(fc.screen(fc.demo()))
     0
 
     References
@@ -243,8 +241,8 @@ def forget(study: ServedStudy, *, annotator: Values = (), dry_run: bool = False,
     >>> from finecomb.api.collection import forget, links
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = fc.write(fc.demo(readers=2), f"{folder}/demo")
-    ...     _ = links(f"{folder}/demo", new=1)
-    ...     forget(f"{folder}/demo").find(data="personal link").records
+    ...     _ = fc.links(f"{folder}/demo", new=1)
+    ...     fc.forget(f"{folder}/demo").find(data="personal link").records
     1
     """
     from finecomb.collection import arrivals_storage
@@ -323,8 +321,7 @@ def draw_audit(
     Examples
     --------
     >>> import finecomb as fc
-    >>> from finecomb.api.collection import draw_audit
-    >>> drawn = draw_audit(fc.demo(), per_label=1)
+    >>> drawn = fc.draw_audit(fc.demo(), per_label=1)
     >>> drawn.study.settings.title, len(drawn) == len(drawn.study.settings.audit.marks)
     ('Audit of Saltby: the demo study', True)
     """
@@ -374,8 +371,7 @@ def audit(study: StudyLike, *, by: Names = (), protocol: str = "", draws: Count 
     Examples
     --------
     >>> import finecomb as fc
-    >>> from finecomb.api.collection import audit
-    >>> audit(fc.demo())
+    >>> fc.audit(fc.demo())
     Traceback (most recent call last):
     finecomb.core.errors.FinecombError: the study is not an audit; draw marks to be judged with draw_audit() first
 
@@ -454,8 +450,7 @@ def exercise(
     Examples
     --------
     >>> import finecomb as fc
-    >>> from finecomb.api.collection import exercise
-    >>> exercise(fc.demo(), "harbour-b", to="test", pass_=0.5).protocol.qualification.pass_at
+    >>> fc.exercise(fc.demo(), "harbour-b", to="test", pass_=0.5).protocol.qualification.pass_at
     50.0
     """
     chosen = changed_parameters(exercise, locals())
@@ -505,8 +500,8 @@ def backup(study: ServedStudy, *, output: str | PathLike[str] | None = None) -> 
     >>> from finecomb.api.collection import backup, links, verify_backup
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = fc.write(fc.demo(readers=2), f"{folder}/demo")
-    ...     _ = links(f"{folder}/demo", new=1)
-    ...     verify_backup(backup(f"{folder}/demo")).studies
+    ...     _ = fc.links(f"{folder}/demo", new=1)
+    ...     fc.verify_backup(fc.backup(f"{folder}/demo")).studies
     ('study',)
     """
     from finecomb.collection.database.backup import back_up, backup_path
@@ -549,8 +544,8 @@ def verify_backup(file: str | PathLike[str]) -> BackupReport:
 
     Examples
     --------
-    >>> from finecomb.api.collection import verify_backup
-    >>> verify_backup("no-such-backup.db")
+    >>> import finecomb as fc
+    >>> fc.verify_backup("no-such-backup.db")
     Traceback (most recent call last):
     finecomb.core.errors.FinecombError: no-such-backup.db: no such file
     """
@@ -590,8 +585,8 @@ def restore(file: str | PathLike[str], study: ServedStudy, *, force: bool = Fals
     >>> from finecomb.api.collection import backup, links, restore
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = fc.write(fc.demo(readers=2), f"{folder}/demo")
-    ...     _ = links(f"{folder}/demo", new=1)
-    ...     copy = restore(backup(f"{folder}/demo"), f"{folder}/demo", force=True)
+    ...     _ = fc.links(f"{folder}/demo", new=1)
+    ...     copy = fc.restore(fc.backup(f"{folder}/demo"), f"{folder}/demo", force=True)
     ...     copy.name.startswith("study.replaced-")
     True
     """
@@ -642,8 +637,8 @@ def repair(study: ServedStudy) -> RepairReport:
     >>> from finecomb.api.collection import links, repair
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = fc.write(fc.demo(readers=2), f"{folder}/demo")
-    ...     _ = links(f"{folder}/demo", new=1)
-    ...     len(repair(f"{folder}/demo"))
+    ...     _ = fc.links(f"{folder}/demo", new=1)
+    ...     len(fc.repair(f"{folder}/demo"))
     0
     """
     from finecomb.collection.database.repair import repair as repair_database
@@ -696,10 +691,9 @@ def links(
     Examples
     --------
     >>> import finecomb as fc, tempfile
-    >>> from finecomb.api.collection import links
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = fc.write(fc.demo(readers=2), f"{folder}/demo")
-    ...     [row.annotator for row in links(f"{folder}/demo", new=1, name="ann")]
+    ...     [row.annotator for row in fc.links(f"{folder}/demo", new=1, name="ann")]
     ['ann', 'reader-3']
     """
     from finecomb.collection.researcher_actions_storage import create_personal_links, renew_invitation
@@ -827,8 +821,7 @@ def rehearse(
     Examples
     --------
     >>> import finecomb as fc
-    >>> from finecomb.api.collection import rehearse
-    >>> rehearse(fc.demo(readers=2), arrivals=1).find(outcome="done").people
+    >>> fc.rehearse(fc.demo(readers=2), arrivals=1).find(outcome="done").people
     1
 
     References
@@ -938,10 +931,9 @@ def serve(
     Examples
     --------
     >>> import finecomb as fc, tempfile
-    >>> from finecomb.api.collection import serve
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = fc.write(fc.demo(readers=2), f"{folder}/demo")
-    ...     with serve(f"{folder}/demo", port=0) as server:
+    ...     with fc.serve(f"{folder}/demo", port=0) as server:
     ...         sorted(server.links)
     ['annotators', 'researchers']
     """
@@ -993,8 +985,8 @@ def preview(
 
     Examples
     --------
-    >>> from finecomb.api.collection import preview
-    >>> with preview("snac", port=0) as server:
+    >>> import finecomb as fc
+    >>> with fc.preview("snac", port=0) as server:
     ...     server.links["preview"].startswith(f"{server.url}/join/")
     True
     """

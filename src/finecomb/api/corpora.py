@@ -115,8 +115,7 @@ def stress(
     Examples
     --------
     >>> import finecomb as fc
-    >>> from finecomb.api.corpora import stress
-    >>> falls = stress(fc.demo(), metric="detector:rules", corruption="repeated", draws=0)
+    >>> falls = fc.stress(fc.demo(), metric="detector:rules", corruption="repeated", draws=0)
     >>> falls.find(metric="detector:rules").value > 0  # it notices sentences that are repeated
     True
     """
@@ -295,9 +294,9 @@ def criticize(
 
     Examples
     --------
-    >>> from finecomb.api.corpora import criticize
+    >>> import finecomb as fc
     >>> small = ["training=100", "evaluation=20", "states=8", "segments=100", "length=6"]
-    >>> [row.source for row in criticize(synthetic=True, set_=small)][:2]
+    >>> [row.source for row in fc.criticize(synthetic=True, set_=small)][:2]
     ['P_data', 'drawn texts']
 
     References
@@ -538,8 +537,8 @@ def prepare(
 
     Examples
     --------
-    >>> from finecomb.api.corpora import prepare
-    >>> result = prepare([{"id": "a", "text": "One lake ."}, {"id": "b", "text": "One lake ."}], detokenise=True)
+    >>> import finecomb as fc
+    >>> result = fc.prepare([{"id": "a", "text": "One lake ."}, {"id": "b", "text": "One lake ."}], detokenise=True)
     >>> result.find(what="texts kept").texts, result.dropped
     (1, {'b': 'the same text as another'})
     >>> next(result.study.iter_documents()).text

@@ -193,9 +193,9 @@ def generate(
 
     Examples
     --------
-    >>> from finecomb.api.generation import generate
+    >>> import finecomb as fc
     >>> prompts = [{"id": "a", "text": "The ferry left the harbour."}]
-    >>> plan = generate(prompts, "m", base_url="http://localhost:8080/v1", top_p=[0.4, 0.96], dry_run=True)
+    >>> plan = fc.generate(prompts, "m", base_url="http://localhost:8080/v1", top_p=[0.4, 0.96], dry_run=True)
     >>> [row.setting for row in plan]
     ['p0.4-t1-f0', 'p0.96-t1-f0']
 

@@ -110,8 +110,7 @@ def gold(
     Examples
     --------
     >>> import finecomb as fc
-    >>> from finecomb.api.judges import gold
-    >>> merged = gold(fc.demo(), min_votes="majority")
+    >>> merged = fc.gold(fc.demo(), min_votes="majority")
     >>> merged.study
     Study('Saltby: the demo study': 16 documents, 16 annotations, 51 marks; scarecrow@2)
     >>> merged.errors.find(label="any").errors
@@ -224,8 +223,7 @@ def score(
     Examples
     --------
     >>> import finecomb as fc
-    >>> from finecomb.api.judges import score
-    >>> scores = score(fc.demo(), judge="reader-1")
+    >>> scores = fc.score(fc.demo(), judge="reader-1")
     >>> round(scores.find(label="any").f1, 3)
     0.796
     >>> [(row.kind, row["count"]) for row in scores.kinds[:2]]
@@ -326,8 +324,7 @@ def estimate(
     Examples
     --------
     >>> import finecomb as fc
-    >>> from finecomb.api.judges import estimate
-    >>> means = estimate(fc.demo(), judge="reader-1")
+    >>> means = fc.estimate(fc.demo(), judge="reader-1")
     >>> round(means.find(method="people alone").value, 3)
     3.188
 
@@ -430,8 +427,7 @@ def calibrate(
     Examples
     --------
     >>> import finecomb as fc
-    >>> from finecomb.api.judges import calibrate
-    >>> calibration = calibrate(fc.demo(), "reader-1", gamma=False, draws=100)
+    >>> calibration = fc.calibrate(fc.demo(), "reader-1", gamma=False, draws=100)
     >>> calibration.verdict
     'may help, may not stand in'
 
@@ -566,12 +562,11 @@ def validate(
     Examples
     --------
     >>> import finecomb as fc
-    >>> from finecomb.api.judges import validate
     >>> row = {"document": "a", "text": "Ten gulls and two terns.", "annotator": "gold"}
     >>> gold_marks = [{**row, "start": 0, "end": 3, "label": "number", "correction": "Nine"}]
     >>> def mark_nothing(document):
     ...     return fc.Annotation(id=document.id, document=document.id, annotator="nothing", protocol="numbers")
-    >>> validate(gold_marks, mark_nothing).find(measure="found", label="any").value
+    >>> fc.validate(gold_marks, mark_nothing).find(measure="found", label="any").value
     0.0
     """
     chosen = changed_parameters(validate, locals())
@@ -629,8 +624,7 @@ def rounds(
     Examples
     --------
     >>> import finecomb as fc
-    >>> from finecomb.api.judges import rounds
-    >>> rounds(fc.demo()).marks
+    >>> fc.rounds(fc.demo()).marks
     What became of the marks
     (no rows)
     """

@@ -104,9 +104,8 @@ def report(
     --------
     >>> import tempfile
     >>> import finecomb as fc
-    >>> from finecomb.api.reports import report
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     made = report(fc.demo(), output=f"{folder}/report", draws=20)
+    ...     made = fc.report(fc.demo(), output=f"{folder}/report", draws=20)
     ...     (made.folder / "index.html").exists()
     True
     """
@@ -242,9 +241,8 @@ def reproduce(
     --------
     >>> import tempfile
     >>> import finecomb as fc
-    >>> from finecomb.api.reports import reproduce
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     reproduce("scarecrow", fc.demo(), output=folder, only="Table 6", draws=0).find(exhibit="Table 6").made
+    ...     fc.reproduce("scarecrow", fc.demo(), output=folder, only="Table 6", draws=0).find(exhibit="Table 6").made
     'yes'
     """
     from finecomb.reporting.reproduce.exhibit_folder import Reproduction, write_reproduction

@@ -187,8 +187,7 @@ def agree(
     Examples
     --------
     >>> import finecomb as fc
-    >>> from finecomb.api.statistics import agree
-    >>> round(agree(fc.demo(), measure="alpha").find(label="any").value, 3)
+    >>> round(fc.agree(fc.demo(), measure="alpha").find(label="any").value, 3)
     0.625
 
     References
@@ -354,8 +353,7 @@ def measure(
     Examples
     --------
     >>> import finecomb as fc
-    >>> from finecomb.api.statistics import measure
-    >>> counts = measure(fc.demo(), measure="count", by="model", draws=0)
+    >>> counts = fc.measure(fc.demo(), measure="count", by="model", draws=0)
     >>> round(counts.find(label="any", model="human").value, 3)
     0.4
 
@@ -503,8 +501,7 @@ def test(
     Examples
     --------
     >>> import finecomb as fc
-    >>> from finecomb.api.statistics import test
-    >>> tests = test(fc.demo(), measure="count", draws=100)
+    >>> tests = fc.test(fc.demo(), measure="count", draws=100)
     >>> round(tests.find(a="comb-large", b="human").value, 3)
     2.0
 
@@ -627,8 +624,7 @@ def power(
     Examples
     --------
     >>> import finecomb as fc
-    >>> from finecomb.api.statistics import power
-    >>> plan = power(fc.demo(), half_width=0.1, annotators=3, runs=200)
+    >>> plan = fc.power(fc.demo(), half_width=0.1, annotators=3, runs=200)
     >>> plan.title
     'Planning'
 

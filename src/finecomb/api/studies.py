@@ -93,10 +93,9 @@ def stats(study: StudyLike, *, by: Names = (), where: Values = (), drop: Values 
     Examples
     --------
     >>> import finecomb as fc
-    >>> from finecomb.api.studies import stats
-    >>> stats(fc.demo()).totals["marks"]
+    >>> fc.stats(fc.demo()).totals["marks"]
     307
-    >>> stats(fc.demo())["labels"].find(label="redundant").marks
+    >>> fc.stats(fc.demo())["labels"].find(label="redundant").marks
     48
     """
     whole = select_part(as_study(study), as_values(where), as_values(drop))
@@ -131,8 +130,7 @@ def check(study: StudyLike, *, from_: str = "", progress: Progress = False) -> P
     Examples
     --------
     >>> import finecomb as fc
-    >>> from finecomb.api.studies import check
-    >>> check(fc.demo()).errors
+    >>> fc.check(fc.demo()).errors
     []
     """
     if isinstance(study, Study):
@@ -180,8 +178,7 @@ def select(
     Examples
     --------
     >>> import finecomb as fc
-    >>> from finecomb.api.studies import select
-    >>> select(fc.demo(), where="model=human", drop="redundant").title
+    >>> fc.select(fc.demo(), where="model=human", drop="redundant").title
     '4 texts, 24 annotations, 10 marks'
     """
     conditions, dropped = as_values(where), as_values(drop)
@@ -278,9 +275,8 @@ def convert(
     --------
     >>> import tempfile
     >>> import finecomb as fc
-    >>> from finecomb.api.studies import convert
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     convert(fc.demo(), f"{folder}/marks.csv").path.name
+    ...     fc.convert(fc.demo(), f"{folder}/marks.csv").path.name
     'marks.csv'
     """
     chosen = changed_parameters(convert, locals())
@@ -376,9 +372,8 @@ def merge(
     Examples
     --------
     >>> import finecomb as fc
-    >>> from finecomb.api.studies import merge
     >>> study = fc.demo()
-    >>> merge(study.where('annotator != "truth"'), study.where("annotator=truth")).title
+    >>> fc.merge(study.where('annotator != "truth"'), study.where("annotator=truth")).title
     '16 annotations joined from 1 file'
     """
     chosen = changed_parameters(merge, locals())
@@ -467,8 +462,8 @@ def new(
 
     Examples
     --------
-    >>> from finecomb.api.studies import new
-    >>> new([{"id": "a", "text": "Boston won 30-20."}], protocol="scarecrow").title
+    >>> import finecomb as fc
+    >>> fc.new([{"id": "a", "text": "Boston won 30-20."}], protocol="scarecrow").title
     '1 text, protocol scarecrow@2, 10 annotators per text'
     """
     chosen, own_protocol = changed_parameters(new, locals()), _load_protocol(protocol)
@@ -517,8 +512,8 @@ def demo(readers: int = 5, seed: int = 0) -> Study:
 
     Examples
     --------
-    >>> from finecomb.api.studies import demo
-    >>> demo()
+    >>> import finecomb as fc
+    >>> fc.demo()
     Study('Saltby: the demo study': 16 documents, 96 annotations, 307 marks; scarecrow@2)
     """
     return Study.from_items(demo_study(readers, seed))
@@ -549,10 +544,10 @@ def tour(folder: AnyPath = "demo-study", *, readers: Annotated[int, Bounds(2)] =
 
     Examples
     --------
+    >>> import finecomb as fc
     >>> import tempfile
-    >>> from finecomb.api.studies import tour
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     tour(f"{folder}/demo").example.title
+    ...     fc.tour(f"{folder}/demo").example.title
     'harbour-c: 5 marks by 1 annotator'
     """
     path = Path(fspath(folder))
@@ -628,8 +623,7 @@ def simulate(
     Examples
     --------
     >>> import finecomb as fc
-    >>> from finecomb.api.studies import simulate
-    >>> simulate(fc.demo(), truth="truth", annotators=3).title
+    >>> fc.simulate(fc.demo(), truth="truth", annotators=3).title
     "3 annotators on 16 documents, truth kept as annotator 'truth'"
     """
     whole = as_study(study)
@@ -687,8 +681,7 @@ def show(
     Examples
     --------
     >>> import finecomb as fc
-    >>> from finecomb.api.studies import show
-    >>> show(fc.demo(), "harbour-c", annotator="truth").title
+    >>> fc.show(fc.demo(), "harbour-c", annotator="truth").title
     'harbour-c: 5 marks by 1 annotator'
     """
     whole = select_part(as_study(study), as_values(where), as_values(drop))
@@ -719,8 +712,8 @@ def list_formats() -> Table:
 
     Examples
     --------
-    >>> from finecomb.api.studies import list_formats
-    >>> list_formats().find(name="jsonl").options
+    >>> import finecomb as fc
+    >>> fc.list_formats().find(name="jsonl").options
     'map'
     """
     rows = [
@@ -748,8 +741,8 @@ def list_protocols() -> Table:
 
     Examples
     --------
-    >>> from finecomb.api.studies import list_protocols
-    >>> list_protocols().find(name="scarecrow").labels
+    >>> import finecomb as fc
+    >>> fc.list_protocols().find(name="scarecrow").labels
     10
     """
     shipped = [protocols.load_shipped(name) for name in protocols.names()]
@@ -787,8 +780,8 @@ def show_protocol(name: str | Protocol) -> ProtocolDetails:
 
     Examples
     --------
-    >>> from finecomb.api.studies import show_protocol
-    >>> show_protocol("scarecrow").protocol.id
+    >>> import finecomb as fc
+    >>> fc.show_protocol("scarecrow").protocol.id
     'scarecrow@2'
     """
     protocol = _load_protocol(name)
@@ -806,8 +799,8 @@ def protocol_schema() -> JsonSchema:
 
     Examples
     --------
-    >>> from finecomb.api.studies import protocol_schema
-    >>> protocol_schema()["title"]
+    >>> import finecomb as fc
+    >>> fc.protocol_schema()["title"]
     'Protocol'
     """
     return JsonSchema(Protocol.model_json_schema())
