@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-_MODULES = ["finecomb.cli", "finecomb.cli.serve", "finecomb.server.app", "finecomb.server.connections", "uvicorn"]
+_MODULES = ["finecomb.cli", "finecomb.cli.serve", "finecomb.server.study_server", "finecomb.server.app", "uvicorn"]
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(
     [*_MODULES, "finecomb.server.housekeeping", "finecomb.collection.database.store", "tests.faults.server_processes"]

@@ -291,13 +291,13 @@ import sys
 from pathlib import Path
 from finecomb.core.records import Document, ModelSettings
 from finecomb.corpora.generation.decoding import decoding_grid
-from finecomb.corpora.generation.generation import GenerationSettings, generate, plan
+from finecomb.corpora.generation.generation import GenerationSettings, generate, plan_generation
 from finecomb.corpora.generation.lengths import LengthRule
 prompts = [Document(id=f"p{number}", text=f"Ferry {number} left.") for number in range(12)]
 model = ModelSettings(model="m", base_url=sys.argv[1], concurrency=2)
 grid = decoding_grid([0.4, 0.96], [0, 1], [0])
 settings = GenerationSettings(model=model, runtime="http", decodings=grid, rule=LengthRule(least=6, most=12), tries=9)
-run = generate(plan(settings, prompts), Path(sys.argv[2]))
+run = generate(plan_generation(settings, prompts), Path(sys.argv[2]))
 print(*(document.model_dump_json() for document in run.documents), sep="\\n")
 """
 
