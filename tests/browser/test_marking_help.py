@@ -17,6 +17,8 @@ def test_labels_are_defined_beside_the_text_while_words_are_selected(
     reader = join_new_annotator(browser, scarecrow, viewport={"width": width, "height": 900})
     page, panel = reader.page, reader.page.locator("[data-definitions]")
     expect(panel).to_have_count(0)
+    page.wait_for_load_state("networkidle")
+    page.evaluate("() => document.fonts.ready")  # the text is measured once its letters have their final size
     before = page.locator("[data-text]").bounding_box()
     reader.select_quote("since 1911")
     expect(panel).to_contain_text("Cannot be true together with")

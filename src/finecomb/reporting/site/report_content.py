@@ -158,7 +158,8 @@ def _try_figure(
         return figure and _explain_empty_plot(figure)
     except FinecombError as error:
         reason = error.text(flag_style)  # notes are part of the page, which names commands
-        notes.append(f"{make.__name__.strip('_').capitalize()}: this figure could not be made: {reason}")
+        title = make.__name__.strip("_").replace("_", " ").capitalize()
+        notes.append(f"{title}: this figure could not be made: {reason}")
         return None
 
 
