@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ import polars as pl
 import pytest
 
 import finecomb as fc
+from finecomb.annotators import judge_functions
 from finecomb.api.judges import calibrate, estimate, gold, rounds, score, validate
 from finecomb.core.errors import FinecombError, ParameterError, flag_style
+from finecomb.core.records import ModelSettings
 from finecomb.core.results import Result
 from finecomb.core.study import Study
 from tests.annotators.llm.scripted_server import ScriptedAnswer, ScriptedServer
@@ -376,3 +379,19 @@ def test_rounds_gives_the_numbers_of_the_command(demo: Study, tmp_path: Path) ->
     assert_fits_a_notebook(passes)
     assert rounds(tmp_path / "twice", annotator="reader-1", draws=0).marks[0].annotator == "reader-1"
     assert len(rounds(demo).marks) == 0
+
+
+@pytest.mark.parametrize(("seed", "sent"), [(None, 7), (0, 0), (3, 3)])
+def test_a_seed_that_is_given_replaces_that_of_the_study(
+    seed: int | None, sent: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A seed of 0 was taken for one that was not given."""
+    study = fc.demo()
+    models = {"judge-x": ModelSettings(model="judge-x", base_url="http://127.0.0.1:9/v1", seed=7)}
+    study = replace(study, settings=study.settings.model_copy(update={"models": models}))
+    seeds: list[int] = []
+    monkeypatch.setattr(
+        judge_functions, "_build_model_judge", lambda study, name, gold, settings, runs: seeds.append(settings.seed)
+    )
+    judge_functions.build_judge(study, "judge-x", "", {}, seed)
+    assert seeds == [sent]

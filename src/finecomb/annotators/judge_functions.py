@@ -17,7 +17,7 @@ from finecomb.statistics.judges.counterfactual_validation import JudgeFunction, 
 
 
 def build_judge(
-    study: Study, name: str, gold: str, options: Mapping[str, Any], seed: int = 0, runs: Path | None = None
+    study: Study, name: str, gold: str, options: Mapping[str, Any], seed: int | None = None, runs: Path | None = None
 ) -> JudgeFunction:
     """Return a detector made for the study, or a language model that has read every text that validation needs.
 
@@ -30,7 +30,7 @@ def build_judge(
     if name in study.settings.models or name.startswith("local:") or "base_url" in options:
         if options.get("samples", 1) != 1:
             raise ParameterError(f"{param('samples')} must be 1: a judge reads each text once", parameter="samples")
-        given = {**options, **({"seed": seed} if seed else {})}
+        given = {**options, **({} if seed is None else {"seed": seed})}
         settings = build_model_settings(name, given, study.settings.models)
         return _build_model_judge(study, name, gold, settings, runs)
     names = [*detectors_by_name(), *study.settings.models]

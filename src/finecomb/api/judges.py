@@ -495,7 +495,7 @@ def validate(
     context_tokens: int | None = None,
     by_segment: bool = False,
     draws: Count = 1000,
-    seed: Count = 0,
+    seed: Count | None = None,
     runs: str | PathLike[str] | None = None,
 ) -> Findings:
     """Counterfactual validation: run a judge again on texts with gold corrections, and count the marks that vanish.
@@ -541,8 +541,8 @@ def validate(
         Ask part by part.
     draws : int, default 1000
         Resamples per interval.
-    seed : int, default 0
-        Seed of the resamples; also sent to the endpoint.
+    seed : int, optional
+        Seed of the resamples, also sent to the endpoint (default: 0; for the endpoint, that of study.yaml).
     runs : path, optional
         Folder for the replies of a language model, so that nothing is paid twice.
         By default `runs` in the study's folder, where `study` is the path of one.
@@ -579,7 +579,7 @@ def validate(
         from finecomb.annotators.judge_functions import build_judge  # detectors take a second to load
 
         name, function = judge, build_judge(whole, judge, gold, options, seed, _runs_folder(study, runs))
-    validation = run_on_corrections(whole, function, name, gold, draws, seed)
+    validation = run_on_corrections(whole, function, name, gold, draws, seed or 0)
     return Findings(validation.findings, validation.notes, title="Marks before and after the correction")
 
 
